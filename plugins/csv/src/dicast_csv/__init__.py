@@ -1,0 +1,1 @@
+"""Verdicts as CSV, safe to open in a spreadsheet."""

@@ -1,0 +1,1 @@
+"""Truth metrics that compare an output with its reference."""

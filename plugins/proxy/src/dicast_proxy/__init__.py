@@ -1,0 +1,1 @@
+"""Cheap checks of form: format, keywords, length."""

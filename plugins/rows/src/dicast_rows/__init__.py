@@ -1,0 +1,1 @@
+"""Rows from JSON lines and CSV files."""

@@ -1,0 +1,1 @@
+"""Agent conversations: trace events and chat transcripts."""
