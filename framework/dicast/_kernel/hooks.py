@@ -1,0 +1,120 @@
+"""The hook specifications: how a plugin says what it offers.
+
+Every hook is called once, right after the plugin is imported, which happens when a pipeline first names one of its
+components. A hook takes no arguments and returns a list of classes; it has no effect and no order. Order comes from the
+pipeline file alone.
+"""
+
+from __future__ import annotations
+
+import pluggy
+
+from .protocols import Executor, Judge, Ledger, Metric, Sink, Source
+
+PROJECT = "dicast"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def dicast_sources() -> list[type[Source]]:  # type: ignore[empty-body]
+    """Offer kinds of input.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``subjects()``.
+    Two classes with one name in one plugin are refused; the same name in another plugin is another component.
+
+    Example::
+
+        @hookimpl
+        def dicast_sources():
+            return [Jsonl]
+    """
+
+
+@hookspec
+def dicast_metrics() -> list[type[Metric]]:  # type: ignore[empty-body]
+    """Offer metrics.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``score(subject)``
+    and the class attribute ``tier``, or functions decorated with :func:`dicast.metric`. Two of one name in one plugin are
+    refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_metrics():
+            return [brevity]
+    """
+
+
+@hookspec
+def dicast_judges() -> list[type[Judge]]:  # type: ignore[empty-body]
+    """Offer judges.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``judge(subject,
+    children)``, or functions decorated with :func:`dicast.judge`. A judge may be named under ``metrics:`` too, so a metric
+    and a judge of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_judges():
+            return [Turn]
+    """
+
+
+@hookspec
+def dicast_sinks() -> list[type[Sink]]:  # type: ignore[empty-body]
+    """Offer places to send a run's events to.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``open(run)`` of a
+    live object that has ``write(events)`` and ``close()``, or with these two themselves. Two of one name in one plugin are
+    refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_sinks():
+            return [Rows]
+    """
+
+
+@hookspec
+def dicast_ledgers() -> list[type[Ledger]]:  # type: ignore[empty-body]
+    """Offer ledgers.
+
+    Called by the kernel once, when a pipeline or a command first names this plugin. Return frozen attrs classes whose
+    ``open(run)`` gives a live :class:`~dicast.Ledger`. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_ledgers():
+            return [Sqlite]
+    """
+
+
+@hookspec
+def dicast_executors() -> list[type[Executor]]:  # type: ignore[empty-body]
+    """Offer ways to carry out a run's work.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``concurrency``.
+    Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_executors():
+            return [Async]
+    """
+
+
+KIND_OF_HOOK = {
+    "dicast_sources": "source",
+    "dicast_metrics": "metric",
+    "dicast_judges": "judge",
+    "dicast_sinks": "sink",
+    "dicast_ledgers": "ledger",
+    "dicast_executors": "executor",
+}

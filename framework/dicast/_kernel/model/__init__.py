@@ -1,0 +1,30 @@
+"""The value types: frozen, comparable, and the same in memory, in JSON and in the ledger."""
+
+from __future__ import annotations
+
+from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
+from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret
+from .subjects import KINDS, Subject, TraceEvent
+
+__all__ = [
+    "FAILURE_KINDS",
+    "JUDGE_KINDS",
+    "KINDS",
+    "Cap",
+    "Cost",
+    "Entry",
+    "Event",
+    "Failure",
+    "Head",
+    "Judgment",
+    "Query",
+    "Refusal",
+    "Rubric",
+    "RunContext",
+    "Score",
+    "Secret",
+    "Subject",
+    "TraceEvent",
+    "Verdict",
+    "Verification",
+]

@@ -1,0 +1,145 @@
+"""What a run does, as events, and what the ledger and a reader make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+
+import attrs
+
+from .scores import Cost
+
+
+@attrs.frozen
+class Event:
+    """One thing that happened in a run.
+
+    *id* is a monotonic ULID; *time* is ISO 8601 UTC with milliseconds; *sensitivity* is ``pseudonymous`` or
+    ``user_controlled``; *payload* is JSON-serialisable.
+    """
+
+    id: str
+    type: str
+    time: str
+    run_id: str
+    payload: Mapping[str, object]
+    session_id: str | None = None
+    turn_id: str | None = None
+    subject_kind: str | None = None
+    subject_id: str | None = None
+    sensitivity: str = "pseudonymous"
+
+
+@attrs.frozen
+class Verdict:
+    """One judgment of one subject, with its provenance: the payload of ``eval.completed``.
+
+    *scores* holds a mapping a metric and rollout: ``{metric, value, confidence, tier, weight, rollout, details, cost,
+    signals}``. *tier* is ``truth`` when a truth metric or a judge entered the score; *truth_reason* is ``gate`` when the
+    truth metrics ran because every proxy passed, ``audit`` when they ran to measure the gate (then with weight 0), else
+    None; *propensity* is the probability with which the truth was looked at. *fingerprint* digests everything that could
+    change the number. Amounts are None when unknown.
+    """
+
+    eval_id: str
+    subject_kind: str
+    subject_id: str
+    score: float
+    confidence: float
+    judge_kind: str
+    judge_model: str | None
+    judge_cost_usd: Decimal | None
+    judge_pricing_version: str | None
+    judge_latency_ms: int
+    rubric_id: str
+    rubric_version: str
+    signals: Mapping[str, object]
+    parent_eval_id: str | None
+    created_at: str
+    run_id: str
+    judge: str
+    fingerprint: str
+    scores: tuple[Mapping[str, object], ...] = ()
+    tier: str = "truth"
+    truth_reason: str | None = None
+    skipped: tuple[Mapping[str, object], ...] = ()
+    propensity: float | None = None
+    judge_cost_msat: Decimal | None = Decimal(0)
+
+
+@attrs.frozen
+class Head:
+    """The newest row of a ledger: its number and its digest."""
+
+    seq: int
+    digest: str
+
+
+@attrs.frozen
+class Entry:
+    """One row of a ledger: an event with its place in the chain."""
+
+    seq: int
+    event: Event
+    prev: str
+    digest: str
+
+
+@attrs.frozen
+class Query:
+    """What to read from a ledger, oldest first; every condition that is given must hold.
+
+    *until* is an inclusive ISO 8601 time; *after* is a sequence number; *limit* counts rows.
+    """
+
+    run_id: str | None = None
+    types: tuple[str, ...] = ()
+    subject_kind: str | None = None
+    subject_id: str | None = None
+    until: str | None = None
+    after: int = 0
+    newest_first: bool = False
+    limit: int | None = None
+
+
+@attrs.frozen
+class Verification:
+    """What checking a whole ledger found: *bad_seq* is the first row that does not hold, with the *reason*."""
+
+    events: int
+    head: Head | None
+    bad_seq: int | None = None
+    reason: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True when every row holds."""
+        return self.bad_seq is None
+
+
+@attrs.frozen
+class Cap:
+    """A limit on spending: at most *limit* in *scope* (``run:ID``, ``session:ID`` or ``day:YYYY-MM-DD``)."""
+
+    scope: str
+    reason: str
+    limit: Cost
+
+
+@attrs.frozen
+class Refusal:
+    """Why a reservation was not made. *wait* is True while other open reservations may still be released."""
+
+    cap: Cap
+    wait: bool
+
+
+@attrs.frozen
+class RunContext:
+    """What a component's ``open(run)`` is told: which run it serves, and whether it continues an earlier process's run."""
+
+    run_id: str
+    name: str
+    base: Path
+    resumed: bool = False

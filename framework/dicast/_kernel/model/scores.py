@@ -1,0 +1,209 @@
+"""What a metric or a judge returns: a score, a judgment, or a failure, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+import attrs
+
+from ..errors import InvalidCost, InvalidScore, ScoringError
+
+Unit = Literal["usd", "msat"]
+UNITS: tuple[Unit, ...] = ("usd", "msat")
+
+FAILURE_KINDS = (
+    "judge_output_invalid",
+    "judge_call_failed",
+    "throttled_no_heuristic",
+    "subject_not_found",
+    "rubric_invalid",
+    "timeout",
+    "crashed",
+    "refused",
+    "invalid_score",
+    "missing_input",
+)
+JUDGE_KINDS = ("heuristic", "llm", "hybrid", "metrics", "evaluator", "jury", "human")
+
+
+def _amount(value: object) -> Decimal | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise InvalidCost(f"a cost is an int, a string or a Decimal, never {type(value).__name__}: {value!r}")
+    try:
+        amount = Decimal(value)
+    except InvalidOperation as error:
+        raise InvalidCost(f"not an amount of money: {value!r}") from error
+    if not amount.is_finite() or amount < 0:
+        raise InvalidCost(f"a cost is finite and not negative: {value!r}")
+    return amount
+
+
+@attrs.frozen
+class Cost:
+    """An amount of money in one unit; units are never converted and never added to each other.
+
+    *amount* is None when the price is not known, which is not zero. *pricing_version* says which price list it came from.
+
+    :raises InvalidCost: for a float, a negative or a non-finite amount, or an unknown unit.
+    """
+
+    amount: Decimal | None = attrs.field(converter=_amount)
+    unit: Unit = "usd"
+    pricing_version: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise InvalidCost(f"unknown unit {self.unit!r}: a cost is in {' or '.join(UNITS)}")
+
+    @classmethod
+    def zero(cls, unit: Unit = "usd") -> Cost:
+        """Nothing, known to be nothing."""
+        return _ZERO if unit == "usd" else cls(0, unit)
+
+    @classmethod
+    def unknown(cls, unit: Unit = "usd") -> Cost:
+        """A price that is not known."""
+        return cls(None, unit)
+
+    @classmethod
+    def parse(cls, text: str) -> Cost:
+        """Read ``"0.01 usd"`` or ``"500 msat"``."""
+        amount, _, unit = text.strip().partition(" ")
+        return cls(amount, unit.strip())  # type: ignore[arg-type]  # __attrs_post_init__ checks the unit
+
+    @property
+    def is_zero(self) -> bool:
+        """True when the amount is known and nothing."""
+        return self.amount is not None and not self.amount
+
+    def __add__(self, other: Cost) -> Cost:
+        """Add two costs of one unit; anything plus an unknown amount is unknown.
+
+        :raises InvalidCost: when the units differ and neither is zero.
+        """
+        if other.is_zero:
+            return self
+        if self.is_zero:
+            return other
+        if self.unit != other.unit:
+            raise InvalidCost(f"{self.unit} and {other.unit} cannot be added")
+        amount = None if self.amount is None or other.amount is None else self.amount + other.amount
+        versions = dict.fromkeys(v for v in (self.pricing_version, other.pricing_version) if v)
+        return Cost(amount, self.unit, "; ".join(versions) or None)
+
+    def __str__(self) -> str:
+        return f"{'unknown' if self.amount is None else format(self.amount, 'f')} {self.unit}"
+
+
+_ZERO = Cost(0)
+
+
+def unit_interval(name: str, value: object) -> float:
+    """Return *value* as a float if it is a finite number in [0, 1].
+
+    :raises InvalidScore: otherwise. Nothing is clamped.
+    """
+    if not isinstance(value, float | int) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
+        raise InvalidScore(f"{name} must be a finite number in [0, 1], got {value!r}")
+    return float(value)
+
+
+@attrs.frozen
+class Score:
+    """One metric's answer about one subject.
+
+    :param value: in [0, 1], higher is better.
+    :param confidence: in [0, 1], how sure the metric is of *value*.
+    :param details: why, for a reader.
+    :param feedback: what to change, for an optimiser.
+    :param cost: what this answer cost.
+    :param signals: JSON-serialisable evidence, keys in snake_case.
+    :param raw: the number before it was brought to [0, 1].
+    :raises InvalidScore: when *value* or *confidence* is anything but a finite number in [0, 1].
+    """
+
+    value: float
+    confidence: float = 1.0
+    details: str = ""
+    feedback: str = ""
+    cost: Cost = _ZERO
+    signals: Mapping[str, object] = attrs.field(factory=dict)
+    raw: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        _check_unit_interval(self, "value", self.value)
+        _check_unit_interval(self, "confidence", self.confidence)
+
+
+@attrs.frozen
+class Failure:
+    """The answer of a metric or judge that could not judge. Never a score.
+
+    *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it.
+
+    :raises ScoringError: for an unknown kind.
+    """
+
+    kind: str
+    message: str
+    retryable: bool = False
+    cost: Cost = _ZERO
+
+    def __attrs_post_init__(self) -> None:
+        if self.kind not in FAILURE_KINDS:
+            raise ScoringError(f"unknown failure kind {self.kind!r}; one of {', '.join(FAILURE_KINDS)}")
+
+
+@attrs.frozen
+class Secret:
+    """An option whose value is never printed, logged, stored or fingerprinted. Type a field with it; read ``.value``."""
+
+    value: str = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        return "***"
+
+
+@attrs.frozen
+class Rubric:
+    """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path."""
+
+    id: str
+    version: str
+    text: str = ""
+    data: Mapping[str, object] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Judgment:
+    """What a judge returns; the kernel makes it a :class:`Verdict`.
+
+    *score* and *confidence* are in [0, 1]; *judge_kind* is one of :data:`JUDGE_KINDS`; *judge_model* is the model that
+    answered, if one did; *rubric* is what was judged by (default: the judge itself and its distribution's version).
+
+    :raises InvalidScore: when *score* or *confidence* is anything but a finite number in [0, 1].
+    """
+
+    score: float
+    confidence: float = 1.0
+    judge_kind: str = "evaluator"
+    judge_model: str | None = None
+    cost: Cost = _ZERO
+    signals: Mapping[str, object] = attrs.field(factory=dict)
+    rubric: Rubric | None = None
+
+    def __attrs_post_init__(self) -> None:
+        _check_unit_interval(self, "score", self.score)
+        _check_unit_interval(self, "confidence", self.confidence)
+        if self.judge_kind not in JUDGE_KINDS:
+            raise ScoringError(f"unknown judge kind {self.judge_kind!r}; one of {', '.join(JUDGE_KINDS)}")
+
+
+def _check_unit_interval(owner: object, name: str, value: object) -> None:
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return
+    object.__setattr__(owner, name, unit_interval(name, value))

@@ -1,0 +1,56 @@
+"""What is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import orjson
+
+KINDS = ("tool_cycle", "turn", "row", "candidate", "session", "workload")
+"""The subject kinds the kernel knows, finest first; any other string is allowed."""
+
+
+@attrs.frozen
+class TraceEvent:
+    """One event of an agent's trace, as a source read it.
+
+    *time* is ISO 8601 or None; *payload* is as design gives it for *type*, unknown fields kept; *extra* holds unknown
+    fields from beside the payload.
+    """
+
+    type: str
+    payload: Mapping[str, object] = attrs.field(factory=dict)
+    time: str | None = None
+    session_id: str | None = None
+    turn_id: str | None = None
+    extra: Mapping[str, object] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Subject:
+    """One thing to judge.
+
+    *kind* and *id* name it in every verdict; *input* is what was asked, *output* what is judged, *reference* what would
+    have been right (each any JSON value); *context* is everything else the source knew; *events* are the trace events it is
+    made of, in order; *session_id* groups subjects for budgets and for the confidence interval; *parent_id* is the id of
+    the subject of the next coarser kind.
+    """
+
+    kind: str
+    id: str
+    input: object = None
+    output: object = None
+    reference: object = None
+    context: Mapping[str, object] = attrs.field(factory=dict)
+    events: tuple[TraceEvent, ...] = ()
+    session_id: str | None = None
+    parent_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The output as text: a string as it is, nothing as ``""``, any other JSON value as compact JSON."""
+        output = self.output
+        if isinstance(output, str):
+            return output
+        return "" if output is None else orjson.dumps(output).decode()

@@ -1,0 +1,138 @@
+"""The kinds of component. Each is a frozen attrs class whose fields are its options.
+
+A component that needs a connection or state offers ``open(run: RunContext) -> AsyncContextManager`` of the live object; the
+runner enters and leaves it once a run. Methods may be ``def`` (pure, quick work) or ``async def`` (anything that waits)
+where the annotation says ``Awaitable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from .model import (
+    Cap,
+    Cost,
+    Entry,
+    Event,
+    Failure,
+    Head,
+    Judgment,
+    Query,
+    Refusal,
+    Score,
+    Subject,
+    Verdict,
+    Verification,
+)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where subjects come from.
+
+    A source may also have ``kinds``, the subject kinds it yields, and ``check() -> str``, called before anything is judged:
+    it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data.
+    """
+
+    def subjects(self) -> Iterator[Subject] | AsyncIterator[Subject]:
+        """Yield every subject once, always in the same order, without holding them all in memory."""
+        ...
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Scores a subject. The class attribute ``tier`` is ``"proxy"`` (cheap, may gate) or ``"truth"``.
+
+    A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing.
+    """
+
+    def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:
+        """Judge *subject*. Whatever it raises becomes a Failure ``crashed``; a score is never made up."""
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Makes a verdict of its own. The class attribute ``accepts`` lists the subject kinds it judges; empty means any.
+
+    A judge may also have ``estimate(subject) -> Cost``. It may stand wherever a metric is expected, as a truth metric.
+    """
+
+    def judge(
+        self, subject: Subject, children: Sequence[Verdict]
+    ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
+        """Judge *subject*; *children* are the newest verdicts on the subjects it is made of, in their order."""
+        ...
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Receives a run's events. The class attribute ``wants`` lists the event types it is told; empty means all.
+
+    ``rewrites = True`` says that the sink's output is made anew each time, so that a resumed run tells it everything again.
+    """
+
+    def write(self, events: Sequence[Event]) -> int | None:
+        """Take *events*, in order; return how many records were written (None: one an event).
+
+        Raising means that these events were not taken: the kernel tries again, then counts them as lost.
+        """
+        ...
+
+    def close(self) -> int | None:
+        """Finish the output. Called once or more; the second time does nothing. Returns like :meth:`write`."""
+        ...
+
+
+@runtime_checkable
+class Ledger(Protocol):
+    """The append-only, hash-chained record of events, and of what was spent, over all runs and processes."""
+
+    def append(self, events: Sequence[Event]) -> Head:
+        """Append *events* in one transaction, computing the digests inside it.
+
+        ``spend.*`` events also move the amounts that :meth:`reserve` reads.
+
+        :raises LedgerError: when nothing was appended.
+        """
+        ...
+
+    def read(self, query: Query) -> Iterator[Entry]:
+        """Yield the rows that match *query*."""
+        ...
+
+    def head(self) -> Head | None:
+        """The newest row, or None in an empty ledger."""
+        ...
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Check the whole chain; with *head*, also that a row with this digest is there."""
+        ...
+
+    def reserve(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
+        """In one transaction: close reservations whose lease is over, compare *caps*, and append *event* if all hold.
+
+        *event* is a ``spend.reserved``. A cap is exceeded when what was settled or lost in its scope, what is reserved,
+        and this event's amount are together more than its limit, each in the limit's unit. The first exceeded cap is
+        returned; *lost* makes the ``spend.lost`` event for a reservation (its ``spend.reserved`` entry) that ran out.
+        """
+        ...
+
+    def reservations(self, run_id: str) -> Sequence[Entry]:
+        """The ``spend.reserved`` entries of *run_id* that were neither settled, released nor lost."""
+        ...
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """How a run's work is carried out."""
+
+    concurrency: int
+    """How many subjects are judged at the same time, at most."""
+
+
+def estimate(component: Metric | Judge, subject: Subject) -> Cost:
+    """What one call of *component* on *subject* may cost at most; nothing where it does not say."""
+    method: Callable[[Subject], Cost] | None = getattr(component, "estimate", None)
+    return Cost.zero() if method is None else method(subject)
