@@ -1,0 +1,105 @@
+"""The kinds of component, and what a class must be to be one."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from .errors import PluginError
+from .protocols import Executor, Judge, Ledger, Metric, Sink, Source
+
+SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure")
+"""What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@attrs.frozen
+class Kind:
+    """A kind of component: *protocol* is how a field's type asks for one, *members* what a class of it has.
+
+    *also* are the kinds that may stand where this one is expected; *slot* says that its options may have slot keys beside.
+    """
+
+    protocol: type
+    members: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    slot: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "source": Kind(Source, ("subjects",)),
+    "metric": Kind(Metric, ("score",), also=("judge",), slot=True),
+    "judge": Kind(Judge, ("judge",), slot=True),
+    "sink": Kind(Sink, ("write", "close")),
+    "ledger": Kind(Ledger, ("append", "read", "head", "verify", "reserve", "reservations")),
+    "executor": Kind(Executor, ("concurrency",)),
+}
+
+
+@attrs.frozen
+class Component:
+    """A class that a plugin offers, under *name* (``proxy/format``). *tier* is a metric's own, None for other kinds."""
+
+    name: str
+    kind: str
+    cls: type[Any]
+    distribution: str
+    version: str
+    tier: str | None
+    summary: str
+
+
+def component(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
+    """Describe *cls*, which *plugin* offers as a *kind*.
+
+    :raises PluginError: when it is not a frozen attrs class with the kind's methods, or is named like nothing else is.
+    """
+    if not (isinstance(cls, type) and attrs.has(cls) and _is_frozen(cls)):
+        decorator = f", or decorate the function with @dicast.{kind}" if kind in ("metric", "judge") else ""
+        raise PluginError(f"{cls!r} is not a frozen attrs class; decorate the class with @attrs.frozen{decorator}")
+    own = getattr(cls, "name", None)
+    name = own if isinstance(own, str) else snake_case(cls.__name__)
+    if not _NAME.fullmatch(name):
+        raise PluginError(f"{cls.__qualname__} has the name {name!r}; a name is {_NAME.pattern}")
+    _check_members(kind, cls)
+    tier = getattr(cls, "tier", None) if kind == "metric" else None
+    if kind == "metric" and tier not in ("proxy", "truth"):
+        raise PluginError(f"metric {cls.__qualname__} needs the class attribute tier, 'proxy' or 'truth', not {tier!r}")
+    return Component(f"{plugin}/{name}", kind, cls, distribution, version, tier, summary(cls))
+
+
+def _check_members(kind: str, cls: type[Any]) -> None:
+    missing = [member for member in KINDS[kind].members if not hasattr(cls, member)]
+    if missing and not hasattr(cls, "open"):
+        raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}")
+    taken = [field.name for field in attrs.fields(cls) if KINDS[kind].slot and field.name in SLOT_KEYS]
+    if taken:
+        raise PluginError(
+            f"{kind} {cls.__qualname__} has an option {taken[0]!r}, which is a slot key; rename the option"
+        )
+
+
+def _is_frozen(cls: type[Any]) -> bool:
+    try:
+        object.__new__(cls).dicast = True
+    except attrs.exceptions.FrozenInstanceError:
+        return True
+    except AttributeError:
+        return False  # slotted, but not frozen
+    return False
+
+
+def snake_case(name: str) -> str:
+    """Return *name* (``ToolParamsSchema``) in snake case (``tool_params_schema``)."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def summary(cls: type[Any]) -> str:
+    """Return the first line of the docstring of *cls*, or nothing."""
+    lines = inspect.cleandoc(cls.__doc__ or "").splitlines()
+    return lines[0] if lines else ""
