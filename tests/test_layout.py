@@ -1,0 +1,226 @@
+"""The shape of the house: sizes, names, versions and who may import whom. Measured from the files; nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import statistics
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+KERNEL = ROOT / "framework" / "dicast"
+PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+CONTRIB = sorted(path.parent for path in ROOT.glob("contrib/*/pyproject.toml"))
+MEMBERS = [ROOT / "framework", *PLUGINS, ROOT / "rubrics"]
+HOOKS = KERNEL / "_kernel" / "hooks.py"
+
+MODULE_LINES = 300
+FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
+KERNEL_LINES = 3_000
+VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
+
+
+def project(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "templates" not in path.parts)
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from ``def`` to the end, without the docstring."""
+    first = function.body[0]
+    docstring = 0
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        docstring = (first.end_lineno or first.lineno) - first.lineno + 1
+    return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
+
+
+def functions(folder: Path) -> dict[str, int]:
+    """The length of every function under *folder*, by place."""
+    found = {}
+    for path in modules(folder):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found[f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"] = length(node)
+    return found
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every absolute import as (line, dotted name); ``from a import b`` gives ``a.b``."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def sources() -> list[Path]:
+    return [KERNEL, *(plugin / "src" for plugin in PLUGINS + CONTRIB)]
+
+
+def requirements(text: list[str]) -> dict[str, str]:
+    """Distribution name to version range."""
+    pattern = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*)")
+    return {match[1]: match[2].strip() for line in text if (match := pattern.match(line))}
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("folder", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_function_is_longer_than_the_bar(folder):
+    assert {place: lines for place, lines in functions(folder).items() if lines > FUNCTION_MAX} == {}
+
+
+@pytest.mark.parametrize("part", ["kernel", "plugins"])
+def test_functions_are_short_as_a_rule(part):
+    folders = [KERNEL] if part == "kernel" else [plugin / "src" for plugin in PLUGINS]
+    lengths = sorted(lines for folder in folders for lines in functions(folder).values())
+    if len(lengths) < 2:
+        pytest.skip("no functions yet")
+    assert statistics.median(lengths) <= FUNCTION_MEDIAN
+    assert statistics.quantiles(lengths, n=10)[-1] <= FUNCTION_P90
+
+
+@pytest.mark.parametrize("folder", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_is_longer_than_the_bar(folder):
+    lines = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules(folder)
+    }
+    assert {name: count for name, count in lines.items() if count > MODULE_LINES} == {}
+
+
+def test_the_kernel_stays_small():
+    testing = KERNEL / "testing"
+    lines = [
+        len(path.read_text(encoding="utf-8").splitlines()) for path in modules(KERNEL) if testing not in path.parents
+    ]
+    assert sum(lines) <= KERNEL_LINES
+
+
+@pytest.mark.parametrize("folder", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_has_a_name_that_says_nothing(folder):
+    names = [path for path in folder.rglob("*") if path.name != "__pycache__"]
+    assert [str(path.relative_to(ROOT)) for path in names if VAGUE & set(re.split(r"[_\-.]", path.name))] == []
+
+
+# Names and versions
+
+
+@pytest.mark.parametrize("folder", PLUGINS + CONTRIB, ids=lambda path: path.name)
+def test_folder_entry_point_and_package_are_one_word(folder):
+    metadata = project(folder)["project"]
+    assert metadata["name"] == f"dicast-{folder.name}".replace("_", "-")
+    assert metadata["entry-points"]["dicast"] == {folder.name: f"dicast_{folder.name}"}
+    assert (folder / "src" / f"dicast_{folder.name}" / "__init__.py").is_file()
+    assert (folder / "src" / f"dicast_{folder.name}" / "py.typed").is_file()
+    assert (folder / "README.md").is_file()
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda path: path.name)
+def test_a_plugins_pyproject_holds_metadata_only(folder):
+    assert set(project(folder).get("tool", {})) <= {"hatch", "uv"}
+
+
+def test_kernel_and_plugins_have_one_version():
+    versions = {folder.name: project(folder)["project"]["version"] for folder in [ROOT, *MEMBERS]}
+    assert len(set(versions.values())) == 1, versions
+
+
+@pytest.mark.parametrize("folder", [ROOT, *MEMBERS], ids=lambda path: path.name)
+def test_siblings_are_required_as_a_range(folder):
+    metadata = project(folder)["project"]
+    major, minor = (int(part) for part in metadata["version"].split(".")[:2])
+    extras = [line for lines in metadata.get("optional-dependencies", {}).values() for line in lines]
+    ranges = requirements(metadata.get("dependencies", []) + extras)
+    wrong = {
+        name: text
+        for name, text in ranges.items()
+        if name.startswith("dicast-") and text != f">={major}.{minor},<{major}.{minor + 1}"
+    }
+    assert wrong == {}
+
+
+def test_every_plugin_is_part_of_the_distribution():
+    root = project(ROOT)
+    extras = [line for lines in root["project"].get("optional-dependencies", {}).values() for line in lines]
+    offered = requirements(root["project"]["dependencies"] + extras)
+    expected = {"dicast-kernel", "dicast-rubrics"} | {project(plugin)["project"]["name"] for plugin in PLUGINS}
+    assert expected <= set(offered)
+    assert expected <= set(root["tool"]["uv"]["sources"])
+
+
+def test_every_plugin_is_under_the_import_contracts():
+    linter = project(ROOT)["tool"]["importlinter"]
+    packages = {f"dicast_{plugin.name}" for plugin in PLUGINS + CONTRIB}
+    independence = next(contract for contract in linter["contracts"] if contract["type"] == "independence")
+    assert set(linter["root_packages"]) == {"dicast"} | packages
+    assert set(independence["modules"]) == packages
+
+
+def test_no_lock_file_is_tracked():
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "*uv.lock"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert listed.stdout == ""
+
+
+# Boundaries
+
+
+@pytest.mark.parametrize("folder", PLUGINS + CONTRIB, ids=lambda path: path.name)
+def test_plugins_and_their_tests_import_the_public_api_alone(folder):
+    package = f"dicast_{folder.name}"
+    for path in modules(folder):
+        for line, name in imports(path):
+            place = f"{path.relative_to(ROOT)}:{line} imports {name}"
+            assert not name.startswith("dicast._"), place
+            assert not name.startswith("dicast_") or name.split(".")[0] == package, place
+
+
+@pytest.mark.parametrize("folder", ["examples", "benchmarks"])
+def test_nobody_else_imports_private_modules(folder):
+    found = [(path, name) for path in modules(ROOT / folder) for _, name in imports(path)]
+    assert [(str(path), name) for path, name in found if name.startswith("dicast._")] == []
+
+
+def test_rubrics_hold_no_python():
+    assert list((ROOT / "rubrics").rglob("*.py")) == []
+
+
+# Hooks
+
+
+def hooks() -> dict[str, str]:
+    """Hook name to docstring."""
+    nodes = [node for node in parsed(HOOKS).body if isinstance(node, ast.FunctionDef)]
+    return {node.name: ast.get_docstring(node) or "" for node in nodes if node.name.startswith("dicast_")}
+
+
+@pytest.mark.parametrize("name", hooks())
+def test_every_hook_says_what_it_is_for_and_shows_it(name):
+    assert "Called by the kernel" in hooks()[name]
+    assert "Example::" in hooks()[name]
+
+
+def test_hooks_take_no_arguments():
+    nodes = [node for node in parsed(HOOKS).body if isinstance(node, ast.FunctionDef)]
+    assert [node.name for node in nodes if node.name.startswith("dicast_") and ast.unparse(node.args)] == []
+
+
+def test_hooks_page_lists_exactly_the_hooks():
+    page = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## `(dicast_\w+)\(\)`$", page, re.MULTILINE) == list(hooks())
