@@ -1,0 +1,31 @@
+"""What of an output is text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from dicast import MISSING
+
+
+def texts(value: object) -> list[str]:
+    """The strings of *value*: a string itself, every string inside an object or list, any other scalar as JSON.
+
+    Nothing, and a field that is missing, have none. Iterative, so that no nesting is too deep.
+    """
+    if isinstance(value, str):
+        return [value]
+    if value is None or value is MISSING:
+        return []
+    if not isinstance(value, Mapping | list | tuple):
+        return [orjson.dumps(value).decode()]
+    found: list[str] = []
+    left: list[object] = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, Mapping | list | tuple):
+            left.extend(reversed([*(item.values() if isinstance(item, Mapping) else item)]))
+    return found

@@ -1,0 +1,71 @@
+"""Is the output as long as it should be?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import attrs
+
+from dicast import MISSING, ConfigError, Score, Subject
+
+from .content import texts
+from .field import check_field, locate
+
+Unit = Literal["chars", "bytes", "words"]
+
+_PASSED = Score(1.0)
+_MEASURES: Mapping[str, Callable[[str], int]] = {
+    "chars": len,
+    # A lone surrogate is three bytes, as Python would write it; refusing it would say nothing about the length.
+    "bytes": lambda text: len(text.encode("utf-8", "surrogatepass")),
+    "words": lambda text: len(text.split()),
+}
+
+
+@attrs.frozen
+class Length:
+    """1 inside the bounds, falling off outside them.
+
+    Below ``min`` the score is length/min; above ``max`` it is 1 - (length - max)/max, and 0 from twice ``max`` on. An
+    object or list is as long as all its strings together.
+
+    :param min: the shortest length with full credit; none by default.
+    :param max: the longest length with full credit; none by default.
+    :param unit: ``chars`` (Unicode code points), ``bytes`` (of UTF-8) or ``words`` (separated by white space).
+    :param field: measure only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
+        (``/steps/0/code``); text is read as JSON to get there. A missing field has length 0.
+    """
+
+    name = "length"
+    tier = "proxy"
+
+    min: int | None = None
+    max: int | None = None
+    unit: Unit = "chars"
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def __attrs_post_init__(self) -> None:
+        if self.unit not in _MEASURES:
+            raise ConfigError(f"unknown unit {self.unit!r}: a length is in {', '.join(_MEASURES)}")
+        for name, bound in (("min", self.min), ("max", self.max)):
+            if bound is not None and bound < 0:
+                raise ConfigError(f"{name} is {bound}; a length is never negative")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ConfigError(f"min {self.min} is more than max {self.max}: no length is inside; swap them")
+
+    def score(self, subject: Subject) -> Score:
+        """Measure the output of *subject*, or its field."""
+        value = subject.output if self.field is None else locate(subject.output, self.field)
+        measure = _MEASURES[self.unit]
+        length = measure(value) if isinstance(value, str) else sum(map(measure, texts(value)))
+        if self.min is not None and length < self.min:
+            why = f"; the output has no field {self.field!r}" if value is MISSING else ""
+            return Score(length / self.min, details=f"{length} {self.unit}, fewer than {self.min}{why}")
+        if self.max is not None and length > self.max:
+            return Score(self._credit_above(length, self.max), details=f"{length} {self.unit}, more than {self.max}")
+        return _PASSED
+
+    @staticmethod
+    def _credit_above(length: int, most: int) -> float:
+        return 0.0 if length >= 2 * most else 1 - (length - most) / most
