@@ -1,0 +1,165 @@
+"""Every code block of the README and the documentation works.
+
+What a page's blocks do, in their order, in a folder of their own that has a copy of ``examples/``:
+
+- A block with ``title="NAME"`` is that file. One that stands for a file of ``examples/`` holds the same data.
+- A page's ``python`` blocks are one program.
+- A ``toml`` block with an entry point makes the page's Python an installed plugin.
+- A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``.
+- A line of a ``console`` block that begins with ``$ dicast`` ends in exit code 0, or N after ``console exit=N``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import attrs
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EVERY_PAGE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs" / "adr").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"bash", "console", "jsonl", "python", "text", "toml", "yaml"}
+
+
+@attrs.frozen
+class Block:
+    language: str
+    info: str
+    text: str
+
+    @property
+    def title(self) -> str | None:
+        match = re.search(r'title="([^"]+)"', self.info)
+        return match and match[1]
+
+    @property
+    def exit_code(self) -> int:
+        match = re.search(r"exit=(\d+)", self.info)
+        return int(match[1]) if match else 0
+
+
+def blocks(page: Path, language: str | None = None) -> list[Block]:
+    found = [Block(*match.groups()) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+    return [block for block in found if language in {None, block.language}]
+
+
+def pages_with(language: str) -> pytest.MarkDecorator:
+    pages = [page for page in PAGES if blocks(page, language)]
+    return pytest.mark.parametrize("page", pages, ids=lambda page: page.stem)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, page: Path) -> Path:
+    """A folder with the examples, the page's titled files and the plugin it builds."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
+    for block in blocks(page):
+        if block.title:
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+    (tmp_path / "page.py").write_text("\n".join(block.text for block in blocks(page, "python")), encoding="utf-8")
+    for block in blocks(page, "toml"):
+        install(tomllib.loads(block.text)["project"], tmp_path)
+    return tmp_path
+
+
+def install(project: dict, folder: Path) -> None:
+    """Make the page's Python the plugin that *project* describes, as installed metadata beside a module."""
+    metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    points = project["entry-points"]["dicast"]
+    (metadata / "entry_points.txt").write_text("".join(["[dicast]\n", *(f"{key} = {points[key]}\n" for key in points)]))
+    for module in points.values():
+        shutil.copy(folder / "page.py", folder / f"{module}.py")
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DICAST_")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        cwd=folder,
+        env=environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_are_of_a_language_that_is_checked(page):
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+    assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), "a fence without a language"
+
+
+@pages_with("python")
+def test_python_runs(page, folder):
+    done = run(folder, "page.py")
+    assert done.returncode == 0, done.stderr
+
+
+@pages_with("yaml")
+def test_pipelines_pass_check(page, folder):
+    for number, block in enumerate(blocks(page, "yaml")):
+        if "source" not in yaml.safe_load(block.text):
+            continue
+        file = folder / (block.title or f"block{number}.yaml")
+        file.write_text(block.text, encoding="utf-8")
+        done = run(folder, "-m", "dicast", "check", "--json", str(file.relative_to(folder)))
+        assert (done.returncode, json.loads(done.stdout or "null")) == (0, {"ok": True, "errors": []}), done.stderr
+
+
+@pages_with("yaml")
+def test_quoted_files_are_the_files(page):
+    for block in blocks(page, "yaml"):
+        if block.title and (ROOT / block.title).exists():
+            assert yaml.safe_load(block.text) == yaml.safe_load((ROOT / block.title).read_text(encoding="utf-8"))
+
+
+@pages_with("console")
+def test_commands_end_as_the_page_says(page, folder):
+    for block in blocks(page, "console"):
+        for line in re.findall(r"^\$ dicast (.*)$", block.text, re.MULTILINE):
+            done = run(folder, "-m", "dicast", *shlex.split(line))
+            assert done.returncode == block.exit_code, f"$ dicast {line}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", prose) if "://" not in target]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_in_the_sites_navigation():
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = [page for entry in config["nav"] for page in ([entry] if isinstance(entry, str) else entry["Decisions"])]
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    assert sorted(listed) == sorted(pages)
+
+
+@pytest.mark.parametrize("record", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=lambda path: path.stem)
+def test_decision_records_are_short_and_whole(record):
+    text = record.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 40
+    assert text.startswith(f"# {record.name[:4]}: ")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences", "Rejected"]
+
+
+def test_readme_gives_two_commands_that_set_themselves_up():
+    lines = [line for block in blocks(ROOT / "README.md", "bash") for line in block.text.splitlines()]
+    example = "examples/support-turns/pipeline.yaml"
+    assert lines == [f"pip install uv && uv run dicast run {example}", "pip install uv && uv run pytest"]
+    assert (ROOT / example).is_file()
