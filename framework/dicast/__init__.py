@@ -20,7 +20,9 @@ from ._kernel.errors import (
     RequestError,
     ScoringError,
 )
+from ._kernel.files import AtomicFile
 from ._kernel.hooks import hookimpl
+from ._kernel.lines import MAX_LINE_BYTES, MISSING, InputCheck, InputFile, identifier, lookup, nearest
 from ._kernel.model import (
     Cap,
     Cost,
@@ -43,6 +45,7 @@ from ._kernel.model import (
 from ._kernel.protocols import Executor, Judge, Ledger, Metric, Sink, Source
 
 __all__ = [
+    "AtomicFile",
     "Cap",
     "ConfigError",
     "Cost",
@@ -53,6 +56,8 @@ __all__ = [
     "Executor",
     "Failure",
     "Head",
+    "InputCheck",
+    "InputFile",
     "Interrupted",
     "InvalidCost",
     "InvalidScore",
@@ -61,6 +66,8 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LedgerRefused",
+    "MAX_LINE_BYTES",
+    "MISSING",
     "Metric",
     "PluginError",
     "Problem",
@@ -79,7 +86,10 @@ __all__ = [
     "Verdict",
     "Verification",
     "hookimpl",
+    "identifier",
     "judge",
+    "lookup",
     "maybe_await",
     "metric",
+    "nearest",
 ]

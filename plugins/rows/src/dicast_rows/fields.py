@@ -1,0 +1,133 @@
+"""Which columns of a row become which parts of a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dicast import MISSING, ConfigError, DataError, Problem, Subject, identifier, lookup, nearest
+
+FIELDS = ("id", "input", "output", "reference", "session_id", "context")
+
+Build = Callable[[int, dict[str, Any]], Subject]
+
+
+def check_fields(fields: Mapping[str, str]) -> None:
+    """Refuse keys that are no parts of a subject, and empty paths.
+
+    :raises ConfigError: naming all of them.
+    """
+    problems = [
+        Problem(
+            f"unknown field {name!r}; a row has {', '.join(FIELDS)}", path=f"fields.{name}", hint=nearest(name, FIELDS)
+        )
+        for name in fields
+        if name not in FIELDS
+    ]
+    problems += [
+        Problem(f"the path of the field {name!r} is empty; name a column", path=f"fields.{name}", value=path)
+        for name, path in fields.items()
+        if not path
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def builder(kind: str, fields: Mapping[str, str]) -> Build:
+    """Make the function ``(line, row) -> Subject``; it takes the row apart, so each row can be built from once.
+
+    It raises DataError (without file and line) when a path named in *fields* is not in the row, or when an id or a session id
+    is neither a string nor a number.
+    """
+    paths = {name: fields.get(name, name) for name in FIELDS}
+    plain = len(set(paths.values())) == len(paths) and not any("." in path for path in paths.values())
+    return _flat(kind, paths, fields) if plain else _nested(kind, paths, fields)
+
+
+def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Build:
+    """Every field is a column of its own: no searching, no copying."""
+    id_, input_, output_, reference_, session_, context_ = (paths[name] for name in FIELDS)
+    required = frozenset(fields.values())
+
+    def build(line: int, row: dict[str, Any]) -> Subject:
+        if not required <= row.keys():
+            raise _absent(next(path for path in fields.values() if path not in row), row)
+        pop = row.pop
+        name, session, context = pop(id_, line), pop(session_, None), pop(context_, None)
+        if type(name) is not str or not name:
+            name = identifier(name, id_)
+        if session is not None and (type(session) is not str or not session):
+            session = _session(session, session_)
+        values = pop(input_, None), pop(output_, None), pop(reference_, None)
+        return Subject(kind, name, *values, row if context is None else _merged(context, row), (), session)
+
+    return build
+
+
+def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Build:
+    """Some field lies inside a column, or two fields share one: look all up, then take what was used out of the rest."""
+    build = _flat(kind, {name: name for name in FIELDS}, {})
+
+    def rename(line: int, row: dict[str, Any]) -> Subject:
+        values = {name: lookup(row, path) for name, path in paths.items()}
+        for name, path in fields.items():
+            if values[name] is MISSING:
+                raise _absent(path, row)
+        for path in paths.values():
+            _drop(row, path)
+        given = {name: value for name, value in values.items() if value is not MISSING}
+        try:
+            subject = build(line, given)
+        except DataError as error:
+            raise DataError(_moved(problem, paths) for problem in error.problems) from error
+        return _with_rest(subject, row)
+
+    return rename
+
+
+def _with_rest(subject: Subject, rest: dict[str, Any]) -> Subject:
+    return Subject(
+        subject.kind,
+        subject.id,
+        subject.input,
+        subject.output,
+        subject.reference,
+        {**subject.context, **rest},
+        (),
+        subject.session_id,
+    )
+
+
+def _moved(problem: Problem, paths: Mapping[str, str]) -> Problem:
+    """The same problem at the path the user gave for the field."""
+    return Problem(problem.message, path=paths.get(problem.path or "", problem.path), value=problem.value)
+
+
+def _drop(row: dict[str, Any], path: str) -> None:
+    """Take the value at *path* out of *row*, and the objects that it leaves empty."""
+    if path in row:
+        del row[path]
+        return
+    head, _, rest = path.partition(".")
+    inner = row.get(head)
+    if rest and isinstance(inner, dict):
+        _drop(inner, rest)
+        if not inner:
+            del row[head]
+
+
+def _merged(context: object, rest: dict[str, Any]) -> dict[str, Any]:
+    return {**context, **rest} if isinstance(context, dict) else {"context": context, **rest}
+
+
+def _session(value: object, path: str) -> str | None:
+    if value == "":
+        return None
+    if isinstance(value, bool):
+        raise DataError(Problem("a session id is a string or a number, not a truth value", path=path, value=value))
+    return identifier(value, path)
+
+
+def _absent(path: str, row: Mapping[str, Any]) -> DataError:
+    names = ", ".join(list(row)[:10]) or "nothing"
+    return DataError(Problem(f"the row has no {path!r}; it has {names}", path=path, hint=nearest(path, row)))

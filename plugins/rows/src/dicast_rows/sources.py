@@ -1,0 +1,216 @@
+"""The sources ``rows/jsonl`` and ``rows/csv``, and how each reads a file."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, Problem, RunContext, Subject, nearest
+
+from .fields import Build, builder, check_fields
+
+
+@attrs.frozen
+class Jsonl:
+    """Rows from a file of JSON lines: one object a line, each becomes a subject.
+
+    Options:
+
+    - ``path``: the file; gzip is recognised, ``-`` is standard input.
+    - ``fields``: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+      ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
+      must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land in
+      the context, after those of an object in ``context``.
+    - ``kind``: the subject kind of the rows (``row``).
+    - ``max_line_bytes``: the longest line that is read (64 MiB).
+    """
+
+    path: Path = attrs.field(converter=Path)
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    kind: str = "row"
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Rows]:
+        """Give the live source, which can be read more than once whatever the path is."""
+        with self._rows() as rows:
+            yield rows
+
+    def check(self) -> str:
+        """Read all rows; see :meth:`Rows.check`."""
+        with self._rows() as rows:
+            return rows.check()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the rows; see :meth:`Rows.subjects`."""
+        with self._rows() as rows:
+            yield from rows.subjects()
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file:
+            yield Rows(file, builder(self.kind, self.fields), partial(file.objects, self.max_line_bytes), self.kinds)
+
+
+@attrs.frozen
+class Csv:
+    """Rows from a CSV file with a header: each record becomes a subject, every value a string.
+
+    Options:
+
+    - ``path``: the file; gzip is recognised, ``-`` is standard input.
+    - ``fields``: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+      ``context``, values names of columns; a column of that name by default. A column given here must be in the
+      header. Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
+      the context.
+    - ``kind``: the subject kind of the rows (``row``).
+    - ``max_line_bytes``: the longest line and the longest value that are read (64 MiB).
+    """
+
+    path: Path = attrs.field(converter=Path)
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    kind: str = "row"
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Rows]:
+        """Give the live source, which can be read more than once whatever the path is."""
+        with self._rows() as rows:
+            yield rows
+
+    def check(self) -> str:
+        """Read all rows; see :meth:`Rows.check`."""
+        with self._rows() as rows:
+            return rows.check()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the rows; see :meth:`Rows.subjects`."""
+        with self._rows() as rows:
+            yield from rows.subjects()
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file:
+            yield Rows(
+                file,
+                builder(self.kind, self.fields),
+                partial(_records, file, self.max_line_bytes, self.fields),
+                self.kinds,
+            )
+
+
+@attrs.frozen
+class Rows:
+    """An opened source of rows: *read* yields line numbers and rows, *build* makes subjects of them."""
+
+    file: InputFile
+    build: Build
+    read: Callable[[InputCheck | None], Iterator[tuple[int, dict[str, Any]]]]
+    kinds: tuple[str, ...]
+
+    def check(self) -> str:
+        """Read everything once and return the SHA-256 of the data.
+
+        :raises DataError: naming the bad lines, or that there are no rows.
+        """
+        with InputCheck(self.file) as check:
+            rows = 0
+            for line, row in self.read(check):
+                rows += 1
+                try:
+                    check.add_id(self.build(line, row).id, line)
+                except DataError as error:
+                    self.file.fault(error, line, check)
+            return check.finish(rows)
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the rows in the order of the file.
+
+        :raises DataError: at the first bad line.
+        """
+        build = self.build
+        for line, row in self.read(None):
+            try:
+                subject = build(line, row)
+            except DataError as error:
+                self.file.fault(error, line, None)
+            else:
+                yield subject
+
+
+def _records(
+    file: InputFile, max_line_bytes: int, fields: Mapping[str, str], check: InputCheck | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(max_line_bytes)  # The module has one limit for the whole process, far lower by default.
+    reader = csv.reader(file.texts(max_line_bytes, check), strict=True)
+    header: list[str] | None = None
+    for line, record in _numbered(reader, file, check):
+        if header is None:
+            header = record
+            if _refuse_header(header, fields, file, line, check):
+                return
+        elif len(record) == len(header):
+            yield line, dict(zip(header, record, strict=True))
+        else:
+            file.fault(f"the record has {len(record)} values, the header has {len(header)} columns", line, check)
+
+
+def _numbered(
+    reader: Iterator[list[str]], file: InputFile, check: InputCheck | None
+) -> Iterator[tuple[int, list[str]]]:
+    """Each record that is not blank, with the line it starts on."""
+    while True:
+        line = reader.line_num + 1  # type: ignore[attr-defined]  # csv.reader has it, its type has no public name
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            file.fault(f"the record is not CSV: {error}", line, check)
+        else:
+            if record:
+                yield line, record
+
+
+def _refuse_header(
+    header: list[str], fields: Mapping[str, str], file: InputFile, line: int, check: InputCheck | None
+) -> bool:
+    """Report what is wrong with the header, and say whether anything was."""
+    problems = [
+        Problem(f"the header names {name!r} twice" if name else "the header has a column without a name", value=name)
+        for name, times in Counter(header).items()
+        if times > 1 or not name
+    ]
+    problems += [
+        Problem(
+            f"the header has no {path!r}; it has {', '.join(header)}", path=f"fields.{name}", hint=nearest(path, header)
+        )
+        for name, path in fields.items()
+        if path not in header
+    ]
+    for problem in problems:
+        file.fault(problem, line, check)
+    return bool(problems)

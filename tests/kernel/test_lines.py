@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import MISSING, DataError, InputCheck, InputFile, identifier, lookup, nearest
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def written(folder: Path, data: bytes) -> InputFile:
+    path = folder / "in.jsonl"
+    path.write_bytes(data)
+    return InputFile(path, "in.jsonl")
+
+
+def objects(file: InputFile, limit: int = 1000) -> list[tuple[int, dict]]:
+    return list(file.objects(limit))
+
+
+def checked(file: InputFile, limit: int = 1000) -> str:
+    with InputCheck(file) as check:
+        count = 0
+        for line, row in file.objects(limit, check):
+            count += 1
+            if "id" in row:
+                check.add_id(row["id"], line)
+        return check.finish(count)
+
+
+def problems(file: InputFile, limit: int = 1000) -> list:
+    with pytest.raises(DataError) as caught:
+        checked(file, limit)
+    return list(caught.value.problems)
+
+
+def test_blank_lines_are_skipped_but_counted(tmp_path):
+    assert objects(written(tmp_path, b'{"a":1}\n\n  \n{"a":2}')) == [(1, {"a": 1}), (4, {"a": 2})]
+
+
+@pytest.mark.parametrize("data", [b'\xef\xbb\xbf{"a":1}\r\n{"a":2}\r\n', b'{"a":1}\n{"a":2}'])
+def test_byte_order_mark_and_crlf_are_accepted(tmp_path, data):
+    assert objects(written(tmp_path, data)) == [(1, {"a": 1}), (2, {"a": 2})]
+
+
+def test_gzip_is_found_by_its_bytes_and_gives_the_same_digest(tmp_path):
+    data = b'\xef\xbb\xbf{"a":1}\n{"a":2}\n'
+    plain = checked(written(tmp_path, data))
+    assert checked(written(tmp_path, gzip.compress(data))) == plain
+
+
+def test_digest_changes_with_the_data(tmp_path):
+    assert checked(written(tmp_path, b'{"a":1}')) != checked(written(tmp_path, b'{"a":2}'))
+
+
+@pytest.mark.parametrize("cut", [1, 9, 40])
+def test_gzip_that_is_cut_short_is_an_error(tmp_path, cut):
+    data = gzip.compress(orjson.dumps({"a": "".join(map(chr, range(32, 3000)))}) + b"\n")
+    (found,) = problems(written(tmp_path, data[: len(data) - cut]), 100_000)[:1]
+    assert "cannot be read" in found.message
+    assert found.file == "in.jsonl"
+
+
+def test_gzip_with_a_broken_body_is_an_error(tmp_path):
+    data = bytearray(gzip.compress(b'{"a":1}\n' * 1000))
+    data[15] ^= 255
+    assert "cannot be read" in problems(written(tmp_path, bytes(data)))[0].message
+
+
+def test_directory_is_no_input(tmp_path):
+    with pytest.raises(DataError, match="this is a directory"):
+        objects(InputFile(tmp_path, "here"))
+
+
+def test_missing_file_names_the_nearest(tmp_path):
+    (tmp_path / "support.jsonl").touch()
+    with pytest.raises(DataError, match=r"no such file, did you mean 'support\.jsonl'\?"):
+        objects(InputFile(tmp_path / "suport.jsonl", "suport.jsonl"))
+
+
+def test_missing_folder_is_no_such_file(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        objects(InputFile(tmp_path / "no" / "no.jsonl", "no.jsonl"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
+def test_empty_file_has_no_subjects(tmp_path, data):
+    assert "no subjects" in problems(written(tmp_path, data))[0].message
+
+
+def test_bytes_that_are_not_utf8_are_named_with_line_and_column(tmp_path):
+    (found,) = problems(written(tmp_path, b'{"a":1}\n{"a":"\xff"}\n'))
+    assert (found.line, found.column) == (2, 7)
+    assert "byte 0xff is not UTF-8" in found.message
+
+
+@pytest.mark.parametrize(
+    "bad", [b"[1]", b"3", b"null", b'"x"', b"{", b'{"a":NaN}', b'{"a":1e999}', b'{"a":"\\ud800"}', b"{} {}"]
+)
+def test_line_that_is_no_json_object_is_reported(tmp_path, bad):
+    (found,) = problems(written(tmp_path, b"{}\n" + bad + b"\n{}\n"))
+    assert found.line == 2
+
+
+def test_every_bad_line_is_counted_and_the_first_hundred_named(tmp_path):
+    found = problems(written(tmp_path, b"{\n" * 1334))
+    assert [each.line for each in found[:-1]] == list(range(1, 101))
+    assert found[-1].message == "… and 1,234 more"
+
+
+def test_without_a_check_the_first_bad_line_is_raised(tmp_path):
+    with pytest.raises(DataError, match=r"^in\.jsonl:2:2: the line is not JSON"):
+        objects(written(tmp_path, b"{}\n{\n[\n"))
+
+
+def test_line_that_is_too_long_is_reported_and_the_next_ones_read(tmp_path):
+    file = written(tmp_path, b'{"a":1}\n' + b"x" * 5000 + b'\n{"a":2}\n' + b"y" * 4000)
+    assert [(each.line, each.message) for each in problems(file, 10)] == [
+        (2, "the line is longer than max_line_bytes (10)"),
+        (4, "the line is longer than max_line_bytes (10)"),
+    ]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_line_of_exactly_the_limit_is_read(tmp_path, end):
+    assert objects(written(tmp_path, b'{"a":12}' + end), 8) == [(1, {"a": 12})]
+    assert "longer than" in problems(written(tmp_path, b'{"a":123}' + end), 8)[0].message
+
+
+def test_enormous_line_is_not_held_in_memory(tmp_path):
+    import tracemalloc
+
+    path = tmp_path / "huge.jsonl"
+    with path.open("wb") as file:
+        file.truncate(2**28)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="longer than max_line_bytes"):
+            objects(InputFile(path, "huge"), 2**16)
+        with InputCheck(InputFile(path, "huge")) as check:
+            list(check.file.objects(2**16, check))
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_duplicate_ids_name_both_lines(tmp_path):
+    file = written(tmp_path, b'{"id":"a"}\n{"id":"b"}\n\n{"id":"a"}\n{"id":"a"}\n')
+    assert [(each.line, each.message) for each in problems(file)] == [
+        (4, "duplicate id 'a', first on line 1"),
+        (5, "duplicate id 'a', first on line 1"),
+    ]
+
+
+def test_duplicates_and_bad_lines_come_in_the_order_of_the_lines_and_are_counted_together(tmp_path):
+    found = problems(written(tmp_path, b'{"id":"a"}\n{"id":"a"}\n{\n' + b'{"id":"b"}\n' * 201))
+    assert [each.line for each in found[:3]] == [2, 3, 5]
+    assert len(found) == 101
+    assert found[-1].message == "… and 102 more"
+
+
+def test_duplicates_are_found_across_batches(tmp_path):
+    with InputCheck(written(tmp_path, b"")) as check:
+        for line in range(1, 12_001):
+            check.add_id(str(line), line)
+        check.add_id("7", 12_001)
+        with pytest.raises(DataError, match="duplicate id '7', first on line 7"):
+            check.finish(1)
+
+
+def test_same_id_of_another_kind_is_no_duplicate(tmp_path):
+    with InputCheck(written(tmp_path, b"")) as check:
+        check.add_id("a", 1)
+        check.add_id("a", 1, "session id")
+        assert check.finish(1)
+
+
+def test_standard_input_is_read_twice(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b'{"a":1}\n{'))))
+    with InputFile.opened(Path("-")) as file:
+        for _ in range(2):
+            with pytest.raises(DataError, match=r"^<stdin>:2:2: the line is not JSON"):
+                objects(file)
+        spooled = file.path
+    assert not spooled.exists()
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "mkfifo"), reason="this system has no named pipes")
+def test_named_pipe_is_read_twice(tmp_path):
+    import os
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b'{"a":1}\n',))
+    writer.start()
+    with InputFile.opened(pipe) as file:
+        writer.join()
+        assert objects(file) == objects(file) == [(1, {"a": 1})]
+
+
+@given(st.lists(json_values))
+def test_what_was_written_is_read(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("lines") / "x"
+    path.write_bytes(b"".join(orjson.dumps({"v": value}) + b"\n" for value in values))
+    assert [row["v"] for _, row in InputFile(path, "x").objects()] == values
+
+
+def test_texts_keep_their_place_where_a_line_was_left_out(tmp_path):
+    file = written(tmp_path, b"a\n" + b"b" * 50 + b"\nc")
+    with InputCheck(file) as check:
+        assert list(file.texts(10, check)) == ["a\n", "\n", "c"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("a", 1), ("b.c.1", "y"), ("b.x", MISSING), ("b.c.2", MISSING), ("a.a", MISSING), ("d.e", 5)]
+)
+def test_lookup_follows_dotted_paths(path, value):
+    assert lookup({"a": 1, "b": {"c": ["x", "y"]}, "d.e": 5, "d": {"e": 6}}, path) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "id"), [("a", "a"), (7, "7"), (2**64 - 1, "18446744073709551615"), (1.5, "1.5"), (True, "true")]
+)
+def test_numbers_and_truth_values_become_ids_as_json_writes_them(value, id):
+    assert identifier(value) == id
+
+
+@pytest.mark.parametrize("value", [None, {}, [], "", orjson.loads("123456789012345678901"), 1e300])
+def test_what_is_no_faithful_name_is_no_id(value):
+    with pytest.raises(DataError):
+        identifier(value)
+
+
+def test_nearest_is_none_when_nothing_is_near():
+    assert nearest("zzz", ["abc"]) is None
+    assert nearest("forbiden", ["required", "forbidden"]) == "forbidden"
