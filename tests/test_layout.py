@@ -171,6 +171,20 @@ def test_every_plugin_is_under_the_import_contracts():
     assert set(independence["modules"]) == packages
 
 
+def test_every_dependency_has_a_tested_version():
+    root = project(ROOT)
+    groups = [line for lines in root["dependency-groups"].values() for line in lines]
+    needed = set(requirements(groups))
+    for folder in [ROOT, *MEMBERS]:
+        metadata = project(folder)["project"]
+        extras = [line for lines in metadata.get("optional-dependencies", {}).values() for line in lines]
+        needed |= set(requirements(metadata.get("dependencies", []) + extras))
+    pinned = requirements(root["tool"]["uv"]["constraint-dependencies"])
+    assert all(version.startswith("==") for version in pinned.values())
+    missing = {name.lower() for name in needed if not name.startswith("dicast")} - set(pinned)
+    assert missing == set(), "run .ci/upgrade"
+
+
 def test_no_lock_file_is_tracked():
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("not a git checkout")

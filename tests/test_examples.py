@@ -1,0 +1,64 @@
+"""Every example runs as a reader of the README would run it, and ends as its comments say."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PIPELINES = sorted(EXAMPLES.glob("*/*.yaml"))
+
+
+def run(pipeline: Path, folder: Path) -> dict:
+    """The run document of *pipeline*, run from a copy in *folder*."""
+    copy = folder / "examples"
+    shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("out"))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DICAST_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "dicast", "run", str(copy / pipeline.relative_to(EXAMPLES)), "--json"],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda path: path.parent.name)
+def test_example_judges_every_subject_and_spends_nothing(pipeline, tmp_path):
+    document = run(pipeline, tmp_path)
+    assert document["scored"] == document["subjects"] > 0
+    assert document["failed"] == 0
+    assert [float(amount) for amount in document["cost"].values()] == [0, 0]
+
+
+def test_support_turns_tells_the_bad_turns(tmp_path):
+    document = run(EXAMPLES / "support-turns" / "pipeline.yaml", tmp_path)
+    with (tmp_path / "examples" / "support-turns" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["subject_id"]: row for row in csv.DictReader(file)}
+    assert document["subjects"] == len(rows) == 13
+    lifecycle = {name: float(row["judge_lifecycle_score"]) for name, row in rows.items()}
+    assert lifecycle["return-window/1"] == 1.0
+    assert lifecycle["refused/1"] == pytest.approx(0.5)
+    assert lifecycle["broken-lookup/1"] < 1.0
+    assert lifecycle["empty-answer/1"] < lifecycle["empty-answer/2"] == 1.0
+    assert float(rows["placeholder/1"]["metric_proxy_keywords"]) == 0.0
+    assert float(rows["empty-answer/1"]["metric_proxy_format"]) == 0.0
+
+
+def test_qa_rows_asks_the_truth_only_where_the_proxies_pass(tmp_path):
+    document = run(EXAMPLES / "qa-rows" / "pipeline.yaml", tmp_path)
+    assert document["score"]["by_tier"] == {"truth": 9, "proxy": 1}
+    assert document["metrics"]["correct"]["scored"] == 9
+    assert document["gate"]["passed"] is True
+    assert document["score"]["mean"] == pytest.approx((7 + 0.4 + 0.88 + 0.5) / 10)
