@@ -1,0 +1,116 @@
+"""The chain: what a row's digest covers, and checking a whole ledger."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from dicast import Head, LedgerError, Verification
+
+from .spending import SPENDING_TABLES, Spending
+
+START = "0" * 64
+"""The first row's ``prev``."""
+
+COLUMNS = (
+    "id",
+    "payload",
+    "run_id",
+    "sensitivity",
+    "session_id",
+    "subject_id",
+    "subject_kind",
+    "time",
+    "turn_id",
+    "type",
+)
+"""What a digest covers, in the order of canonical JSON: sorted."""
+
+ROW = ", ".join(("seq", *COLUMNS, "prev", "digest"))
+
+Row = tuple[Any, ...]
+"""The values of :data:`ROW`."""
+
+
+def link(prev: str, columns: Mapping[str, str | None]) -> str:
+    """The digest of a row after *prev*: SHA-256 of prev, a newline, and the canonical JSON of *columns*.
+
+    The keys of *columns* must come in the order of :data:`COLUMNS`, which is quicker than having them sorted.
+
+    :raises TypeError: for what cannot be JSON text in UTF-8.
+    """
+    return sha256(b"%b\n%b" % (prev.encode(), orjson.dumps(columns))).hexdigest()
+
+
+def head(connection: sqlite3.Connection) -> Head | None:
+    """The newest row, or None in an empty ledger."""
+    row = connection.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+    return None if row is None else Head(*row)
+
+
+def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:
+    """Check every row, then that the sums of what was spent follow from them, in constant memory.
+
+    *connection* must see one state of the ledger throughout; its ``text_factory`` must not raise on what is no UTF-8.
+    With *expected*, a row with this digest must be there: a chain alone does not show that its tail was cut.
+    """
+    newest = head(connection)
+    count: int = connection.execute("SELECT count(*) FROM events").fetchone()[0]
+    try:
+        problem = _first_bad_row(connection, expected) or _wrong_sums(connection, newest)
+    except LedgerError as error:  # a spend event that the chain vouches for, but that means nothing
+        problem = (newest.seq if newest else 0, str(error))
+    return Verification(count, newest, *(problem or (None, None)))
+
+
+def _first_bad_row(connection: sqlite3.Connection, expected: str | None) -> tuple[int, str] | None:
+    prev, last, found = START, 0, expected is None
+    try:
+        for row in connection.execute(f"SELECT {ROW} FROM events ORDER BY seq"):
+            reason = _fault(row, last + 1, prev)
+            if reason:
+                return row[0], reason
+            last, prev = row[0], row[12]
+            found = found or prev == expected
+    except sqlite3.DatabaseError as error:
+        return last + 1, f"the file is damaged after row {last}: {error}"
+    return None if found else (last + 1, f"no row has the digest {expected}: the end of the ledger was cut off")
+
+
+def _fault(row: Row, seq: int, prev: str) -> str | None:
+    if row[0] != seq:
+        return f"row {seq} is missing" if row[0] > seq else f"row {row[0]} does not belong there"
+    if row[11] != prev:
+        return "its prev is not the digest of the row before it"
+    if float in map(type, row):  # an infinity would be null in JSON, and so be taken for one
+        return "it holds a number where text belongs"
+    try:
+        if link(prev, dict(zip(COLUMNS, row[1:11], strict=True))) != row[12]:
+            return "its digest does not match its content"
+        orjson.loads(row[2])
+    except (TypeError, ValueError) as error:
+        return f"it cannot be read as JSON: {error}"
+    return None
+
+
+def _wrong_sums(connection: sqlite3.Connection, newest: Head | None) -> tuple[int, str] | None:
+    with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
+        scratch.executescript(SPENDING_TABLES)
+        replayed = Spending(scratch)
+        for seq, run_id, kind, payload in _spend_events(connection):
+            replayed.record(seq, run_id, kind, orjson.loads(payload))
+        difference = Spending(connection).differing(replayed)
+    if difference is None:
+        return None
+    return (newest.seq if newest else 0), f"the sums kept beside the chain do not follow from it: {difference}"
+
+
+def _spend_events(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str, str]]:
+    return connection.execute(
+        "SELECT seq, run_id, type, payload FROM events WHERE type >= 'spend.' AND type < 'spend/' ORDER BY seq"
+    )

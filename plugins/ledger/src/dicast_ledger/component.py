@@ -1,0 +1,42 @@
+"""``ledger/sqlite``: the options, and the way to the live ledger."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from dicast import RunContext
+
+from .file import open_file
+from .live import Live
+
+
+@attrs.frozen
+class Sqlite:
+    """Keep every event of every run in one SQLite file, append-only and chained by SHA-256.
+
+    :param path: the file; it and its folders are created when a run first writes to it, readable by its owner alone.
+    :param content: ``store`` keeps what was judged, once per digest; ``digest`` keeps digests in its place and in the
+        place of the payloads of trace events, so that the ledger holds no user's text.
+    :param busy_timeout: seconds to wait for another process that is writing to the same file.
+    """
+
+    path: Path
+    content: Literal["store", "digest"] = "store"
+    busy_timeout: float = attrs.field(default=5.0, validator=attrs.validators.ge(0))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:
+        """Open the ledger; *create* is False for who only reads: then a missing file is refused and nothing is created.
+
+        With *create* False a file that cannot be written to is opened too, for reading.
+
+        :raises dicast.LedgerRefused: when the file is not a ledger, comes from a newer version, is locked beyond
+            ``busy_timeout``, cannot be written to, or does not exist.
+        """
+        with closing(open_file(self.path, create=create, timeout=self.busy_timeout)) as connection:
+            yield Live(self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout)

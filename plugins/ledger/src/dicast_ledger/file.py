@@ -1,0 +1,161 @@
+"""The SQLite file: its schema, how it is created, and why it may be refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing, suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from dicast import LedgerRefused
+
+from .spending import SPENDING_TABLES
+
+APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
+FORMAT = 1
+
+_SCHEMA = f"""
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity,
+    payload TEXT, prev TEXT, digest TEXT);
+CREATE INDEX run_events ON events (type) WHERE type >= 'run.' AND type < 'run/';
+CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID;
+CREATE TABLE contents (digest BLOB PRIMARY KEY, seq INTEGER) WITHOUT ROWID;
+{SPENDING_TABLES}
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+"""
+
+
+def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection:
+    """Return a connection to the ledger at *path*, made first if it is not there and *create* allows it.
+
+    With *create* the file is also proved writable.
+
+    :raises LedgerRefused: saying what is wrong with the file and what to do.
+    """
+    if path.is_dir():
+        raise LedgerRefused(f"{path} is a folder, a ledger is a file: name one in it, such as {path / 'ledger.db'}")
+    if create:
+        _touch(path)
+    elif not path.exists():
+        raise LedgerRefused(f"no ledger at {path}: name the ledger of an earlier run, or run a pipeline first")
+    try:
+        connection = connect(path, timeout)
+        try:
+            _prepare(connection, path, create, timeout)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise LedgerRefused(explain(path, error, timeout)) from error
+    return connection
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """Return a connection in autocommit mode, usable from any thread, that waits *timeout* seconds for a lock."""
+    uri = f"{path.absolute().as_uri()}?{_mode(path)}"
+    connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _mode(path: Path) -> str:
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return "mode=rw"
+    wal = path.with_name(path.name + "-wal")
+    # A reader of a WAL database wants to create its index file; where it cannot, and nothing waits in the log, SQLite
+    # has to be told that the file stands still.
+    return "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+
+
+def _touch(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Never open and close a file that is there: closing drops every lock this process holds on it through SQLite.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise LedgerRefused(
+            f"cannot create the ledger {path}: {error.strerror}; choose a path in a folder you may write to"
+        ) from error
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, create: bool, timeout: float) -> None:
+    if create and _is_blank(connection):
+        _create(connection)
+    _check_format(connection, path)
+    if create:
+        _use_wal(connection, timeout)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return not tables and _pragma(connection, "application_id") == 0 == _pragma(connection, "user_version")
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    # Another process may have been first while this one waited for the lock.
+    if _is_blank(connection):
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise LedgerRefused(f"{path} is a SQLite database, but no dicast ledger: choose another path for the ledger")
+    found = _pragma(connection, "user_version")
+    if found != FORMAT:
+        raise LedgerRefused(
+            f"{path} is a ledger of format {found}, dicast-ledger {version('dicast-ledger')} reads format {FORMAT}: "
+            "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
+        )
+
+
+def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Switch to write-ahead logging; SQLite itself does not wait for a lock here, so this does."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    with closing(connection.execute(f"PRAGMA {name}")) as cursor:
+        value: int = cursor.fetchone()[0]
+        return value
+
+
+def explain(path: Path, error: sqlite3.Error, timeout: float) -> str:
+    """Say what *error* means for the ledger at *path*, and what to do."""
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return (
+                f"another process has kept the ledger {path} locked for {timeout:g} s: let it finish, raise "
+                "busy_timeout, or choose another path"
+            )
+        case sqlite3.SQLITE_NOTADB:
+            return f"{path} is not a SQLite file, so it is no ledger: choose another path, or move the file away"
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return f"the ledger {path} cannot be opened or written ({error}): check the rights on it and on its folder"
+        case sqlite3.SQLITE_FULL:
+            return f"no room left for the ledger {path} ({error}): free some space and resume the run"
+        case sqlite3.SQLITE_CORRUPT:
+            return f"the ledger {path} is damaged ({error}): restore it from a copy, or choose another path"
+    return f"the ledger {path} could not be read or written: {error}"

@@ -1,0 +1,228 @@
+"""The live ledger: appending, reading and reserving."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+
+from dicast import Cap, Entry, Event, Head, LedgerError, Query, Refusal, Verification
+
+from . import chain
+from .file import connect, explain
+from .selection import select
+from .spending import Spending, amount_of
+
+_INSERT = f"INSERT INTO events ({chain.ROW}) VALUES ({', '.join('?' * 13)})"
+_IN_FULL = ("eval.", "spend.", "subject.")
+"""Never digested: verdicts, what the sums are made of, and ``subject.read``, whose content is left out on its own."""
+
+
+class Live:
+    """An open ledger. Its methods may be called from any thread; *path* is the file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, store_content: bool, timeout: float) -> None:
+        self.path = path
+        self._connection = connection
+        self._store_content = store_content
+        self._timeout = timeout
+        self._spending = Spending(connection)
+        self._lock = threading.Lock()
+
+    def append(self, events: Sequence[Event]) -> Head:
+        """Append *events* in one transaction, computing the digests inside it.
+
+        ``spend.*`` events also move the amounts that :meth:`reserve` reads.
+
+        :raises LedgerError: when nothing was appended.
+        """
+        with self._transaction():
+            return self._append(events)
+
+    def read(self, query: Query) -> Iterator[Entry]:
+        """Yield the rows that match *query*, as the ledger is when the first is asked for.
+
+        ``query.until`` is compared as text: give it in the form of the events' times.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            statement = select(connection, query)
+            if statement is None:
+                return
+            for row in connection.execute(*statement):
+                yield self._entry(connection, row)
+
+    def head(self) -> Head | None:
+        """The newest row, or None in an empty ledger."""
+        with self._reader() as connection:
+            return chain.head(connection)
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Check the whole chain; with *head*, also that a row with this digest is there.
+
+        A cut tail is reported at the number after the last row; sums that do not follow from the chain at the last row.
+        """
+        with self._reader() as connection:
+            connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+            return chain.verify(connection, head)
+
+    def reserve(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
+        """In one transaction: close reservations whose lease is over, compare *caps*, and append *event* if all hold.
+
+        A lease is over when it ends before ``event.time``. Of the exceeded caps the first that can never hold is
+        returned, else the first that is only waiting for open reservations. An amount of 0 is never refused.
+
+        :raises LedgerError: when nothing was appended.
+        """
+        with self._transaction():
+            expired = [self._row(seq) for seq in self._spending.expired(event.time)]
+            if expired:
+                self._append([lost(entry) for entry in expired])
+            refusal = self._spending.exceeded(caps, *_amount(event))
+            if refusal is None:
+                self._append([event])
+            return refusal
+
+    def reservations(self, run_id: str) -> Sequence[Entry]:
+        """The ``spend.reserved`` entries of *run_id* that were neither settled, released nor lost, oldest first."""
+        with self._lock, self._errors():
+            return [self._row(seq) for seq in self._spending.open(run_id)]
+
+    def _append(self, events: Sequence[Event]) -> Head:
+        newest = chain.head(self._connection) or Head(0, chain.START)
+        if not events:
+            return newest
+        first = newest.seq + 1
+        self._connection.executemany(_INSERT, self._rows(events, newest))
+        self._connection.executemany(
+            # wider than need be where a batch holds several runs: these are bounds for reading, not facts
+            "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
+            [(run_id, first, newest.seq + len(events)) for run_id in {event.run_id for event in events}],
+        )
+        for seq, event in enumerate(events, first):
+            if event.type.startswith("spend."):
+                self._spending.record(seq, event.run_id, event.type, event.payload)
+        return chain.head(self._connection) or newest
+
+    def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
+        """The rows of *events* after *newest*. Written flat: this runs for every event of every run."""
+        link, dumps, whole = chain.link, orjson.dumps, self._store_content
+        seq, digest = newest.seq, newest.digest
+        known = self._known_contents(events, seq + 1)
+        for event in events:
+            seq, prev, payload = seq + 1, digest, event.payload
+            try:
+                if seq in known:
+                    payload = {**payload, "content": None}
+                elif not whole and event.sensitivity == "user_controlled" and not event.type.startswith(_IN_FULL):
+                    payload = {"digest": sha256(dumps(payload, _plain, orjson.OPT_SORT_KEYS)).hexdigest()}
+                columns = {  # in the order of chain.COLUMNS
+                    "id": event.id,
+                    "payload": dumps(payload, _plain).decode(),
+                    "run_id": event.run_id,
+                    "sensitivity": event.sensitivity,
+                    "session_id": event.session_id,
+                    "subject_id": event.subject_id,
+                    "subject_kind": event.subject_kind,
+                    "time": event.time,
+                    "turn_id": event.turn_id,
+                    "type": event.type,
+                }
+                digest = link(prev, columns)
+            except TypeError as error:
+                raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
+            yield (seq, *columns.values(), prev, digest)
+
+    def _known_contents(self, events: Sequence[Event], start: int) -> set[int]:
+        """The rows, counted from *start*, that are to be written without their content."""
+        read = {seq: event.payload for seq, event in enumerate(events, start) if event.type == "subject.read"}
+        if not self._store_content:
+            return set(read)
+        keys = [(_key(payload), seq) for seq, payload in read.items() if payload.get("content") is not None]
+        added = self._connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", keys)
+        if added.rowcount == len(keys):
+            return set()
+        first = "SELECT seq FROM contents WHERE digest = ?"
+        return {seq for key, seq in keys if self._connection.execute(first, (key,)).fetchone()[0] != seq}
+
+    def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
+        seq, id, payload, run_id, sensitivity, session, subject, kind, time, turn, type, prev, digest = row
+        loaded = orjson.loads(payload)
+        if type == "subject.read" and loaded.get("content") is None:
+            loaded["content"] = self._stored(connection, loaded)
+        event = Event(id, type, time, run_id, loaded, session, turn, kind, subject, sensitivity)
+        return Entry(seq, event, prev, digest)
+
+    def _stored(self, connection: sqlite3.Connection, payload: Mapping[str, object]) -> object:
+        row = connection.execute(
+            "SELECT payload FROM events WHERE seq = (SELECT seq FROM contents WHERE digest = ?)", (_key(payload),)
+        ).fetchone()
+        if row is None:
+            return None
+        first = orjson.loads(row[0])
+        if first["digest"] != payload["digest"]:
+            raise LedgerError(f"the contents table of {self.path} leads to another content than {payload['digest']}")
+        return first["content"]
+
+    def _row(self, seq: int) -> Entry:
+        row = self._connection.execute(f"SELECT {chain.ROW} FROM events WHERE seq = ?", (seq,)).fetchone()
+        if row is None:
+            raise LedgerError(f"row {seq} of {self.path} is missing: run dicast ledger verify")
+        return self._entry(self._connection, row)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                # SQLite has ended the transaction itself after some errors, such as a full disk.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own that sees one state of the ledger, whatever is appended meanwhile."""
+        with self._errors(), closing(connect(self.path, self._timeout)) as connection:
+            connection.execute("PRAGMA query_only = 1")
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerError(explain(self.path, error, self._timeout)) from error
+
+
+def _key(payload: Mapping[str, object]) -> bytes:
+    digest = payload.get("digest")
+    try:
+        return bytes.fromhex(digest)  # type: ignore[arg-type]  # anything but text is told below
+    except (TypeError, ValueError) as error:
+        raise LedgerError(f"the digest of a subject.read event is hexadecimal text, not {digest!r}") from error
+
+
+def _amount(event: Event) -> tuple[Decimal, str]:
+    try:
+        return amount_of(event.payload), str(event.payload["unit"])
+    except (KeyError, ArithmeticError, TypeError, ValueError) as error:
+        raise LedgerError(f"event {event.id} reserves no amount of money, {error!r}: {dict(event.payload)}") from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    raise TypeError(f"{type(value).__name__} is not JSON")

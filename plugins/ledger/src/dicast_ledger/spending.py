@@ -1,0 +1,166 @@
+"""What was spent and what is reserved, kept beside the chain so that a cap is compared without reading all of it.
+
+The rule, event by event:
+
+- ``spend.reserved`` opens a reservation: its amount counts as open in each of its scopes.
+- ``spend.settled`` closes it and counts the true amount, in its own unit; an amount of null counts what was reserved.
+- ``spend.released`` closes it and counts nothing.
+- ``spend.lost`` closes it and counts as spent.
+- After ``spend.lost``, a late ``settled`` or ``released`` replaces what was lost; a second ``lost`` changes nothing.
+- An event about a reservation that was never made, or is settled or released already, changes nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
+from typing import Any
+
+import orjson
+
+from dicast import Cap, LedgerError, Refusal
+
+SPENDING_TABLES = """
+CREATE TABLE reservations (
+    id TEXT PRIMARY KEY, seq INTEGER, run_id TEXT, scopes TEXT, amount TEXT, unit TEXT, lease_until TEXT) WITHOUT ROWID;
+CREATE TABLE lost (id TEXT PRIMARY KEY, scopes TEXT, amount TEXT, unit TEXT) WITHOUT ROWID;
+CREATE TABLE spend (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)) WITHOUT ROWID;
+"""
+
+
+class Spending:
+    """The tables ``reservations`` (open ones), ``lost`` and ``spend`` (settled or lost, a row a scope and unit)."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def record(self, seq: int, run_id: str, kind: str, payload: Mapping[str, Any]) -> None:
+        """Let the event of type *kind* at *seq* move the sums.
+
+        :raises LedgerError: for a reservation made twice, or a payload that is not as its type asks.
+        """
+        try:
+            if kind == "spend.reserved":
+                self._reserve(seq, run_id, payload)
+            elif kind in ("spend.settled", "spend.released", "spend.lost"):
+                self._close(kind, payload)
+        except (KeyError, TypeError, ValueError, InvalidOperation, sqlite3.IntegrityError) as error:
+            raise LedgerError(f"cannot account for this {kind} event, {error!r}: {dict(payload)}") from error
+
+    def expired(self, now: str) -> list[int]:
+        """The rows of the open reservations whose lease ended before *now*, oldest first."""
+        moment = _moment(now)
+        leases = self._connection.execute("SELECT seq, lease_until FROM reservations ORDER BY seq")
+        return [seq for seq, lease_until in leases if lease_until is not None and _moment(lease_until) < moment]
+
+    def open(self, run_id: str) -> list[int]:
+        """The rows of the open reservations of *run_id*, oldest first."""
+        rows = self._connection.execute("SELECT seq FROM reservations WHERE run_id = ? ORDER BY seq", (run_id,))
+        return [seq for (seq,) in rows]
+
+    def exceeded(self, caps: Sequence[Cap], amount: Decimal, unit: str) -> Refusal | None:
+        """The refusal of *amount* more under *caps*: the first cap that can never hold, else the first to wait for."""
+        if not amount:
+            return None
+        reserved, waiting = self._reserved(unit), None
+        for cap in caps:
+            if cap.limit.unit != unit or cap.limit.amount is None:
+                continue
+            needed = self._spent(cap.scope, unit) + amount
+            if needed > cap.limit.amount:
+                return Refusal(cap, wait=False)
+            if waiting is None and needed + reserved.get(cap.scope, 0) > cap.limit.amount:
+                waiting = Refusal(cap, wait=True)
+        return waiting
+
+    def differing(self, other: Spending) -> str | None:
+        """Name the first row in which the tables differ from *other*'s; None if they are the same."""
+        for table in ("spend", "reservations", "lost"):
+            for mine, theirs in zip_longest(self._rows(table), other._rows(table)):
+                if mine != theirs:
+                    return f"{table}: {mine} in place of {theirs}"
+        return None
+
+    def _rows(self, table: str) -> Iterator[tuple[object, ...]]:
+        return self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
+
+    def _reserve(self, seq: int, run_id: str, payload: Mapping[str, Any]) -> None:
+        scopes, lease = list(payload["scopes"]), payload.get("lease_until")
+        if lease is not None:
+            _moment(lease)
+        self._connection.execute(
+            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                payload["reservation_id"],
+                seq,
+                run_id,
+                orjson.dumps(scopes).decode(),
+                f"{amount_of(payload):f}",
+                payload["unit"],
+                lease,
+            ),
+        )
+
+    def _close(self, kind: str, payload: Mapping[str, Any]) -> None:
+        reservation = payload["reservation_id"]
+        held = self._take("reservations", reservation)
+        if held is None:
+            held = None if kind == "spend.lost" else self._take("lost", reservation)
+            if held is None:
+                return
+            self._add(held[0], held[2], -Decimal(held[1]))
+        if kind == "spend.released":
+            return
+        scopes, amount, unit = held
+        if payload.get("amount") is not None:
+            amount, unit = f"{amount_of(payload):f}", payload["unit"]
+        self._add(scopes, unit, Decimal(amount))
+        if kind == "spend.lost":
+            self._connection.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", (reservation, scopes, amount, unit))
+
+    def _take(self, table: str, reservation: str) -> tuple[str, str, str] | None:
+        row: tuple[str, str, str] | None = self._connection.execute(
+            f"SELECT scopes, amount, unit FROM {table} WHERE id = ?", (reservation,)
+        ).fetchone()
+        if row is not None:
+            self._connection.execute(f"DELETE FROM {table} WHERE id = ?", (reservation,))
+        return row
+
+    def _add(self, scopes: str, unit: str, amount: Decimal) -> None:
+        for scope in orjson.loads(scopes):
+            total = self._spent(scope, unit) + amount
+            self._connection.execute("INSERT OR REPLACE INTO spend VALUES (?, ?, ?)", (scope, unit, f"{total:f}"))
+
+    def _spent(self, scope: str, unit: str) -> Decimal:
+        statement = "SELECT amount FROM spend WHERE scope = ? AND unit = ?"
+        row = self._connection.execute(statement, (scope, unit)).fetchone()
+        return Decimal(row[0]) if row else Decimal(0)
+
+    def _reserved(self, unit: str) -> dict[str, Decimal]:
+        sums: dict[str, Decimal] = {}
+        rows = self._connection.execute("SELECT scopes, amount FROM reservations WHERE unit = ?", (unit,))
+        for scopes, amount in rows:
+            for scope in orjson.loads(scopes):
+                sums[scope] = sums.get(scope, Decimal(0)) + Decimal(amount)
+        return sums
+
+
+def amount_of(payload: Mapping[str, Any]) -> Decimal:
+    """The amount of a ``spend.*`` payload.
+
+    :raises ValueError: when it is a binary float, negative or not finite; the callers name the event.
+    """
+    if not isinstance(payload["amount"], int | str | Decimal):
+        raise TypeError(f"an amount is a decimal string, not {payload['amount']!r}")
+    amount = Decimal(payload["amount"])
+    if not amount.is_finite() or amount < 0:
+        raise ValueError(f"an amount is finite and not negative, not {amount}")
+    return amount
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
