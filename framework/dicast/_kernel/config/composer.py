@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import Any, cast
 
 import attrs
 import yaml
 
 from ..errors import ConfigError, Problem
 from .nodes import MAX_DEPTH, MAX_NODES, Address, Node, Place, Scalar, kind
+
+Opening = yaml.ScalarEvent | yaml.CollectionStartEvent
+"""What begins a value that is not an alias."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's scanner where PyYAML was built with it
 _TAG = "tag:yaml.org,2002:"
@@ -25,7 +29,12 @@ _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _LONGEST = 300  # an integer that still has a float; Python itself refuses to read more than 4300 digits
 _TAGS = {_TAG + "null": type(None), _TAG + "bool": bool, _TAG + "int": int, _TAG + "float": float}
 _NO_TAG = "the tag {} does not fit here; remove it"
-_ADVICE = {"\t": "indent with spaces, not tabs", ":": "quote text that has ': ', or check the indentation"}
+_ADVICE = {
+    "\t": "indent with spaces, not tabs",
+    ":": "quote text that has ': ', or check the indentation",
+    "{": "quote text that has {, as '${NAME}'",
+    **{character: f"quote text that begins with {character}" for character in "@`%"},
+}
 
 
 def resolve(text: str) -> Scalar:
@@ -83,14 +92,15 @@ class Composer:
         self._grow(event, path)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path, key)
-        if event.anchor:
-            self._anchors[event.anchor] = None
-        node = Node(self._value(event, path), self._place(event.start_mark), key)
-        if event.anchor:
-            self._anchors[event.anchor] = node
+        opening = cast("Opening", event)
+        if opening.anchor:
+            self._anchors[opening.anchor] = None
+        node = Node(self._value(opening, path), self._place(event.start_mark), key)
+        if opening.anchor:
+            self._anchors[opening.anchor] = node
         return node
 
-    def _value(self, event: yaml.NodeEvent, path: Address) -> Scalar | list[Node] | dict[str, Node]:
+    def _value(self, event: Opening, path: Address) -> Scalar | list[Node] | dict[str, Node]:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
         mapping = isinstance(event, yaml.MappingStartEvent)
@@ -99,11 +109,10 @@ class Composer:
         return self._mapping(path) if mapping else self._sequence(path)
 
     def _scalar(self, event: yaml.ScalarEvent, path: Address) -> Scalar:
-        quoted, tag = event.implicit[1], event.tag
-        if quoted or tag == _TAG + "str":
+        if event.implicit[1] or event.tag in {"!", _TAG + "str"}:  # quoted, or marked as text
             return event.value
         try:
-            return _tagged(resolve(event.value), tag)
+            return _tagged(resolve(event.value), event.tag)
         except ValueError as error:
             self._add(event, str(error), path, event.value)
             return None
@@ -144,10 +153,11 @@ class Composer:
 
     def _alias(self, event: yaml.AliasEvent, path: Address, key: Place | None) -> Node:
         place = self._place(event.start_mark)
-        if anchored := self._anchors.get(event.anchor):
+        anchor = str(event.anchor)
+        if anchored := self._anchors.get(anchor):
             return attrs.evolve(self._copy(anchored, event, path), place=place, key=key)
-        fault = "stands inside the value it names" if event.anchor in self._anchors else "names no anchor before it"
-        self._add(event, f"the alias *{event.anchor} {fault}", path, f"*{event.anchor}")
+        fault = "stands inside the value it names" if anchor in self._anchors else "names no anchor before it"
+        self._add(event, f"the alias *{anchor} {fault}", path, f"*{anchor}")
         return Node(None, place, key)
 
     def _copy(self, node: Node, event: yaml.Event, path: Address) -> Node:
@@ -163,17 +173,19 @@ class Composer:
 
     def _grow(self, event: yaml.Event, path: Address) -> None:
         self._count += 1
-        place = self._place(event.start_mark)
         if self._count > MAX_NODES:
             message = f"more than {MAX_NODES:,} values, aliases expanded; keep long lists in files of their own"
-            raise ConfigError(place.problem(message, path))
-        if len(path) > MAX_DEPTH:
-            raise ConfigError(place.problem(f"nested deeper than {MAX_DEPTH} levels", path[:3]))
+        elif len(path) > MAX_DEPTH:
+            message = f"nested deeper than {MAX_DEPTH} levels"
+        else:
+            return
+        raise ConfigError(self._place(event.start_mark).problem(message, path[:3]))
 
     def _add(self, event: yaml.Event, message: str, path: Address = (), value: object = None) -> None:
         self.problems.append(self._place(event.start_mark).problem(message, path, value))
 
-    def _place(self, mark: yaml.Mark | None) -> Place:
+    def _place(self, mark: Any) -> Place:
+        """Return the place of a *mark* of either parser, C's or Python's."""
         if mark is None or self.start.line is None:
             return self.start
         return attrs.evolve(self.start, line=mark.line + 1, column=mark.column + 1)
@@ -186,6 +198,5 @@ class Composer:
             return place.problem(f"the character U+{code:04X} cannot stand in YAML; remove it, or escape it in quotes")
         mark = error.problem_mark or error.context_mark
         found = text[mark.index : mark.index + 1] if mark else ""
-        advice = _ADVICE.get(found, f"quote text that begins with {found}" if found and found in "@`%" else "")
-        cause = "; ".join(part for part in (error.problem, advice or error.context) if part)
+        cause = "; ".join(part for part in (error.problem, _ADVICE.get(found, error.context)) if part)
         return self._place(mark).problem(f"not valid YAML: {cause}")

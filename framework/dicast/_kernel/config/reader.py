@@ -100,7 +100,7 @@ class _Reader:
         text = source if isinstance(source, str) else _text(source, start, asked)
         node = Composer(start, self.problems).compose(text)
         if node.value is None:
-            raise ConfigError(start.problem("the pipeline is empty; it needs at least a source and one metric"))
+            raise ConfigError(node.place.problem("the pipeline is empty; it needs at least a source and one metric"))
         if not isinstance(node.value, dict):
             advice = "; give a file as pathlib.Path" if isinstance(node.value, str) else ""
             message = f"a pipeline is a mapping of sections, not {kind(node.value)}{advice}"
