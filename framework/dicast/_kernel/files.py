@@ -1,0 +1,97 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .errors import ConfigError
+
+_BLOCK = 1 << 16
+
+
+class AtomicFile:
+    """A file that appears under its name only when it is whole; folders above it are made.
+
+    The bytes go to a hidden file beside it until :meth:`commit` moves that into place, so a process that dies leaves
+    what was there before. Leaving the ``with`` block without a commit discards them.
+
+    :raises ConfigError: when *path* cannot be written, is no regular file, or exists and *overwrite* is False.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool = True) -> None:
+        # Resolved, because a rename would replace a symbolic link and not the file it names.
+        self.path = path.resolve()
+        self._hidden = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.tmp")
+        self._overwrite = overwrite
+        self._pending = bytearray()
+        self._size = 0
+        self._ended = False
+        try:
+            self._refuse_to_replace()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._hidden.open("xb", buffering=0)
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
+
+    def write(self, data: bytes) -> None:
+        """Append all of *data*, or raise OSError and append nothing, so that the call may be repeated."""
+        before = len(self._pending)
+        self._pending += data
+        if len(self._pending) >= _BLOCK:
+            try:
+                self._flush()
+            except OSError:
+                del self._pending[before:]
+                raise
+
+    def commit(self) -> None:
+        """Give the file its name. The second time does nothing; after an OSError it may be repeated."""
+        if self._ended:
+            return
+        if not self._file.closed:
+            self._flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        self._refuse_to_replace()
+        if self.path.exists():
+            shutil.copymode(self.path, self._hidden)
+        self._hidden.replace(self.path)
+        self._ended = True
+
+    def discard(self) -> None:
+        """Drop what was written, unless it was committed."""
+        if not self._ended:
+            self._file.close()
+            self._hidden.unlink(missing_ok=True)
+            self._ended = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def _flush(self) -> None:
+        # From the known end, so that a write that broke off is written over and not added to.
+        self._file.seek(self._size)
+        written = 0
+        while written < len(self._pending):
+            written += self._file.write(self._pending[written:])
+        self._file.truncate(self._size + written)
+        self._size += written
+        self._pending.clear()
+
+    def _refuse_to_replace(self) -> None:
+        if not self.path.exists():
+            return
+        if not self.path.is_file():
+            raise FileExistsError(0, "it is not a regular file")
+        if not self._overwrite:
+            raise FileExistsError(0, "it exists, and overwrite is false")

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from dicast import AtomicFile, ConfigError
+
+
+def test_the_file_is_there_after_the_commit_and_not_before(tmp_path):
+    target = tmp_path / "new" / "folder" / "file"
+    with AtomicFile(target) as file:
+        file.write(b"a" * 100_000)
+        file.write(b"b")
+        assert not target.exists()
+        file.commit()
+        file.commit()
+    assert target.read_bytes() == b"a" * 100_000 + b"b"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_without_a_commit_nothing_is_left_but_what_was_there(tmp_path):
+    target = tmp_path / "file"
+    target.write_bytes(b"older")
+
+    def write_half() -> None:
+        with AtomicFile(target) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert target.read_bytes() == b"older"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode_and_a_new_one_takes_the_usual(tmp_path):
+    old, new, usual = tmp_path / "old", tmp_path / "new", tmp_path / "usual"
+    usual.touch()
+    old.touch()
+    old.chmod(0o640)
+    for path in (old, new):
+        with AtomicFile(path) as file:
+            file.commit()
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert new.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_link_keeps_pointing_to_the_file_it_names(tmp_path):
+    (tmp_path / "link").symlink_to("real")
+    with AtomicFile(tmp_path / "link") as file:
+        file.write(b"x")
+        file.commit()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"x"
+
+
+def test_an_existing_file_is_kept_on_request(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot write .*file: it exists, and overwrite is false"):
+        AtomicFile(tmp_path / "file", overwrite=False)
+
+
+def test_a_file_that_came_meanwhile_is_kept_too(tmp_path):
+    with AtomicFile(tmp_path / "file", overwrite=False) as file:
+        (tmp_path / "file").write_bytes(b"mine")
+        with pytest.raises(FileExistsError):
+            file.commit()
+    assert (tmp_path / "file").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "."])
+def test_what_is_no_regular_file_is_refused(path):
+    with pytest.raises(ConfigError, match="not a regular file"):
+        AtomicFile(Path(path))
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot write .*below: "):
+        AtomicFile(tmp_path / "file" / "below")
+
+
+def test_a_write_that_breaks_off_appends_nothing_and_may_be_repeated(tmp_path):
+    """A full disk, that takes a part of the bytes first: on the second attempt there is room."""
+
+    class FullOnce:
+        def __init__(self, file) -> None:
+            self.file = file
+            self.calls = 0
+
+        def write(self, data) -> int:
+            self.calls += 1
+            if self.calls == 2:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return self.file.write(bytes(data)[:40_000])
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+    with AtomicFile(tmp_path / "file") as file:
+        file._file = FullOnce(file._file)
+        file.write(b"1")
+        with pytest.raises(OSError, match="No space"):
+            file.write(b"2" * 70_000)
+        file.write(b"2" * 70_000)
+        file.write(b"3")
+        file.commit()
+    assert (tmp_path / "file").read_bytes() == b"1" + b"2" * 70_000 + b"3"
