@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import asyncio
+import csv
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import AtomicFile, ConfigError, DicastError, Event, RunContext
+from dicast_csv import Rows
+
+FIXED = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]
+STARTERS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def event(type, payload, id=None, kind="row", session=None) -> Event:
+    return Event("01", type, "2026-01-02T03:04:05.678Z", "r1", payload, session, None, kind if id else None, id)
+
+
+def started(metrics=(), judges=(), counted=("metrics",)) -> Event:
+    return event("run.started", {"metrics": list(metrics), "judges": list(judges), "counted": list(counted)})
+
+
+def read(id, **more) -> Event:
+    return event("subject.read", {"digest": "0"}, id, **more)
+
+
+def completed(id, judge="metrics", score=0.5, cost="0", metrics=None, **more) -> Event:
+    payload = {
+        "judge": judge, "score": score, "confidence": 0.9, "tier": "truth", "judge_kind": "metrics",
+        "judge_cost_usd": cost, "signals": {"metrics": metrics or {}},
+    }  # fmt: skip
+    return event("eval.completed", payload, id, **more)
+
+
+def failed(id, judge="metrics", mode="timeout", cost="0") -> Event:
+    payload = {
+        "judge": judge,
+        "failure_mode": mode,
+        "error_message": "=1",
+        "judge_latency_ms": 3,
+        "judge_cost_usd": cost,
+    }
+    return event("eval.failed", payload, id)
+
+
+def write(folder: Path, *batches, **options) -> list[list[str]]:
+    """Send *batches* of events to the sink; return what the standard library reads from its file."""
+
+    async def run() -> int:
+        async with Rows("rows.csv", **options).open(RunContext("r1", "test", folder)) as live:
+            return sum(live.write(batch) for batch in batches) + live.close()
+
+    written = asyncio.run(run())
+    with (folder / "rows.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert written == len(rows) - 1
+    return rows
+
+
+def test_one_line_per_subject_in_the_order_of_reading(tmp_path):
+    events = [started(), read("b"), read("a"), read("c"), completed("b"), completed("a"), completed("c")]
+    header, *rows = write(tmp_path, events)
+    assert header == FIXED
+    assert [row[1] for row in rows] == ["b", "a", "c"]
+    assert rows[0] == ["row", "b", "", "0.5", "truth", "", "0"]
+
+
+def test_a_row_is_written_when_a_later_subject_ends(tmp_path):
+    async def run() -> list[int]:
+        async with Rows("rows.csv").open(RunContext("r1", "test", tmp_path)) as live:
+            counts = [live.write([started(judges=["a", "b"]), *map(read, "xyz")])]
+            counts += [live.write([completed("x", judge)]) for judge in "ab"]
+            counts.append(live.write([completed("y", "a")]))
+            return [*counts, live.close(), live.close()]
+
+    assert asyncio.run(run()) == [0, 0, 0, 1, 2, 0]
+
+
+def test_metric_and_judge_columns(tmp_path):
+    labels = ["proxy/format", "diff/match"]
+    events = [
+        started(labels, ["llm/judge"]),
+        read("q1", session="s1"),
+        completed("q1", metrics={"proxy/format": 1.0, "diff/match": 0.25}, cost="0.10"),
+        completed("q1", "llm/judge", score=0.75, cost=Decimal("0.05")),
+    ]
+    header, row = write(tmp_path, events)
+    judge = [f"judge_llm_judge_{what}" for what in ("score", "confidence", "kind", "failure")]
+    assert header == [*FIXED, "metric_proxy_format", "metric_diff_match", *judge]
+    assert row == ["row", "q1", "s1", "0.5", "truth", "", "0.15", "1.0", "0.25", "0.75", "0.9", "metrics", ""]
+
+
+def test_metric_columns_may_be_left_out(tmp_path):
+    assert write(tmp_path, [started(["a"]), completed("q")], include_metrics=False)[0] == FIXED
+
+
+def test_an_unscored_subject_has_an_empty_score_and_its_failure(tmp_path):
+    _, row = write(tmp_path, [started(["a"]), read("q1"), failed("q1")])
+    assert row == ["row", "q1", "", "", "", "timeout", "0", ""]
+
+
+def test_a_judges_failure_stands_in_its_own_column(tmp_path):
+    header, row = write(tmp_path, [started(judges=["j"]), read("q1"), completed("q1"), failed("q1", "j", "refused")])
+    found = dict(zip(header, row, strict=True))
+    assert (found["score"], found["failure"]) == ("0.5", "")
+    assert (found["judge_j_score"], found["judge_j_failure"]) == ("", "refused")
+
+
+def test_an_unknown_cost_is_empty_and_not_0(tmp_path):
+    _, row = write(
+        tmp_path, [started(judges=["j"]), read("q"), completed("q", cost="1"), completed("q", "j", cost=None)]
+    )
+    assert row[6] == ""
+
+
+def test_small_costs_are_plain_decimals(tmp_path):
+    assert write(tmp_path, [started(), read("q"), completed("q", cost=Decimal("1E-7"))])[1][6] == "0.0000001"
+
+
+def test_a_subject_nobody_judged_has_an_empty_row(tmp_path):
+    _, first, _ = write(tmp_path, [started(), read("skipped"), read("q"), completed("q")])
+    assert first == ["row", "skipped", "", "", "", "", ""]
+
+
+def test_several_counted_judges_make_no_single_score(tmp_path):
+    events = [
+        started(judges=["a", "b"], counted=["a", "b"]),
+        *map(read, "xyz"),
+        completed("x", "a", 0.25), completed("x", "b"),
+        completed("y", "b", 0.75),
+        completed("z", "a"), failed("z", "b", "crashed"),
+    ]  # fmt: skip
+    _, both, one, broken = write(tmp_path, events)
+    assert both[3:6] == ["", "", ""]
+    assert one[3:6] == ["0.75", "truth", ""]
+    assert broken[3:6] == ["", "", "crashed"]
+
+
+def test_subjects_of_two_kinds_may_share_an_id(tmp_path):
+    events = [started(), read("x", kind="turn"), read("x", kind="session")]
+    events += [completed("x", kind="turn"), completed("x", kind="session")]
+    assert [row[0] for row in write(tmp_path, events)[1:]] == ["turn", "session"]
+
+
+def test_labels_become_column_names_and_collisions_get_a_number(tmp_path):
+    labels = ["llm/judge", "llm_judge", "llm-judge", "llm_judge_2", "größe"]
+    names = ["llm_judge", "llm_judge_2", "llm_judge_3", "llm_judge_2_2", "gr__e"]
+    header, row = write(tmp_path, [started(labels), completed("q", metrics=dict(zip(labels, range(5), strict=True)))])
+    assert header[7:] == [f"metric_{name}" for name in names]
+    assert row[7:] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=2+2", "'=2+2"),
+        ("@SUM(A1:A10)", "'@SUM(A1:A10)"),
+        ("\tx", "'\tx"),
+        ("\rx", "'\rx"),
+        ("\nx", "'\nx"),
+        ("+1", "'+1"),
+        ("-5", "'-5"),
+        ("\ufeff=1", "\ufeff'=1"),
+        ("'x", "'x"),
+        ("a=b", "a=b"),
+        (" =1", " =1"),
+    ],
+)
+def test_text_that_starts_a_formula_is_guarded(tmp_path, text, cell):
+    _, row = write(tmp_path, [started(), completed(text, session=text)])
+    assert row[1:3] == [cell, cell]
+    _, row = write(tmp_path, [started(), completed(text)], sanitize_formulas=False)
+    assert row[1] == text
+
+
+def test_numbers_are_never_guarded(tmp_path):
+    assert write(tmp_path, [started(["a"]), completed("q", metrics={"a": -5})])[1][7] == "-5"
+
+
+def test_the_guard_may_be_another_character(tmp_path):
+    _, *rows = write(tmp_path, [started(), *map(completed, ["=1", "_=1", "'x"])], guard="_")
+    assert [row[1] for row in rows] == ["_=1", "_=1", "_'x"]
+
+
+@pytest.mark.parametrize("guard", ["", "''", "=", "\t", "\ufeff"])
+def test_a_guard_is_one_character_that_starts_no_formula(guard):
+    with pytest.raises(ConfigError, match="guard is"):
+        Rows("rows.csv", guard=guard)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, unique=True), st.booleans())
+def test_no_cell_starts_a_formula_and_everything_else_comes_back(tmp_path_factory, ids, sanitize):
+    folder = tmp_path_factory.mktemp("csv")
+    events = [started(), *(completed(id or "-", score=index / len(ids)) for index, id in enumerate(ids))]
+    _, *rows = write(folder, events, sanitize_formulas=sanitize)
+    cells = [row[1] for row in rows]
+    if sanitize:
+        assert not any(cell.lstrip("\ufeff").startswith(STARTERS) for cell in cells)
+    assert [cell.replace("'", "") for cell in cells] == [
+        key.replace("'", "") for key in dict.fromkeys(id or "-" for id in ids)
+    ]
+
+
+@given(st.floats(0, 1))
+def test_scores_come_back_to_the_last_bit(tmp_path_factory, score):
+    _, row = write(tmp_path_factory.mktemp("csv"), [started(), completed("q", score=score)])
+    assert float(row[3]) == score
+
+
+def test_lines_end_in_a_line_feed_and_text_is_utf8(tmp_path):
+    write(tmp_path, [started(), completed("größe")])
+    assert (tmp_path / "rows.csv").read_bytes().endswith("row,größe,,0.5,truth,,0\n".encode())
+
+
+def test_a_lone_surrogate_loses_no_row(tmp_path):
+    assert write(tmp_path, [started(), completed("\ud800")])[1][1] == "\\ud800"
+
+
+def test_a_repeated_write_makes_no_second_row(tmp_path, monkeypatch):
+    attempts = []
+    append = AtomicFile.write
+
+    def fail_first(self, data) -> None:
+        attempts.append(data)
+        if len(attempts) == 2:
+            raise OSError(28, "No space left on device")
+        append(self, data)
+
+    monkeypatch.setattr(AtomicFile, "write", fail_first)
+
+    async def run() -> int:
+        async with Rows("rows.csv").open(RunContext("r1", "test", tmp_path)) as live:
+            batch = [started(), read("x"), read("y"), completed("x"), completed("y")]
+            with pytest.raises(OSError, match="No space"):
+                live.write(batch)
+            return live.write(batch) + live.close()
+
+    assert asyncio.run(run()) == 2
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 3
+
+
+def test_the_file_appears_only_at_the_end_also_of_an_interrupted_run(tmp_path):
+    target = tmp_path / "rows.csv"
+
+    async def run() -> None:
+        async with Rows("rows.csv").open(RunContext("r1", "test", tmp_path)) as live:
+            live.write([started(), completed("q")])
+            assert not target.exists()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(run())
+    assert len(target.read_text().splitlines()) == 2
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_run_that_never_started_leaves_the_older_file(tmp_path):
+    (tmp_path / "rows.csv").write_text("older\n")
+    write(tmp_path)
+    assert (tmp_path / "rows.csv").read_text() == "older\n"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_subject_before_the_columns_are_known_is_an_error(tmp_path):
+    with pytest.raises(DicastError, match=r"run\.started"):
+        write(tmp_path, [read("a"), completed("a"), completed("b")])
+
+
+def test_an_existing_file_may_be_kept(tmp_path):
+    write(tmp_path, [started()])
+    write(tmp_path, [started(), completed("q")])
+    with pytest.raises(ConfigError, match="overwrite is false"):
+        write(tmp_path, [started()], overwrite=False)
+
+
+def test_a_path_outside_base_path_is_refused(tmp_path):
+    inside = tmp_path / "out"
+    inside.mkdir()
+    (inside / "link").symlink_to(tmp_path)
+    for path in ("rows.csv", "out/../rows.csv", "out/link/rows.csv"):
+
+        async def run(path=path) -> None:
+            async with Rows(path, base_path="out").open(RunContext("r1", "test", tmp_path)):
+                pass
+
+        with pytest.raises(ConfigError, match="leads out of base_path"):
+            asyncio.run(run())
+    assert write(inside, [started()], base_path="../out") == [FIXED]
