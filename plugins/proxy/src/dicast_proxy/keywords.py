@@ -71,19 +71,17 @@ class Keywords:
         text = value if isinstance(value, str) else "\n".join(texts(value))
         if self._fold:
             text = text.casefold()
-        for keyword, needle in zip(self.forbidden, self._forbidden, strict=True):
-            if _occurs(needle, text):
-                return Score(0.0, details=f"has the forbidden {keyword!r}")
-        missing = [
-            keyword for keyword, needle in zip(self.required, self._required, strict=True) if not _occurs(needle, text)
-        ]
-        return self._grade(missing, value is MISSING) if missing else _PASSED
+        forbidden = _occurrences(self._forbidden, text)
+        if True in forbidden:
+            return Score(0.0, details=f"has the forbidden {self.forbidden[forbidden.index(True)]!r}")
+        required = _occurrences(self._required, text)
+        return self._grade(required, value is MISSING) if False in required else _PASSED
 
-    def _grade(self, missing: list[str], no_field: bool) -> Score:
-        total = len(self.required)
+    def _grade(self, occurs: list[bool], no_field: bool) -> Score:
+        missing = [repr(keyword) for keyword, found in zip(self.required, occurs, strict=True) if not found]
         why = f"; the output has no field {self.field!r}" if no_field else ""
-        lacks = ", ".join(map(repr, missing))
-        return Score((total - len(missing)) / total, details=f"lacks {len(missing)} of {total}: {lacks}{why}")
+        lacks = f"lacks {len(missing)} of {len(occurs)}: {', '.join(missing)}{why}"
+        return Score(occurs.count(True) / len(occurs), details=lacks)
 
     def _compile(self, keyword: str) -> Needle:
         if not (self.regex or self.whole_words):
@@ -98,5 +96,5 @@ class Keywords:
             raise ConfigError(f"keyword {keyword!r} is not a regular expression: {error}") from error
 
 
-def _occurs(needle: Needle, text: str) -> bool:
-    return needle in text if isinstance(needle, str) else needle.search(text) is not None
+def _occurrences(needles: tuple[Needle, ...], text: str) -> list[bool]:
+    return [needle in text if isinstance(needle, str) else needle.search(text) is not None for needle in needles]

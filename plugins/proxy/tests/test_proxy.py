@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ConfigError, Score, Subject
+from dicast_proxy import Format, Keywords, Length
+
+
+def judged(metric, output) -> Score:
+    return metric.score(Subject("row", "q1", output=output))
+
+
+def value(metric, output) -> float:
+    return judged(metric, output).value
+
+
+# proxy/format
+
+
+@pytest.mark.parametrize("output", [None, "", " \n\t", {}, [], {"answer": ""}, {"answer": None, "why": "  "}])
+def test_an_output_without_content_scores_0(output):
+    assert value(Format(), output) == 0.0
+
+
+@pytest.mark.parametrize(
+    "output", ["text", '{"key":"value"}', "{invalid json}", 0, False, {"n": 0}, {"a": "", "b": []}]
+)
+def test_any_content_scores_1_without_the_json_check(output):
+    assert value(Format(), output) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [('{"key":"value"}', 1.0), ("{invalid json}", 0.0), ("plain text", 0.0), ("12", 1.0), ("[1, 2", 0.0), ("NaN", 0.0)],
+)
+def test_the_json_check_wants_the_text_to_parse(output, expected):
+    assert value(Format(require_json=True), output) == expected
+
+
+def test_the_json_check_says_where_the_text_broke():
+    assert "line 1 column 2" in judged(Format(require_json=True), "{invalid json}").details
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [({"a": 1}, 1.0), ({"a": "prose"}, 1.0), ({"a": ' {"b": 1}'}, 1.0), ({"a": "{broken"}, 0.0), ([1], 1.0)],
+)
+def test_an_object_is_json_unless_a_text_in_it_starts_like_json_and_is_not(output, expected):
+    assert value(Format(require_json=True), output) == expected
+
+
+def test_emptiness_may_be_allowed():
+    assert value(Format(require_non_empty=False), "") == 1.0
+    assert value(Format(require_non_empty=False, require_json=True), "") == 0.0
+
+
+@pytest.mark.parametrize("field", ["answer", "/answer"])
+def test_a_field_is_checked_alone(field):
+    metric = Format(require_json=True, field=field)
+    assert value(metric, {"answer": '{"a": 1}', "other": "{broken"}) == 1.0
+    assert value(metric, {"answer": "prose"}) == 0.0
+    assert value(metric, '{"answer": "[1]"}') == 1.0
+
+
+@pytest.mark.parametrize("output", [{"other": "x"}, "no JSON", '{"other": 1}', None, 5])
+def test_a_missing_field_is_empty_and_the_details_say_so(output):
+    score = judged(Format(field="answer"), output)
+    assert score.value == 0.0
+    assert "'answer'" in score.details
+
+
+@pytest.mark.parametrize(
+    ("field", "output"),
+    [
+        ("steps.1.code", {"steps": [{}, {"code": "x"}]}),
+        ("/steps/1/code", {"steps": [{}, {"code": "x"}]}),
+        ("/a.b/c~1d/~0", {"a.b": {"c/d": {"~": "x"}}}),
+        ("1", ["", "x"]),
+    ],
+)
+def test_a_field_is_a_dotted_path_or_a_json_pointer(field, output):
+    assert value(Format(field=field), output) == 1.0
+
+
+@pytest.mark.parametrize("metric", [Format, Keywords, Length])
+def test_an_empty_field_is_refused(metric):
+    with pytest.raises(ConfigError, match="field is empty"):
+        metric(field="")
+
+
+# proxy/keywords
+
+
+def test_one_of_two_required_keywords_scores_half_and_names_the_other():
+    score = judged(Keywords(required=["function", "return"]), "a function")
+    assert score.value == 0.5
+    assert "'return'" in score.details
+
+
+def test_a_forbidden_keyword_scores_0_whatever_is_required():
+    score = judged(Keywords(required=["function"], forbidden=["TODO"]), "function # todo")
+    assert score.value == 0.0
+    assert "'TODO'" in score.details
+
+
+def test_nothing_required_scores_1():
+    assert value(Keywords(), "anything") == value(Keywords(forbidden=["x"]), "") == 1.0
+
+
+def test_case_matters_only_on_request():
+    assert value(Keywords(required=["Return"]), "RETURN") == 1.0
+    assert value(Keywords(required=["STRASSE"]), "straße") == 1.0
+    assert value(Keywords(required=["Return"], case_sensitive=True), "RETURN") == 0.0
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a party", 0.0), ("Art!", 1.0), ("art_1", 0.0), ("modern art", 1.0)])
+def test_whole_words_are_not_found_inside_others(text, expected):
+    assert value(Keywords(required=["art"], whole_words=True), text) == expected
+
+
+def test_a_whole_word_may_end_in_a_symbol():
+    assert value(Keywords(required=["C++"], whole_words=True), "in C++, of course") == 1.0
+
+
+def test_keywords_may_be_regular_expressions():
+    metric = Keywords(required=[r"\d{3}", "a|b"], regex=True)
+    assert value(metric, "B 123") == 1.0
+    assert value(metric, "12") == 0.0
+    assert value(Keywords(required=["a|b"], regex=True, whole_words=True), "ab") == 0.0
+    assert value(Keywords(required=["a.c"]), "abc") == 0.0
+
+
+@pytest.mark.parametrize("broken", ["(unclosed", "a)(b"])
+def test_a_broken_pattern_is_named_at_construction(broken):
+    with pytest.raises(ConfigError, match="is not a regular expression") as refused:
+        Keywords(forbidden=[broken], regex=True, whole_words=True)
+    assert repr(broken) in str(refused.value)
+
+
+def test_an_empty_keyword_and_a_bare_string_are_refused():
+    with pytest.raises(ConfigError, match="empty keyword"):
+        Keywords(required=[""])
+    with pytest.raises(ConfigError, match=r"write \[TODO\]"):
+        Keywords(forbidden="TODO")
+
+
+def test_all_strings_of_an_object_are_searched_but_not_its_keys():
+    output = {"todo": 1, "steps": [{"text": "find it"}, "end"]}
+    assert value(Keywords(required=["find it", "end"], forbidden=["todo"]), output) == 1.0
+
+
+def test_a_missing_field_has_no_keywords():
+    score = judged(Keywords(required=["x"], field="answer"), {"other": "x"})
+    assert score.value == 0.0
+    assert "'answer'" in score.details
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [Keywords(required=["a"], regex=True), Keywords(forbidden=["b"]), Format(field="x"), Length(min=1, unit="words")],
+)
+def test_metrics_are_frozen_comparable_and_picklable(metric):
+    again = pickle.loads(pickle.dumps(metric))
+    assert again == metric
+    assert hash(again) == hash(metric)
+    assert value(again, "a b") == value(metric, "a b")
+    with pytest.raises(AttributeError):
+        metric.field = "y"
+
+
+# proxy/length
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"), [(0, 0.0), (5, 0.5), (10, 1.0), (20, 1.0), (25, 0.75), (40, 0.0), (400, 0.0)]
+)
+def test_length_credit_falls_off_outside_the_bounds(length, expected):
+    assert value(Length(min=10, max=20), "x" * length) == expected
+
+
+def test_no_bounds_and_a_bound_of_0():
+    assert value(Length(), "anything") == 1.0
+    assert value(Length(min=0), "") == value(Length(max=0), "") == 1.0
+    assert value(Length(max=0), "x") == 0.0
+
+
+@pytest.mark.parametrize(("unit", "length"), [("chars", 6), ("bytes", 8), ("words", 2)])
+def test_the_unit_is_chars_bytes_or_words(unit, length):
+    assert value(Length(min=length, max=length, unit=unit), "né è d") == (1.0 if unit != "words" else 0.5)
+    assert value(Length(min=length, max=length, unit=unit), "né  èd") == 1.0
+
+
+def test_bytes_of_a_lone_surrogate_are_counted():
+    assert value(Length(min=3, max=3, unit="bytes"), "\ud800") == 1.0
+
+
+def test_an_object_is_as_long_as_its_strings_together():
+    output = {"a": "12345", "b": ["678", {"c": "90"}], "n": 12345}
+    assert value(Length(min=10, max=10), output) == 1.0
+    assert value(Length(min=5, max=5, field="n"), output) == 1.0
+
+
+def test_a_missing_field_has_length_0():
+    score = judged(Length(min=10, field="summary"), {"answer": "long enough"})
+    assert score.value == 0.0
+    assert "'summary'" in score.details
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"min": 3, "max": 2}, "min 3 is more than max 2"), ({"min": -1}, "never negative"), ({"unit": "lines"}, "chars")],
+)
+def test_impossible_lengths_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Length(**options)
+
+
+bounds = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted)
+
+
+@given(bounds, st.text(max_size=200), st.sampled_from(["chars", "bytes", "words"]))
+def test_length_credit_is_1_exactly_inside_the_bounds(bounds, text, unit):
+    low, high = bounds
+    count = {"chars": len(text), "bytes": len(text.encode()), "words": len(text.split())}[unit]
+    credit = value(Length(min=low, max=high, unit=unit), text)
+    assert 0.0 <= credit <= 1.0
+    assert (credit == 1.0) == (low <= count <= high)
+
+
+@given(st.integers(1, 100), st.integers(0, 300))
+def test_length_credit_grows_towards_the_bounds(bound, length):
+    metric = Length(min=bound, max=bound)
+    nearer = length + 1 if length < bound else length - 1
+    if length != bound:
+        assert value(metric, "x" * nearer) >= value(metric, "x" * length)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    )
+)
+def test_any_json_output_gets_a_score(output):
+    for metric in (Format(require_json=True), Keywords(required=["a"]), Length(min=3), Length(min=3, field="a")):
+        assert 0.0 <= value(metric, output) <= 1.0
