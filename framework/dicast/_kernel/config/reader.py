@@ -16,7 +16,7 @@ from .composer import Composer
 from .nodes import Address, Node, Place, dotted, from_data, kind, merge
 from .overrides import apply
 
-__all__ = ["Document", "Place", "dotted", "read_document"]
+__all__ = ["Document", "Place", "Source", "dotted", "read_document"]
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_INCLUDES = 20
