@@ -30,6 +30,7 @@ from ._kernel.model import (
     Event,
     Failure,
     Head,
+    InputPath,
     Judgment,
     Query,
     Refusal,
@@ -45,6 +46,8 @@ from ._kernel.model import (
 from ._kernel.protocols import Executor, Judge, Ledger, Metric, Sink, Source
 
 __all__ = [
+    "MAX_LINE_BYTES",
+    "MISSING",
     "AtomicFile",
     "Cap",
     "ConfigError",
@@ -58,6 +61,7 @@ __all__ = [
     "Head",
     "InputCheck",
     "InputFile",
+    "InputPath",
     "Interrupted",
     "InvalidCost",
     "InvalidScore",
@@ -66,8 +70,6 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LedgerRefused",
-    "MAX_LINE_BYTES",
-    "MISSING",
     "Metric",
     "PluginError",
     "Problem",

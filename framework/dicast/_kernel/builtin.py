@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 
 from .hooks import hookimpl
-from .protocols import Executor
 
 
 @attrs.frozen
@@ -24,6 +23,6 @@ class Async:
 
 
 @hookimpl
-def dicast_executors() -> list[type[Executor]]:
+def dicast_executors() -> list[type[Async]]:
     """Offer ``dicast/async``."""
     return [Async]

@@ -140,14 +140,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _by_name(group: str) -> Mapping[str, Offer]:
+    what = group.removeprefix("dicast.").removesuffix("s")
     found: dict[str, Offer] = {}
     for offer in sorted(_offers(group), key=lambda offer: (offer.name, offer.distribution)):
-        other = found.get(offer.name)
-        if other is not None:
-            offer = attrs.evolve(
-                other, error=_twice(f"{group.removeprefix('dicast.')[:-1]} {offer.name!r}", (other, offer))
-            )
-        found[offer.name] = offer
+        other = found.setdefault(offer.name, offer)
+        if other is not offer:
+            error = _twice(f"{what} {offer.name!r}", (other, offer))
+            found[offer.name] = attrs.evolve(other, error=error)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
+from .paths import InputPath
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret
 from .subjects import KINDS, Subject, TraceEvent
 
@@ -16,6 +17,7 @@ __all__ = [
     "Event",
     "Failure",
     "Head",
+    "InputPath",
     "Judgment",
     "Query",
     "Refusal",

@@ -1,0 +1,314 @@
+"""Builds a pipeline from its file: every component made and checked, nothing opened, nothing run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, get_args
+
+import attrs
+import orjson
+
+from ..converter import Builder, Built, Fault, Part, describe, shown, unstructure
+from ..converter import Path as Address
+from ..errors import ConfigError, PluginError, Problem
+from ..model import KINDS as SUBJECT_KINDS
+from ..model import Cost, Rubric, Subject
+from ..plugins import Registry, nearest
+from ..protocols import estimate
+from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
+from .reader import Document, Source, dotted, read_document
+from .rubrics import load_rubric
+
+SECTIONS = (
+    "name",
+    "define",
+    "source",
+    "metrics",
+    "scoring",
+    "judges",
+    "budget",
+    "gate",
+    "sinks",
+    "ledger",
+    "executor",
+    "disabled",
+    "plugins",
+)
+"""The sections a pipeline may have, besides ``include``, which is gone when it was read."""
+
+Placed = tuple[Address, Slot]
+
+_TIERS: tuple[Tier, ...] = get_args(Tier)
+_METRIC_KINDS = ("metric", "judge")
+_EXECUTOR = "dicast/async"
+
+
+def load_pipeline(
+    source: Source,
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> Pipeline:
+    """Read, check and build a pipeline: a file (Path), YAML text (str) or a mapping.
+
+    :raises ConfigError: with everything that is wrong.
+    :raises PluginError: when nothing but installed plugins is.
+    """
+    document = read_document(source, overrides, environ)
+    plugins = document.data.get("plugins")
+    block = plugins.get("block") if isinstance(plugins, dict) else None
+    names = [name for name in block if isinstance(name, str)] if isinstance(block, list) else []
+    return build_pipeline(document, Registry(names, environ))
+
+
+def build_pipeline(document: Document, registry: Registry) -> Pipeline:
+    """Check and build what *document* says, with components from *registry*.
+
+    :raises ConfigError: with everything that is wrong.
+    :raises PluginError: when nothing but installed plugins is.
+    """
+    building = _Building(document, registry)
+    pipeline = building.pipeline()
+    if building.faults or pipeline is None:
+        raise _error(document, building.faults)
+    return pipeline
+
+
+def digest(data: object) -> str:
+    """The SHA-256 of *data* as canonical JSON, in hex."""
+    return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class _Building:
+    """The building of one pipeline; what is wrong is added to *faults*, and the rest is still built."""
+
+    def __init__(self, document: Document, registry: Registry) -> None:
+        self.faults: list[Fault] = []
+        self._document, self._file = document, document.data
+        texts = {Rubric: lambda text, path: load_rubric(text, self._base(path))}
+        define = self._file.get("define")
+        self._builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts)
+        self._structurer = self._builder.data
+
+    def _base(self, path: Address) -> Path:
+        return self._document.place(path).base
+
+    def pipeline(self) -> Pipeline | None:
+        """Build all sections; None when the pipeline cannot be built."""
+        self._check_sections()
+        source = self._single("source", "source")
+        metrics, judges = self._metrics(source), self._judges()
+        scoring, gate = self._section("scoring", Scoring, Scoring()), self._section("gate", Gate, Gate(given=False))
+        budget, disabled = self._section("budget", Budget, Budget()), self._section("disabled", bool, False)
+        self._section("plugins", Plugins, None)
+        sinks = self._sinks()
+        ledger, executor = self._single("ledger", "ledger"), self._single("executor", "executor", _EXECUTOR)
+        for slots in (metrics, judges, sinks):
+            self._check_labels(slots)
+        self._check_gate(gate, metrics, judges)
+        self._builder.check_unused(self.faults)
+        name = self._section("name", str, _stem(self._document.file))
+        if source is None or executor is None or self.faults:
+            return None
+        return Pipeline(
+            name=name,
+            file=self._document.file,
+            base=self._document.base,
+            source=source,
+            metrics=_slots(metrics),
+            judges=_slots(judges),
+            scoring=scoring,
+            budget=budget,
+            gate=gate,
+            sinks=_slots(sinks),
+            ledger=ledger,
+            executor=executor,
+            disabled=disabled or budget.disabled,
+            fingerprints=_fingerprints(source, scoring, _slots(metrics), _slots(judges)),
+        )
+
+    def _check_sections(self) -> None:
+        for key in self._file:
+            if key not in SECTIONS:
+                self._fault((), f"unknown section {key!r}", key, nearest(key, SECTIONS), key)
+        if "source" not in self._file:
+            self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
+        if not self._file.get("metrics") and not self._file.get("judges"):
+            self._fault((), "the pipeline needs metrics or judges: nothing would be judged")
+        define = self._file.get("define", {})
+        if not isinstance(define, Mapping):
+            self._fault(("define",), "define is a mapping of names to components")
+            return
+        for key in define:
+            if "/" in key:
+                self._fault(("define",), f"{key!r} under define: a name of your own has no slash", key, None, key)
+
+    def _fault(
+        self, path: Address, message: str, value: object = None, hint: str | None = None, key: str | None = None
+    ) -> None:
+        self.faults.append(Fault(path, message, value, hint, key))
+
+    def _section(self, name: str, annotation: Any, default: Any) -> Any:
+        if name in self._file:
+            with self._structurer.at(name, faults=self.faults):
+                return self._structurer.structure(self._file[name], annotation)
+        return default
+
+    def _single(self, section: str, kind: str, default: str | None = None) -> Slot | None:
+        given = self._file.get(section, default)
+        if section in self._file or default is not None:
+            with self._structurer.at(section, faults=self.faults):
+                return self._slot((section,), self._builder.component(given, (kind,)))
+        return None
+
+    def _list(
+        self, path: Address, items: object, kinds: tuple[str, ...], beside: type[Any]
+    ) -> list[tuple[Address, Built]]:
+        if not isinstance(items, list):
+            what = f"invalid value for {dotted(path)}, expected a list of components (NAME or {{NAME: {{options}}}})"
+            self._fault(path, what)
+            return []
+        made = []
+        for index, item in enumerate(items):
+            with self._structurer.at(*path, index, faults=self.faults):
+                made.append(((*path, index), self._builder.component(item, kinds, beside)))
+        return made
+
+    def _sinks(self) -> list[Placed]:
+        listed = self._list(("sinks",), self._file.get("sinks", []), ("sink",), Label)
+        return [(path, self._slot(path, built)) for path, built in listed]
+
+    def _metrics(self, source: Slot | None) -> list[Placed]:
+        given = self._file.get("metrics", [])
+        lists: dict[Tier | None, Any] = {None: given}
+        if isinstance(given, Mapping):
+            lists = {tier: given[tier] for tier in _TIERS if tier in given}
+            for key in given:
+                if key not in _TIERS:
+                    message = f"metrics are a list, or {{proxy: [], truth: []}}, not {key!r}"
+                    self._fault(("metrics",), message, key, nearest(key, _TIERS), key)
+        made = []
+        for tier, items in lists.items():
+            top: Address = ("metrics",) if tier is None else ("metrics", tier)
+            for path, built in self._list(top, items, _METRIC_KINDS, SlotOptions):
+                own = built.component.tier or "truth"  # a judge has no tier of its own
+                made.append((path, self._judging(path, built, tier or own, _finest(source))))
+        return made
+
+    def _judges(self) -> list[Placed]:
+        made = []
+        for path, built in self._list(("judges",), self._file.get("judges", []), ("judge",), SlotOptions):
+            slot = self._judging(path, built, "truth", ())
+            made.append((path, slot))
+            if slot.label == METRICS:
+                self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
+        return made
+
+    def _judging(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
+        """Make the slot of a metric or judge, whose options had slot options beside."""
+        beside: SlotOptions = built.beside
+        accepts = tuple(getattr(built.live, "accepts", ()))
+        refused = [kind for kind in beside.on if accepts and kind not in accepts]
+        if refused:
+            place = (*path, Part(built.component.name), "on")
+            self._fault(place, f"{built.component.name} judges {', '.join(accepts)}, not {refused[0]}", refused[0])
+        if tier == "proxy" and _costs(built.live):
+            message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
+            self._fault(path, message)
+        slot = {
+            field.name: getattr(beside, field.name)
+            for field in attrs.fields(SlotOptions)
+            if field.name not in ("label", "on")
+        }
+        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
+
+    def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
+        component = built.component
+        described = describe(built.live, self._builder.names, self._builder.written)
+        made = Slot(
+            label=getattr(built.beside, "label", None) or component.name,
+            name=component.name,
+            component=built.live,
+            kind=component.kind,
+            version=component.version,
+            distribution=component.distribution,
+            path=dotted(path),
+            options=described[component.name],
+            fingerprint="",
+            **slot,
+        )
+        counts = {key: getattr(made, key) for key in _COUNTS}
+        return attrs.evolve(made, fingerprint=digest(counts))
+
+    def _check_labels(self, placed: Sequence[Placed]) -> None:
+        first: dict[str, Placed] = {}
+        for path, slot in placed:
+            other_path, other = first.setdefault(slot.label, (path, slot))
+            if other is not slot:
+                at = self._document.place((*other_path, other.name, "as"))
+                where = ":".join(str(part) for part in (at.file, at.line, at.column) if part is not None)
+                message = (
+                    f"the label {slot.label!r} is taken, at {where} ({other.path}); give one of them another with 'as'"
+                )
+                self._fault((*path, Part(slot.name), "as"), message, slot.label)
+
+    def _check_gate(self, gate: Gate, metrics: Sequence[Placed], judges: Sequence[Placed]) -> None:
+        labels = [*([METRICS] if metrics else []), *(slot.label for _, slot in judges)]
+        if gate.on is not None and gate.on not in labels and not self.faults:
+            message = (
+                f"gate.on is the label of a judge, or {METRICS!r}: {gate.on!r} is none (there is: {', '.join(labels)})"
+            )
+            self._fault(("gate", "on"), message, gate.on, nearest(gate.on, labels))
+
+
+_COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
+
+
+def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:
+    return tuple(slot for _, slot in placed)
+
+
+def _finest(source: Slot | None) -> tuple[str, ...]:
+    """The finest kind of subject that *source* yields; nothing if it does not say."""
+    kinds = tuple(getattr(source.component, "kinds", ())) if source is not None else ()
+    known = [kind for kind in SUBJECT_KINDS if kind in kinds]
+    return tuple(known or kinds)[:1]
+
+
+def _costs(live: Any) -> bool:
+    try:
+        cost: Cost = estimate(live, Subject("row", "0"))
+    except Exception:  # an estimate that needs a real subject says nothing yet; the runner asks again for each
+        return False
+    return not cost.is_zero
+
+
+def _stem(file: str) -> str:
+    return "pipeline" if file.startswith("<") else Path(file).stem
+
+
+def _fingerprints(source: Slot, scoring: Scoring, metrics: Sequence[Slot], judges: Sequence[Slot]) -> Mapping[str, str]:
+    return {
+        "source": source.fingerprint,
+        "scoring": digest(unstructure(scoring)),
+        **{f"metrics[{slot.label}]": slot.fingerprint for slot in metrics},
+        **{f"judges[{slot.label}]": slot.fingerprint for slot in judges},
+    }
+
+
+def _error(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
+    problems = list(dict.fromkeys(_problem(document, fault) for fault in faults))
+    problems.sort(
+        key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
+    )
+    return (PluginError if all(fault.plugin for fault in faults) else ConfigError)(problems)
+
+
+def _problem(document: Document, fault: Fault) -> Problem:
+    path = fault.path if fault.key is None else (*fault.path, fault.key)
+    place = document.place(path, key=fault.key is not None)
+    return Problem(
+        fault.message, place.file, place.line, place.column, dotted(shown(fault.path)) or None, fault.value, fault.hint
+    )

@@ -1,0 +1,22 @@
+"""Between values and plain data: the JSON form of the value types, and components built from the pipeline file."""
+
+from __future__ import annotations
+
+from .builder import Builder, Built
+from .describe import describe
+from .faults import Fault, Invalid, Part, Path, shown
+from .values import make_converter, structure, unstructure
+
+__all__ = [
+    "Builder",
+    "Built",
+    "Fault",
+    "Invalid",
+    "Part",
+    "Path",
+    "describe",
+    "make_converter",
+    "shown",
+    "structure",
+    "unstructure",
+]

@@ -1,0 +1,262 @@
+"""Structures plain data strictly: nothing is guessed, and every fault is found, not only the first.
+
+cattrs dispatches on the types; the hooks here know where in the data they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import traceback
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import cattrs
+
+from ..errors import DicastError, PluginError
+from ..model import Cost, Rubric, Secret
+from ..plugins import nearest
+from . import hints
+from .faults import Fault, Invalid, Path, shown
+from .values import make_converter
+
+Hook = Callable[[str, Path], Any]
+
+_SCALARS: Mapping[type[Any], tuple[type[Any], ...]] = {
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    Decimal: (int, float, str),
+    type(None): (type(None),),
+}
+
+
+class Structurer:
+    """Structures the parts of one pipeline.
+
+    :param nested: builds a component of one of some kinds from plain data.
+    :param texts: for further types, how a value is made from text at a path.
+    """
+
+    def __init__(self, nested: Callable[[object, tuple[str, ...]], Any], texts: Mapping[Any, Hook]) -> None:
+        self.path: Path = ()
+        self._converter = make_converter()
+        for scalar in _SCALARS:
+            self._converter.register_structure_hook(scalar, self._scalar)
+        for wanted, hook in {Secret: _secret, Cost: _cost, **texts}.items():
+            self._converter.register_structure_hook(wanted, self._text(hook))
+        add = self._converter.register_structure_hook_func
+        add(attrs.has, self.options)
+        add(_origin_in(hints.MAPPINGS), self._mapping)
+        add(_origin_in(hints.SEQUENCES), self._sequence)
+        add(_origin_in((typing.Literal,)), self._literal)
+        add(lambda one: len(hints.members(one)) > 1, self._union)
+        add(lambda one: bool(hints.kinds(one)), lambda value, one: nested(value, hints.kinds(one)))
+
+    def structure(self, value: object, annotation: Any) -> Any:
+        """Return a value of the type *annotation*.
+
+        :raises Invalid: with everything that is wrong.
+        """
+        try:
+            return self._converter.structure(value, annotation)
+        except (ValueError, TypeError, cattrs.StructureHandlerNotFoundError) as error:
+            raise self.mismatch(value, annotation) from error
+
+    def options(self, data: object, cls: type[Any], of: str | None = None) -> Any:
+        """Return an instance of the attrs class *cls*; *of* names it in messages."""
+        if not isinstance(data, Mapping):
+            raise self.mismatch(data, cls)
+        owner, faults, values = of or hints.dotted(shown(self.path)), list[Fault](), dict[str, Any]()
+        fields = self._fields(cls)
+        known = {key: field for field in fields for key in hints.keys(field)}
+        for key, value in data.items():
+            field = known.get(key)
+            if field is None:
+                faults.append(Fault(self.path, f"unknown option {key!r} of {owner}", key, nearest(key, known), key))
+            elif field.name in values:
+                faults.append(
+                    Fault(self.path, f"{key} and another name of the same option are both given", key, None, key)
+                )
+            else:
+                with self.at(key, faults=faults):
+                    values[field.name] = None  # seen, even if it is invalid
+                    values[field.name] = self.structure(value, field.type)
+        with self.at(faults=faults):
+            values |= self._defaults(fields, values, owner)
+        if faults:
+            raise Invalid(faults)
+        return self._construct(cls, {_alias(field): values[field.name] for field in fields if field.name in values})
+
+    def _fields(self, cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
+        try:
+            return hints.fields(cls)
+        except PluginError as error:
+            raise Invalid([Fault(self.path, str(error), plugin=True)]) from error
+
+    def _defaults(
+        self, fields: tuple[attrs.Attribute[Any], ...], values: Mapping[str, Any], owner: str
+    ) -> dict[str, Any]:
+        """The values of fields that were not given, where the class itself cannot know them: rubrics given by id."""
+        absent = [field for field in fields if field.name not in values]
+        faults = [
+            Fault(self.path, f"{owner} needs the option {hints.keys(field)[0]!r}")
+            for field in absent
+            if field.default is attrs.NOTHING
+        ]
+        found = {}
+        for field in absent:
+            if isinstance(field.default, str) and hints.mentions(field.type, Rubric):
+                with self.at(faults=faults):
+                    found[field.name] = self.structure(field.default, field.type)
+        if faults:
+            raise Invalid(faults)
+        return found
+
+    def _construct(self, cls: type[Any], values: Mapping[str, Any]) -> Any:
+        try:
+            return cls(**values)
+        except Exception as error:  # a component's own checks: the border to a plugin's code
+            expected = isinstance(error, ValueError | TypeError | DicastError)
+            message = str(error.args[0] if error.args else error) if expected else f"{type(error).__name__}: {error}"
+            field = _blamed(error)
+            if field is None:
+                raise self.invalid(message) from error
+            value = None if hints.mentions(field.type, Secret) else values.get(_alias(field))
+            raise Invalid([Fault((*self.path, hints.keys(field)[0]), message, value)]) from error
+
+    @contextlib.contextmanager
+    def at(self, *steps: str | int, faults: list[Fault]) -> Iterator[None]:
+        """Go down *steps* for the length of the block; what is invalid there is added to *faults*."""
+        with self.jump((*self.path, *steps)):
+            try:
+                yield
+            except Invalid as invalid:
+                faults.extend(invalid.faults)
+
+    @contextlib.contextmanager
+    def jump(self, path: Path) -> Iterator[None]:
+        """Be at *path* for the length of the block."""
+        before, self.path = self.path, path
+        try:
+            yield
+        finally:
+            self.path = before
+
+    def invalid(self, message: str, value: object = None, hint: str | None = None, key: str | None = None) -> Invalid:
+        """Return the error for the value that stands here, or for its *key*."""
+        return Invalid([Fault(self.path, message, value, hint, key)])
+
+    def mismatch(self, value: object, annotation: Any) -> Invalid:
+        """Return the error for a value that is not of the type *annotation*."""
+        # A container may hold a secret, and a scalar where a secret belongs is one.
+        plain = not isinstance(value, Mapping | list) and not hints.mentions(annotation, Secret)
+        name = hints.dotted(_last(shown(self.path)))
+        got = f", got {value!r}" if plain else ""
+        message = f"invalid value for {name}, expected {hints.expected(annotation)}{got}"
+        hint = nearest(value, hints.literals(annotation)) if isinstance(value, str) and plain else None
+        return Invalid([Fault(self.path, message, value if plain else None, hint, mismatch=True)])
+
+    def _text(self, hook: Hook) -> Callable[[Any, Any], Any]:
+        def structure(value: Any, annotation: Any) -> Any:
+            if not isinstance(value, str):
+                raise self.mismatch(value, annotation)
+            try:
+                return hook(value, self.path)
+            except (DicastError, ValueError) as error:
+                raise self.invalid(str(error), None if annotation is Secret else value) from error
+
+        return structure
+
+    def _scalar(self, value: Any, annotation: Any) -> Any:
+        if type(value) not in _SCALARS[annotation] or (isinstance(value, float) and not math.isfinite(value)):
+            raise self.mismatch(value, annotation)
+        if annotation is Decimal:
+            number = Decimal(str(value))  # the digits as written, not the binary float's
+            if not number.is_finite():
+                raise self.mismatch(value, annotation)
+            return number
+        return float(value) if annotation is float else value
+
+    def _literal(self, value: Any, annotation: Any) -> Any:
+        for one in typing.get_args(annotation):
+            if type(one) is type(value) and one == value:
+                return one
+        raise self.mismatch(value, annotation)
+
+    def _union(self, value: Any, annotation: Any) -> Any:
+        one_of = [one for one in hints.members(annotation) if one is not type(None)]
+        if value is None and len(one_of) < len(hints.members(annotation)):
+            return None
+        if hints.kinds(annotation) and isinstance(value, str | Mapping) and len(one_of) == 1:
+            return self.structure(value, one_of[0])
+        tried = list[Invalid]()
+        for one in one_of:
+            try:
+                return self.structure(value, one)
+            except Invalid as invalid:
+                tried.append(invalid)
+        near = [t for t in tried if any(not fault.mismatch or fault.path != self.path for fault in t.faults)]
+        raise near[0] if len(near) == 1 else self.mismatch(value, annotation)
+
+    def _sequence(self, value: Any, annotation: Any) -> Any:
+        if not isinstance(value, list):
+            raise self.mismatch(value, annotation)
+        origin, args = typing.get_origin(annotation) or annotation, typing.get_args(annotation) or (object,)
+        fixed = origin is tuple and args[-1] is not Ellipsis and typing.get_args(annotation)
+        if fixed and len(value) != len(args):
+            raise self.mismatch(value, annotation)
+        items, faults = list[Any](), list[Fault]()
+        for index, item in enumerate(value):
+            with self.at(index, faults=faults):
+                items.append(self.structure(item, args[index] if fixed else args[0]))
+        if faults:
+            raise Invalid(faults)
+        return hints.SEQUENCES[origin](items)
+
+    def _mapping(self, value: Any, annotation: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise self.mismatch(value, annotation)
+        of_keys, of_values = typing.get_args(annotation) or (object, object)
+        made, faults = dict[Any, Any](), list[Fault]()
+        for key, item in value.items():
+            with self.at(key, faults=faults):
+                made[self.structure(key, of_keys)] = self.structure(item, of_values)
+        if faults:
+            raise Invalid(faults)
+        return made
+
+
+def _secret(value: str, path: Path) -> Secret:
+    return Secret(value)
+
+
+def _cost(value: str, path: Path) -> Cost:
+    return Cost.parse(value)
+
+
+def _origin_in(origins: typing.Container[Any]) -> Callable[[Any], bool]:
+    return lambda one: (typing.get_origin(one) or one) in origins
+
+
+def _last(path: Path) -> Path:
+    """The steps from the last key on: ``required[0]``."""
+    start = max((index for index, step in enumerate(path) if isinstance(step, str)), default=0)
+    return path[start:]
+
+
+def _alias(field: attrs.Attribute[Any]) -> str:
+    return field.alias or field.name
+
+
+def _blamed(error: Exception) -> attrs.Attribute[Any] | None:
+    """Return the field whose validator raised *error*: attrs hands it to every validator, and to nothing else."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in frame.f_locals.values():
+            if isinstance(value, attrs.Attribute):
+                return value
+    return None

@@ -1,0 +1,190 @@
+"""The sections of a pipeline, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from .aggregation import Aggregation
+from .model import Cost
+
+OnFailure = Literal["fail", "exclude", "zero"]
+Tier = Literal["proxy", "truth"]
+
+METRICS = "metrics"
+"""The label of the combined verdict of all metrics."""
+
+
+def within(low: float, high: float, words: str) -> Any:
+    """Return an attrs validator: the value, if it is not None, is in [*low*, *high*]."""
+
+    def check(instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"invalid value for {attribute.name}, expected {words}, got {value}")
+
+    return check
+
+
+_INFINITY = float("inf")
+_SHARE = within(0, 1, "a number from 0 to 1")
+_NOT_NEGATIVE = within(0, _INFINITY, "0 or more")
+
+
+@attrs.frozen
+class Audit:
+    """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
+
+    rate: float = attrs.field(validator=_SHARE)
+    seed: int = 0
+
+
+@attrs.frozen
+class Scoring:
+    """How metrics become a score."""
+
+    threshold: float = attrs.field(default=0.5, validator=_SHARE)
+    rollouts: int = attrs.field(
+        default=1, validator=within(1, _INFINITY, "1 or more"), metadata={"keys": ("rollouts", "num_rollouts")}
+    )
+    aggregation: Aggregation = "median"
+    audit: Audit | None = None
+    on_budget: Literal["skip_metric", "skip_subject"] = "skip_metric"
+
+
+def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
+    return given if isinstance(given, tuple) else (given,)
+
+
+def _one_a_unit(instance: object, attribute: attrs.Attribute[Any], value: tuple[Cost, ...]) -> None:
+    units = [cost.unit for cost in value]
+    if len(set(units)) < len(units):
+        raise ValueError(f"{attribute.name} has two amounts in one unit: {', '.join(map(str, value))}")
+
+
+def _limit(*default: str) -> Any:
+    """A field that takes an amount of money, or a list with one a unit."""
+    return attrs.field(
+        default=tuple(Cost(amount) for amount in default),
+        converter=_amounts,
+        validator=_one_a_unit,
+        metadata={"takes": Cost | tuple[Cost, ...]},
+    )
+
+
+@attrs.frozen
+class Budget:
+    """What may be spent, a scope; no amount in a unit is no limit. *disabled* judges nothing."""
+
+    run: tuple[Cost, ...] = _limit()
+    session: tuple[Cost, ...] = _limit("0.10")
+    day: tuple[Cost, ...] = _limit("1.00")
+    disabled: bool = False
+
+
+@attrs.frozen
+class Gate:
+    """What the run must reach. *on* is the label that counts; *given* says that the file has a gate."""
+
+    on: str | None = None
+    min_score: float | None = attrs.field(default=None, validator=_SHARE)
+    min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
+    given: bool = attrs.field(default=True, metadata={"keys": ()})
+
+
+@attrs.frozen
+class Plugins:
+    """Which installed plugins must not be loaded."""
+
+    block: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Label:
+    """What may stand among the options of a sink."""
+
+    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
+
+
+def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
+@attrs.frozen
+class SlotOptions:
+    """What may stand among the options of a metric or a judge: how the kernel treats it."""
+
+    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
+    weight: float = attrs.field(default=1.0, validator=_NOT_NEGATIVE)
+    timeout: float | None = attrs.field(default=None)
+    retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
+    on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
+    range: tuple[float, float] | None = attrs.field(default=None)
+    on_failure: OnFailure = "fail"
+
+    @timeout.validator
+    def _positive(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is not None and value <= 0:
+            raise ValueError(f"invalid value for timeout, expected more than 0 seconds, got {value}")
+
+    @range.validator
+    def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
+        if value is not None and value[0] >= value[1]:
+            raise ValueError(f"invalid value for range, expected [low, high] with low < high, got {list(value)}")
+
+
+@attrs.frozen
+class Slot:
+    """A component where the pipeline uses it.
+
+    *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
+    as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
+    whatever of it could change a number.
+    """
+
+    label: str
+    name: str
+    component: Any
+    kind: str
+    version: str
+    distribution: str
+    path: str
+    options: Mapping[str, object]
+    fingerprint: str
+    tier: str | None = None
+    weight: float = 1.0
+    timeout: float | None = None
+    retries: int = 0
+    on: tuple[str, ...] = ()
+    range: tuple[float, float] | None = None
+    on_failure: OnFailure = "fail"
+
+    def accepts(self, kind: str) -> bool:
+        """True when subjects of *kind* are judged here."""
+        return not self.on or kind in self.on
+
+
+@attrs.frozen
+class Pipeline:
+    """A pipeline file, checked and built.
+
+    *file* is named as the user wrote it; *base* is its directory; *fingerprints* digests, a section or component, what could
+    change a number.
+    """
+
+    name: str
+    file: str
+    base: Path
+    source: Slot
+    metrics: tuple[Slot, ...]
+    judges: tuple[Slot, ...]
+    scoring: Scoring
+    budget: Budget
+    gate: Gate
+    sinks: tuple[Slot, ...]
+    ledger: Slot | None
+    executor: Slot
+    disabled: bool
+    fingerprints: Mapping[str, str]
