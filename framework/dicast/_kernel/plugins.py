@@ -101,7 +101,7 @@ class Registry:
         return self._plugins
 
     def find(self, name: str, kinds: Sequence[str]) -> Component:
-        """Return the component *name* (``proxy/format``), which must be of one of *kinds*.
+        """Return the component *name* (``proxy/format``), which must be of one of *kinds*, the expected one first.
 
         :raises PluginError: when there is no such component, or it is of another kind.
         """
@@ -114,7 +114,7 @@ class Registry:
             if one.kind in kinds:
                 return one
         if same:
-            raise PluginError(Problem(f"{name} is a {same[0].kind}, not a {' or '.join(kinds)}", value=name))
+            raise PluginError(Problem(f"{name} is a {same[0].kind}, not a {kinds[0]}", value=name))
         raise PluginError(_not_offered(name, kinds, offered))
 
     def _unknown(self, name: str) -> Problem:
@@ -259,7 +259,7 @@ def _not_offered(name: str, kinds: Sequence[str], offered: Iterable[Component]) 
     fitting = [one.name for one in offered if one.kind in kinds]
     plugin, _, own = name.partition("/")
     short = ", ".join(sorted(one.partition("/")[2] for one in fitting))
-    message = f"plugin {plugin!r} offers no {' or '.join(kinds)} {own!r} (offers: {short or 'none'})"
+    message = f"plugin {plugin!r} offers no {kinds[0]} {own!r} (offers: {short or 'none'})"
     return Problem(message, value=name, hint=nearest(name, fitting))
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
 
 import attrs
-import orjson
 
-from ..converter import Builder, Built, Fault, Part, describe, shown, unstructure
+from ..converter import Builder, Built, Fault, Part, describe, shown
 from ..converter import Path as Address
 from ..errors import ConfigError, PluginError, Problem
-from ..model import KINDS as SUBJECT_KINDS
-from ..model import Cost, Rubric, Subject
+from ..model import Rubric
 from ..plugins import Registry, nearest
-from ..protocols import estimate
 from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
 from .reader import Document, Source, dotted, read_document
 from .rubrics import load_rubric
+from .slots import costs, finest_kind, fingerprints, make_slot
 
 SECTIONS = (
     "name",
@@ -76,11 +73,6 @@ def build_pipeline(document: Document, registry: Registry) -> Pipeline:
     return pipeline
 
 
-def digest(data: object) -> str:
-    """The SHA-256 of *data* as canonical JSON, in hex."""
-    return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
 class _Building:
     """The building of one pipeline; what is wrong is added to *faults*, and the rest is still built."""
 
@@ -126,7 +118,7 @@ class _Building:
             ledger=ledger,
             executor=executor,
             disabled=disabled or budget.disabled,
-            fingerprints=_fingerprints(source, scoring, _slots(metrics), _slots(judges)),
+            fingerprints=fingerprints(source, scoring, _slots(metrics), _slots(judges)),
         )
 
     def _check_sections(self) -> None:
@@ -194,7 +186,7 @@ class _Building:
             top: Address = ("metrics",) if tier is None else ("metrics", tier)
             for path, built in self._list(top, items, _METRIC_KINDS, SlotOptions):
                 own = built.component.tier or "truth"  # a judge has no tier of its own
-                made.append((path, self._judging(path, built, tier or own, _finest(source))))
+                made.append((path, self._judging(path, built, tier or own, finest_kind(source))))
         return made
 
     def _judges(self) -> list[Placed]:
@@ -214,7 +206,7 @@ class _Building:
         if refused:
             place = (*path, Part(built.component.name), "on")
             self._fault(place, f"{built.component.name} judges {', '.join(accepts)}, not {refused[0]}", refused[0])
-        if tier == "proxy" and _costs(built.live):
+        if tier == "proxy" and costs(built.live):
             message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
             self._fault(path, message)
         slot = {
@@ -225,22 +217,8 @@ class _Building:
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
 
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
-        component = built.component
-        described = describe(built.live, self._builder.names, self._builder.written)
-        made = Slot(
-            label=getattr(built.beside, "label", None) or component.name,
-            name=component.name,
-            component=built.live,
-            kind=component.kind,
-            version=component.version,
-            distribution=component.distribution,
-            path=dotted(path),
-            options=described[component.name],
-            fingerprint="",
-            **slot,
-        )
-        counts = {key: getattr(made, key) for key in _COUNTS}
-        return attrs.evolve(made, fingerprint=digest(counts))
+        options = describe(built.live, self._builder.names, self._builder.written)
+        return make_slot(built, dotted(path), options[built.component.name], **slot)
 
     def _check_labels(self, placed: Sequence[Placed]) -> None:
         first: dict[str, Placed] = {}
@@ -263,39 +241,12 @@ class _Building:
             self._fault(("gate", "on"), message, gate.on, nearest(gate.on, labels))
 
 
-_COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
-
-
 def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:
     return tuple(slot for _, slot in placed)
 
 
-def _finest(source: Slot | None) -> tuple[str, ...]:
-    """The finest kind of subject that *source* yields; nothing if it does not say."""
-    kinds = tuple(getattr(source.component, "kinds", ())) if source is not None else ()
-    known = [kind for kind in SUBJECT_KINDS if kind in kinds]
-    return tuple(known or kinds)[:1]
-
-
-def _costs(live: Any) -> bool:
-    try:
-        cost: Cost = estimate(live, Subject("row", "0"))
-    except Exception:  # an estimate that needs a real subject says nothing yet; the runner asks again for each
-        return False
-    return not cost.is_zero
-
-
 def _stem(file: str) -> str:
     return "pipeline" if file.startswith("<") else Path(file).stem
-
-
-def _fingerprints(source: Slot, scoring: Scoring, metrics: Sequence[Slot], judges: Sequence[Slot]) -> Mapping[str, str]:
-    return {
-        "source": source.fingerprint,
-        "scoring": digest(unstructure(scoring)),
-        **{f"metrics[{slot.label}]": slot.fingerprint for slot in metrics},
-        **{f"judges[{slot.label}]": slot.fingerprint for slot in judges},
-    }
 
 
 def _error(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:

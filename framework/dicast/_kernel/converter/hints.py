@@ -29,7 +29,7 @@ MAPPINGS = (dict, Mapping, MutableMapping)
 _NAMES: Mapping[object, str] = {
     bool: "true or false",
     type(None): "null",
-    Cost: "an amount like '0.10 usd'",
+    Cost: "amount ('0.10 usd')",
     Decimal: "decimal",
     InputPath: "path of a file",
     Path: "path",
@@ -49,7 +49,7 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
     """
     try:
         given = (field for field in attrs.fields(attrs.resolve_types(cls)) if field.init)
-        return tuple(field.evolve(type=field.metadata.get("takes", field.type)) for field in given)
+        return tuple(field.evolve(type=field.metadata.get("takes", field.type or object)) for field in given)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
         where = f"{cls.__module__}.{cls.__qualname__}"
         advice = "types of options are read at run time: import them outside of 'if TYPE_CHECKING'"
@@ -93,10 +93,10 @@ def literals(annotation: object) -> Iterator[str]:
 
 def expected(annotation: Any) -> str:
     """Say in words what a field of this type takes."""
-    if len(members(annotation)) > 1:
-        return _either([expected(one) for one in members(annotation)])
     if kinds(annotation):
         return f"{_either(list(kinds(annotation)))} (NAME or {{NAME: {{options}}}})"
+    if len(members(annotation)) > 1:
+        return _either([expected(one) for one in members(annotation) if one is not type(None)])
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
         return _either([repr(one) for one in args])

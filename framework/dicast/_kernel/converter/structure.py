@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import traceback
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -16,14 +15,17 @@ from typing import Any
 import attrs
 import cattrs
 
-from ..errors import DicastError, PluginError
+from ..errors import DicastError, PluginError, RequestError
 from ..model import Cost, Rubric, Secret
 from ..plugins import nearest
 from . import hints
 from .faults import Fault, Invalid, Path, shown
 from .values import make_converter
 
+Fields = tuple["attrs.Attribute[Any]", ...]
 Hook = Callable[[str, Path], Any]
+
+_WRONG = object()  # stands for a value that was given and is invalid
 
 _SCALARS: Mapping[type[Any], tuple[type[Any], ...]] = {
     bool: (bool,),
@@ -83,24 +85,22 @@ class Structurer:
                     Fault(self.path, f"{key} and another name of the same option are both given", key, None, key)
                 )
             else:
+                values[field.name] = _WRONG
                 with self.at(key, faults=faults):
-                    values[field.name] = None  # seen, even if it is invalid
                     values[field.name] = self.structure(value, field.type)
         with self.at(faults=faults):
             values |= self._defaults(fields, values, owner)
         if faults:
-            raise Invalid(faults)
-        return self._construct(cls, {_alias(field): values[field.name] for field in fields if field.name in values})
+            raise Invalid((*faults, *self._check_fields(cls, fields, values)))
+        return self._construct(cls, fields, values)
 
-    def _fields(self, cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
+    def _fields(self, cls: type[Any]) -> Fields:
         try:
             return hints.fields(cls)
         except PluginError as error:
             raise Invalid([Fault(self.path, str(error), plugin=True)]) from error
 
-    def _defaults(
-        self, fields: tuple[attrs.Attribute[Any], ...], values: Mapping[str, Any], owner: str
-    ) -> dict[str, Any]:
+    def _defaults(self, fields: Fields, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """The values of fields that were not given, where the class itself cannot know them: rubrics given by id."""
         absent = [field for field in fields if field.name not in values]
         faults = [
@@ -117,17 +117,30 @@ class Structurer:
             raise Invalid(faults)
         return found
 
-    def _construct(self, cls: type[Any], values: Mapping[str, Any]) -> Any:
+    def _construct(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> Any:
         try:
-            return cls(**values)
+            return cls(**{field.alias or field.name: values[field.name] for field in fields if field.name in values})
         except Exception as error:  # a component's own checks: the border to a plugin's code
-            expected = isinstance(error, ValueError | TypeError | DicastError)
-            message = str(error.args[0] if error.args else error) if expected else f"{type(error).__name__}: {error}"
-            field = _blamed(error)
-            if field is None:
-                raise self.invalid(message) from error
-            value = None if hints.mentions(field.type, Secret) else values.get(_alias(field))
-            raise Invalid([Fault((*self.path, hints.keys(field)[0]), message, value)]) from error
+            faults = self._check_fields(cls, fields, values)
+            raise Invalid(faults or _said(error, self.path)) from error
+
+    def _check_fields(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> list[Fault]:
+        """Run each field's own check, because attrs stops at the first that fails."""
+        shell, faults = object.__new__(cls), list[Fault]()
+        right = {field.name: _converted(field, values) for field in fields if _is_known(field, values)}
+        for name, value in right.items():
+            object.__setattr__(shell, name, value)
+        for field in fields:
+            if field.validator is None or field.name not in right or field.name not in values:
+                continue
+            try:
+                field.validator(shell, field, right[field.name])
+            except AttributeError:
+                continue  # it looks at another option, whose value is wrong or absent
+            except Exception as error:  # as in _construct
+                value = None if hints.mentions(field.type, Secret) else values[field.name]
+                faults.extend(_said(error, (*self.path, hints.keys(field)[0]), value))
+        return faults
 
     @contextlib.contextmanager
     def at(self, *steps: str | int, faults: list[Fault]) -> Iterator[None]:
@@ -168,7 +181,7 @@ class Structurer:
             try:
                 return hook(value, self.path)
             except (DicastError, ValueError) as error:
-                raise self.invalid(str(error), None if annotation is Secret else value) from error
+                raise Invalid(_said(error, self.path, value)) from error
 
         return structure
 
@@ -249,14 +262,26 @@ def _last(path: Path) -> Path:
     return path[start:]
 
 
-def _alias(field: attrs.Attribute[Any]) -> str:
-    return field.alias or field.name
+def _is_known(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> bool:
+    if field.name in values:
+        return values[field.name] is not _WRONG
+    return field.default is not attrs.NOTHING and not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
 
 
-def _blamed(error: Exception) -> attrs.Attribute[Any] | None:
-    """Return the field whose validator raised *error*: attrs hands it to every validator, and to nothing else."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        for value in frame.f_locals.values():
-            if isinstance(value, attrs.Attribute):
-                return value
-    return None
+def _converted(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> Any:
+    convert: Any = field.converter
+    value = values.get(field.name, field.default)
+    return value if convert is None or isinstance(convert, attrs.Converter) else convert(value)
+
+
+def _said(error: Exception, path: Path, value: object = None) -> list[Fault]:
+    """What *error* says, as faults at *path*."""
+    plugin = isinstance(error, PluginError)
+    if isinstance(error, RequestError):
+        return [
+            Fault(path, str(attrs.evolve(problem, hint=None, path=None)), value, problem.hint, plugin=plugin)
+            for problem in error.problems
+        ]
+    expected = isinstance(error, ValueError | TypeError | DicastError)
+    message = str(error.args[0] if error.args else error)  # attrs' own validators add the field and more
+    return [Fault(path, message if expected else f"{type(error).__name__}: {error}", value)]

@@ -1,0 +1,66 @@
+"""What the kernel makes of a component where the pipeline uses it, and the digests that tell two pipelines apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from ..converter import Built, unstructure
+from ..model import KINDS, Subject
+from ..protocols import estimate
+from ..sections import Scoring, Slot
+
+_COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
+
+
+def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: Any) -> Slot:
+    """Return the slot of *built*, whose effective *options* stand at *path*; *slot* are the slot options."""
+    component = built.component
+    made = Slot(
+        label=getattr(built.beside, "label", None) or component.name,
+        name=component.name,
+        component=built.live,
+        kind=component.kind,
+        version=component.version,
+        distribution=component.distribution,
+        path=path,
+        options=options,
+        fingerprint="",
+        **slot,
+    )
+    return attrs.evolve(made, fingerprint=digest({key: getattr(made, key) for key in _COUNTS}))
+
+
+def digest(data: object) -> str:
+    """The SHA-256 of *data* as canonical JSON, in hex."""
+    return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def fingerprints(source: Slot, scoring: Scoring, metrics: Sequence[Slot], judges: Sequence[Slot]) -> Mapping[str, str]:
+    """Digest whatever could change a number, by the name a user knows it by."""
+    return {
+        "source": source.fingerprint,
+        "scoring": digest(unstructure(scoring)),
+        **{f"metrics[{slot.label}]": slot.fingerprint for slot in metrics},
+        **{f"judges[{slot.label}]": slot.fingerprint for slot in judges},
+    }
+
+
+def finest_kind(source: Slot | None) -> tuple[str, ...]:
+    """The finest kind of subject that *source* yields; nothing if it does not say."""
+    kinds = tuple(getattr(source.component, "kinds", ())) if source is not None else ()
+    known = [kind for kind in KINDS if kind in kinds]
+    return tuple(known or kinds)[:1]
+
+
+def costs(component: Any) -> bool:
+    """Whether a call of *component* may cost money, as far as can be said without a subject."""
+    try:
+        cost = estimate(component, Subject("row", "0"))
+    except Exception:  # an estimate that needs a real subject says nothing yet; the runner asks it for each
+        return False
+    return not cost.is_zero
