@@ -1,0 +1,178 @@
+"""The source ``traces/events``: one trace event a line."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Self
+
+import attrs
+
+from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, RunContext, Subject, TraceEvent
+
+from .payloads import read_event
+from .sessions import Kind, Session, Turn, chosen, subjects
+
+_BATCH = 5000
+_FEEDBACK = ("feedback.explicit", "feedback.implicit")
+
+
+@attrs.frozen
+class Events:
+    """Traces of agents, one event a line, judged turn by turn.
+
+    An event is ``{type, time, session_id, turn_id, payload}``; unknown types and fields are kept, sessions may be mixed. A turn
+    is judged when it has a ``turn.completed``; feedback that names it counts among its events.
+
+    Options:
+
+    - ``path``: the file, JSON lines; gzip is recognised, ``-`` is standard input.
+    - ``subjects``: what to judge, some of ``turn``, ``tool_cycle``, ``session`` (``[turn]``).
+    - ``max_line_bytes``: the longest line that is read (64 MiB).
+    """
+
+    path: Path = attrs.field(converter=Path)
+    kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Trace]:
+        """Give the live source, which can be read more than once whatever the path is."""
+        with self._trace() as trace:
+            yield trace
+
+    def check(self) -> str:
+        """Read all events; see :meth:`Trace.check`."""
+        with self._trace() as trace:
+            return trace.check()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the subjects; see :meth:`Trace.subjects`."""
+        with self._trace() as trace:
+            yield from trace.subjects()
+
+    @contextmanager
+    def _trace(self) -> Iterator[Trace]:
+        with InputFile.opened(self.path) as file, _LastLines() as last_lines:
+            yield Trace(file, self, last_lines)
+
+
+class Trace:
+    """An opened file of events. Only the sessions that are not at their last line yet are in memory."""
+
+    def __init__(self, file: InputFile, options: Events, last_lines: _LastLines) -> None:
+        self.kinds = options.kinds
+        self._file, self._options, self._last_lines = file, options, last_lines
+
+    def check(self) -> str:
+        """Read everything once and return the SHA-256 of the data.
+
+        :raises DataError: naming the bad lines, or that there is nothing to judge.
+        """
+        count = 0
+        with InputCheck(self._file) as check:
+            for line, event in self._events(check):
+                self._last_lines.note(event.session_id, line)
+                count += self._names(event, line, check)
+            self._last_lines.finish()
+            return check.finish(count)
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the subjects of each session where its last line is.
+
+        :raises DataError: at the first bad line.
+        """
+        if not self._last_lines.known:
+            self.check()
+        open_sessions: dict[str | None, list[TraceEvent]] = {}
+        last_lines = iter(self._last_lines)
+        last = next(last_lines, None)
+        for line, event in self._events(None):
+            open_sessions.setdefault(event.session_id, []).append(event)
+            if line == last:
+                last = next(last_lines, None)
+                yield from subjects(_session(open_sessions.pop(event.session_id)), self.kinds)
+
+    def _events(self, check: InputCheck | None) -> Iterator[tuple[int, TraceEvent]]:
+        for line, record in self._file.objects(self._options.max_line_bytes, check):
+            try:
+                event = read_event(record, calls_named="tool_cycle" in self.kinds)
+            except DataError as error:
+                self._file.fault(error, line, check)
+            else:
+                yield line, event
+
+    def _names(self, event: TraceEvent, line: int, check: InputCheck) -> int:
+        """Note the ids that *event* gives to subjects; return how many subjects it surely makes."""
+        if event.type == "turn.completed":
+            check.add_id(str(event.turn_id), line, "turn id")
+            return "turn" in self.kinds
+        if event.type == "tool.called" and "tool_cycle" in self.kinds:
+            check.add_id(str(event.payload["tool_use_id"]), line, "tool use id")
+            return 1
+        return "session" in self.kinds
+
+
+def _session(events: list[TraceEvent]) -> Session:
+    turns: dict[str, list[TraceEvent]] = {}
+    for event in events:
+        turn_id = _turn_of(event)
+        if turn_id is not None:
+            turns.setdefault(turn_id, []).append(event)
+    completed = [
+        Turn(turn_id, tuple(own))
+        for turn_id, own in turns.items()
+        if any(event.type == "turn.completed" for event in own)
+    ]
+    return Session(str(events[0].session_id), completed, tuple(events), {})
+
+
+def _turn_of(event: TraceEvent) -> str | None:
+    """The turn that *event* belongs to: feedback belongs to the turn it is about, not to the one it was given in."""
+    if event.type not in _FEEDBACK:
+        return event.turn_id
+    about = event.payload.get("subject_turn_id")
+    if about is not None:
+        return str(about)
+    return None if event.payload.get("scope") == "session" else event.turn_id
+
+
+class _LastLines:
+    """The last line of each session, on disk."""
+
+    def __init__(self) -> None:
+        self.known = False
+        self._waiting: dict[str | None, int] = {}
+        self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+        self._database.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+            "CREATE TABLE last (session TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._database.close()
+
+    def note(self, session_id: str | None, line: int) -> None:
+        """Note that *line* is one of *session_id*; lines come in their order."""
+        self._waiting[session_id] = line
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+
+    def finish(self) -> None:
+        """End the first pass."""
+        self._flush()
+        self._database.execute("CREATE INDEX IF NOT EXISTS by_line ON last (line)")
+        self.known = True
+
+    def __iter__(self) -> Iterator[int]:
+        for (line,) in self._database.execute("SELECT line FROM last ORDER BY line"):
+            yield line
+
+    def _flush(self) -> None:
+        self._database.executemany("INSERT OR REPLACE INTO last VALUES (?, ?)", self._waiting.items())
+        self._waiting.clear()

@@ -1,0 +1,166 @@
+"""The source ``traces/messages``: one conversation a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from dicast import (
+    MAX_LINE_BYTES,
+    MISSING,
+    ConfigError,
+    DataError,
+    InputCheck,
+    InputFile,
+    Problem,
+    RunContext,
+    Subject,
+    identifier,
+    lookup,
+    nearest,
+)
+
+from .chat import NameCall, Reader, keep_id
+from .repeats import Repeats
+from .sessions import Kind, Session, chosen, subjects
+
+_PLACE = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
+
+
+@attrs.frozen
+class Messages:
+    """Chat transcripts, one conversation a line with ``messages`` in the OpenAI format, judged turn by turn.
+
+    A turn is a user message and everything up to the next; ``{session}/{n}`` names it. Its input is the user's text, its
+    output the assistant's last text (empty where there is none); the record's other fields are its context.
+
+    Options:
+
+    - ``path``: the file, JSON lines; gzip is recognised, ``-`` is standard input.
+    - ``id``: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}`` (the line number).
+    - ``tool_error``: a regular expression; a tool message whose text it is found in is a failure of the tool (none).
+    - ``trailing``: ``keep`` makes a turn of a last user message without a reply (``drop``).
+    - ``subjects``: what to judge, some of ``turn``, ``tool_cycle``, ``session`` (``[turn]``). A tool cycle is named by its call's
+      id; where that occurs again in the file, the turn's id comes before it.
+    - ``max_line_bytes``: the longest line that is read (64 MiB).
+    """
+
+    path: Path = attrs.field(converter=Path)
+    id: str | None = None
+    tool_error: str | None = None
+    trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
+    kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+
+    def __attrs_post_init__(self) -> None:
+        problems = []
+        if self.id is not None and (wrong := _template_fault(self.id)):
+            problems.append(Problem(wrong, path="id", value=self.id))
+        if self.tool_error is not None and (wrong := _pattern_fault(self.tool_error)):
+            problems.append(Problem(wrong, path="tool_error", value=self.tool_error))
+        if problems:
+            raise ConfigError(problems)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Conversations]:
+        """Give the live source, which can be read more than once whatever the path is."""
+        with self._conversations() as conversations:
+            yield conversations
+
+    def check(self) -> str:
+        """Read all conversations; see :meth:`Conversations.check`."""
+        with self._conversations() as conversations:
+            return conversations.check()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the subjects; see :meth:`Conversations.subjects`."""
+        with self._conversations() as conversations:
+            yield from conversations.subjects()
+
+    @contextmanager
+    def _conversations(self) -> Iterator[Conversations]:
+        with InputFile.opened(self.path) as file, Repeats() as repeats:
+            yield Conversations(file, self, repeats)
+
+
+class Conversations:
+    """An opened file of conversations. *repeats* holds the ids of tool calls that the file uses more than once."""
+
+    def __init__(self, file: InputFile, options: Messages, repeats: Repeats) -> None:
+        self.kinds = options.kinds
+        self._file, self._options, self._repeats = file, options, repeats
+        self._error = None if options.tool_error is None else re.compile(options.tool_error)
+
+    def check(self) -> str:
+        """Read everything once and return the SHA-256 of the data.
+
+        :raises DataError: naming the bad lines, or that there is nothing to judge.
+        """
+        count = 0
+        with InputCheck(self._file) as check:
+            for line, session in self._sessions(self._note_call, check):
+                check.add_id(session.id, line, "session id")
+                count += sum(1 for _ in subjects(session, self.kinds))
+            self._repeats.finish()
+            return check.finish(count)
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the subjects of one conversation after the other.
+
+        :raises DataError: at the first bad line.
+        """
+        if not self._repeats.known:
+            self.check()
+        for _, session in self._sessions(self._name_call, None):
+            yield from subjects(session, self.kinds)
+
+    def _sessions(self, name_call: NameCall, check: InputCheck | None) -> Iterator[tuple[int, Session]]:
+        if "tool_cycle" not in self.kinds:
+            name_call = keep_id
+        reader = Reader(self._error, self._options.trailing == "keep", name_call)
+        for line, record in self._file.objects(self._options.max_line_bytes, check):
+            try:
+                yield line, reader.session(_session_id(self._options.id, line, record), record)
+            except DataError as error:
+                self._file.fault(error, line, check)
+
+    def _note_call(self, turn_id: str, call_id: str) -> str:
+        self._repeats.note(call_id)
+        return call_id
+
+    def _name_call(self, turn_id: str, call_id: str) -> str:
+        return f"{turn_id}/{call_id}" if call_id in self._repeats else call_id
+
+
+def _session_id(template: str | None, line: int, record: Mapping[str, Any]) -> str:
+    if template is None:
+        return str(line)
+    return _PLACE.sub(lambda place: _part(place[1], record), template)
+
+
+def _part(path: str, record: Mapping[str, Any]) -> str:
+    value = lookup(record, path)
+    if value is MISSING:
+        names = ", ".join(record)
+        raise DataError(Problem(f"the record has no {path!r}; it has {names}", path="id", hint=nearest(path, record)))
+    return identifier(value, path)
+
+
+def _template_fault(template: str) -> str | None:
+    rest = _PLACE.sub("", template)
+    if "{" in rest or "}" in rest or rest == template:
+        return f"{template!r} is no template for an id; write paths into the record, as in {{{{ task_id }}}}-{{{{ trial }}}}"
+    return None
+
+
+def _pattern_fault(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"{pattern!r} is not a regular expression: {error}"
+    return None

@@ -1,0 +1,106 @@
+"""Reading one trace event, and what is known of payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from dicast import DataError, Problem, TraceEvent, identifier
+
+_FIELDS = frozenset(("type", "time", "session_id", "turn_id", "payload"))
+_TEXTS = ("user_prompt_text", "final_response_text", "assistant_response_text")
+
+Check = Callable[[Any], str | None]
+"""Says what a value should have been, None when it is that."""
+
+
+def read_event(record: Mapping[str, Any], *, calls_named: bool) -> TraceEvent:
+    """Make the event of a line; *calls_named* asks for a ``tool_use_id`` in every ``tool.called``.
+
+    :raises DataError: (without a place) with everything that is wrong.
+    """
+    type_, payload, time = record.get("type"), record.get("payload"), record.get("time")
+    problems = [
+        Problem(f"{path} must be {wanted}, not {value!r}", path=path, value=value)
+        for path, value, wanted in _faults(record, calls_named=calls_named)
+    ]
+    names: list[str | None] = []
+    for field in ("session_id", "turn_id"):
+        try:
+            names.append(identifier(value, field) if (value := record.get(field)) is not None else None)
+        except DataError as error:
+            problems += error.problems
+    if problems or not isinstance(type_, str) or not isinstance(payload, dict):
+        raise DataError(problems)
+    extra = {} if record.keys() <= _FIELDS else {key: record[key] for key in record if key not in _FIELDS}
+    return TraceEvent(type_, payload, time, names[0], names[1], extra)
+
+
+def _faults(record: Mapping[str, Any], *, calls_named: bool) -> Iterator[tuple[str, object, str]]:
+    """The path, the value and what it should have been, for every part of *record* that is wrong."""
+    type_, payload, time = record.get("type"), record.get("payload"), record.get("time")
+    if not isinstance(type_, str) or not type_:
+        yield "type", type_, "an event's type, a string"
+    if time is not None and not _is_time(time):
+        yield "time", time, "an ISO 8601 time"
+    for field in ("session_id", "turn_id") if type_ == "turn.completed" else ("session_id",):
+        if record.get(field) is None:
+            yield field, None, "an id"
+    if not isinstance(payload, dict):
+        yield "payload", payload, "an object"
+        return
+    if calls_named and type_ == "tool.called" and payload.get("tool_use_id") is None:
+        yield "payload.tool_use_id", None, "an id"
+    for name, check in _KNOWN.get(type_, {}).items() if isinstance(type_, str) else ():
+        value = payload.get(name)
+        if value is not None and (wanted := check(value)):
+            yield f"payload.{name}", value, wanted
+
+
+def _is_time(value: object) -> bool:
+    try:
+        datetime.fromisoformat(value)  # type: ignore[arg-type]  # what is no string is a TypeError
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _one_of(*names: str) -> Check:
+    return lambda value: None if value in names else " or ".join(names)
+
+
+def _is(kind: type, what: str) -> Check:
+    return lambda value: None if isinstance(value, kind) else what
+
+
+def _id(value: object) -> str | None:
+    return None if isinstance(value, str | int) and not isinstance(value, bool) else "a string or a whole number"
+
+
+def _count(value: object) -> str | None:
+    return (
+        None if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else "a whole number, 0 or more"
+    )
+
+
+def _texts(value: object) -> str | None:
+    good = isinstance(value, dict) and all(isinstance(value.get(name), str | None) for name in _TEXTS)
+    return None if good else f"an object whose {', '.join(_TEXTS)} are strings"
+
+
+_KNOWN: Mapping[str, Mapping[str, Check]] = {
+    "turn.completed": {"stop_reason": _is(str, "a string"), "tool_call_count": _count, "signals_extra": _texts},
+    "tool.called": {"tool_use_id": _id},
+    "tool.completed": {"tool_use_id": _id, "success": _is(bool, "true or false")},
+    "tool.failed": {"tool_use_id": _id},
+    "llm.call_completed": {"stop_reason": _is(str, "a string")},
+    "session.ended": {"disposition": _one_of("completed", "abandoned", "error")},
+    "feedback.explicit": {
+        "scope": _one_of("turn", "session"),
+        "subject_turn_id": _id,
+        "rating": _one_of("thumbs_up", "thumbs_down"),
+    },
+    "feedback.implicit": {"type": _one_of("retry", "manual_swap", "edit_followup"), "subject_turn_id": _id},
+}
+"""What the fields of known events hold where they are given; a wrong one would otherwise pass for a good sign."""

@@ -1,0 +1,46 @@
+"""Ids that a file uses more than once, found without holding all ids in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Self
+
+_BATCH = 5000
+
+
+class Repeats:
+    """Notes ids in a first pass, and knows in a second one which of them came more than once."""
+
+    def __init__(self) -> None:
+        self.known = False
+        self._waiting: list[tuple[str]] = []
+        self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+        self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE ids (id TEXT)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._database.close()
+
+    def note(self, id: str) -> None:
+        """Note that *id* was used once more."""
+        self._waiting.append((id,))
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+
+    def finish(self) -> None:
+        """End the first pass."""
+        self._flush()
+        self._database.executescript(
+            "DROP TABLE IF EXISTS repeated; CREATE TABLE repeated (id TEXT PRIMARY KEY) WITHOUT ROWID;"
+            "INSERT INTO repeated SELECT id FROM ids GROUP BY id HAVING count(*) > 1; DELETE FROM ids"
+        )
+        self.known = True
+
+    def __contains__(self, id: str) -> bool:
+        return self._database.execute("SELECT 1 FROM repeated WHERE id = ?", (id,)).fetchone() is not None
+
+    def _flush(self) -> None:
+        self._database.executemany("INSERT INTO ids VALUES (?)", self._waiting)
+        self._waiting.clear()

@@ -1,0 +1,88 @@
+"""A session of an agent with its turns, and the subjects that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import attrs
+
+from dicast import ConfigError, Problem, Subject, TraceEvent
+
+Kind = Literal["tool_cycle", "turn", "session"]
+KINDS: tuple[Kind, ...] = ("tool_cycle", "turn", "session")
+"""What a session can be judged by, finest first."""
+
+
+def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
+    """The *subjects* a source was asked for, finest first.
+
+    :raises ConfigError: when there are none, or one that does not exist.
+    """
+    if not subjects or (unknown := [kind for kind in subjects if kind not in KINDS]):
+        what = f"unknown subject kind {unknown[0]!r}" if subjects else "no subject kinds"
+        raise ConfigError(Problem(f"{what}; choose from {', '.join(KINDS)}", path="subjects"))
+    return tuple(kind for kind in KINDS if kind in subjects)
+
+
+@attrs.frozen
+class Turn:
+    """A completed turn: its *events* in order, what the user asked, what the assistant said last."""
+
+    id: str
+    events: tuple[TraceEvent, ...]
+
+    def said(self) -> tuple[object, object]:
+        """The user's text, None where unknown, and the assistant's last text, empty where there is none."""
+        completed = next(event for event in reversed(self.events) if event.type == "turn.completed")
+        texts = completed.payload.get("signals_extra")
+        if not isinstance(texts, Mapping):
+            return None, ""
+        final = texts.get("final_response_text", texts.get("assistant_response_text"))
+        return texts.get("user_prompt_text"), "" if final is None else final
+
+
+@attrs.frozen
+class Session:
+    """A session: its completed *turns*, and all its *events*; *context* is what else is known of it."""
+
+    id: str
+    turns: Sequence[Turn]
+    events: tuple[TraceEvent, ...]
+    context: Mapping[str, object]
+
+
+def subjects(session: Session, kinds: Sequence[Kind]) -> Iterator[Subject]:
+    """The tool cycles of a turn, then the turn, for one turn after the other, and the session last."""
+    ends = _ends(session.events) if "tool_cycle" in kinds else {}
+    for turn in session.turns:
+        if "tool_cycle" in kinds:
+            yield from _tool_cycles(session, turn, ends)
+        if "turn" in kinds:
+            asked, said = turn.said()
+            yield Subject("turn", turn.id, asked, said, None, session.context, turn.events, session.id, session.id)
+    if "session" in kinds:
+        yield Subject("session", session.id, context=session.context, events=session.events, session_id=session.id)
+
+
+def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
+    return {
+        event.payload.get("tool_use_id"): event for event in events if event.type in ("tool.completed", "tool.failed")
+    }
+
+
+def _tool_cycles(session: Session, turn: Turn, ends: Mapping[object, TraceEvent]) -> Iterator[Subject]:
+    """Each call with its end and the calls that follow it in the turn, by which thrashing is seen."""
+    calls = [event for event in turn.events if event.type == "tool.called"]
+    for number, call in enumerate(calls):
+        id_ = call.payload["tool_use_id"]
+        end = ends.get(id_)
+        asked = {"tool_name": call.payload.get("tool_name"), "input": call.payload.get("input")}
+        events = (call, *calls[number + 1 :]) if end is None else (call, end, *calls[number + 1 :])
+        yield Subject("tool_cycle", str(id_), asked, _result(end), None, session.context, events, session.id, turn.id)
+
+
+def _result(end: TraceEvent | None) -> object:
+    if end is None:
+        return None
+    return end.payload.get("output") if end.type == "tool.completed" else end.payload.get("error")
