@@ -99,11 +99,12 @@ class InputFile:
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path) -> Iterator[InputFile]:
+    def opened(cls, path: Path | str) -> Iterator[InputFile]:
         """Give the input at *path* for as many passes as are wanted.
 
         ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first.
         """
+        path = Path(path)
         if path != STDIN and (path.is_file() or path.is_dir() or not path.exists()):
             yield cls(path, str(path))
             return

@@ -1,0 +1,157 @@
+"""Running a pipeline from Python; the command line calls the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from .model import Query, Subject, Verdict
+
+if TYPE_CHECKING:
+    from .protocols import Ledger
+    from .runner.run import Outcome, Request
+    from .sections import Pipeline, Slot
+
+T = TypeVar("T")
+
+LEDGER_PATH = Path(".dicast") / "ledger.db"
+
+
+@attrs.frozen
+class Run:
+    """A finished run: the fields of ``dicast run --json``, and the verdicts.
+
+    *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
+    of; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
+    """
+
+    run_id: str | None
+    name: str
+    subjects: int
+    scored: int
+    failed: int
+    skipped: int
+    coverage: float | None
+    failures: Mapping[str, int]
+    score: Mapping[str, Any] | None
+    metrics: Mapping[str, Mapping[str, Any]]
+    judges: Mapping[str, Mapping[str, Any]]
+    cost: Mapping[str, str | None]
+    spend_lost: Mapping[str, str | None]
+    overruns: int
+    throttled: Mapping[str, int]
+    gate: Mapping[str, Any]
+    stopped: Mapping[str, Any] | None
+    aggregates: Mapping[str, Any]
+    comparison: Mapping[str, Any] | None
+    sinks: Mapping[str, Mapping[str, Any]]
+    worst: Sequence[Mapping[str, Any]]
+    failed_subjects: Sequence[Mapping[str, Any]]
+    ledger: Mapping[str, Any] | None
+    exit_code: int
+    disabled: bool = False
+    _open_ledger: Slot | None = attrs.field(default=None, repr=False, eq=False)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Every verdict of this run, in the order of its subjects, read from the ledger."""
+        from .ledgers import verdict  # the ledger's readers need the converter, which takes 40 ms to import
+
+        if self._open_ledger is None or self.run_id is None:
+            return []
+        query = Query(run_id=self.run_id, types=("eval.completed",))
+        return with_ledger(self._open_ledger, lambda ledger: [verdict(entry.event) for entry in ledger.read(query)])
+
+
+def run(
+    pipeline: Path | str | Mapping[str, object],
+    *,
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    subjects: Iterable[Subject] | None = None,
+) -> Run:
+    """Run a pipeline and wait for it.
+
+    :param pipeline: a file, YAML text, or a mapping.
+    :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
+    :param subjects: what to judge instead of what the pipeline's source yields.
+    :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
+    :raises LedgerRefused: when the ledger cannot be used.
+    """
+    return in_loop(arun(pipeline, overrides=overrides, subjects=subjects))
+
+
+async def arun(
+    pipeline: Path | str | Mapping[str, object],
+    *,
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    subjects: Iterable[Subject] | None = None,
+) -> Run:
+    """The same as :func:`run`, in the event loop that is running."""
+    from .config import load_pipeline  # PyYAML and cattrs take 40 ms to import
+    from .runner.run import Request
+
+    built = load_pipeline(as_source(pipeline), overrides, needs_source=subjects is None)
+    ledger = ledger_slot(built)
+    outcome = await execute(built, ledger, Request(subjects=subjects))
+    return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
+
+
+async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+    """Run *pipeline*, unless ``disabled`` or ``DICAST_DISABLED`` says that nothing is to be judged."""
+    from .runner.run import Outcome, execute
+    from .report import disabled_document
+
+    if pipeline.disabled or os.environ.get("DICAST_DISABLED", "") not in ("", "0"):
+        return Outcome(disabled_document(pipeline.name), 0)
+    return await execute(pipeline, ledger, request)
+
+
+def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mapping[str, object]:
+    """Tell a file's name from YAML text: one line that ends like a file, or names one, is a file."""
+    if isinstance(pipeline, str) and "\n" not in pipeline:
+        path = Path(pipeline)
+        if path.suffix in (".yaml", ".yml") or path.is_file():
+            return path
+    return pipeline
+
+
+def ledger_slot(pipeline: Pipeline) -> Slot:
+    """The pipeline's ledger, or the default one."""
+    return pipeline.ledger or ledger_at(None)
+
+
+def ledger_at(path: Path | None) -> Slot:
+    """The SQLite ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
+    from .config import ledger_section
+
+    return ledger_section(path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
+
+
+def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
+    """Open a ledger that exists, read from it, and close it.
+
+    :raises LedgerRefused: when it does not exist or is no ledger.
+    """
+
+    async def read() -> T:
+        opened = slot.component.open(None, create=False)
+        async with opened as ledger:
+            return function(ledger)
+
+    return in_loop(read())
+
+
+def in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run *work* to its end, in a thread of its own where an event loop is running already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

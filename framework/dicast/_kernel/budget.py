@@ -1,0 +1,178 @@
+"""Money: what a call may cost is reserved before it is made and settled after, in the ledger that all processes share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+
+from .clock import Clock
+from .model import Cap, Cost, Entry, Event, Refusal, Subject
+from .protocols import Ledger
+from .sections import Budget
+
+POLL_SECONDS = 0.2
+"""How often a reservation that waits for others looks again, for those of other processes."""
+
+GRACE_SECONDS = 60.0
+"""How much longer than the call's own timeout a reservation lives before it counts as lost."""
+
+
+class Record(Protocol):
+    """Where events go; the runner's stream."""
+
+    def event(self, type_: str, payload: Mapping[str, object], subject: Subject | None = None) -> Event:
+        """Make an event without recording it."""
+        ...
+
+    def record(self, event: Event) -> None:
+        """Append *event* to the ledger now, after all that was told before."""
+        ...
+
+    def recorded(self, event: Event) -> None:
+        """Take note of an event that the ledger has already."""
+        ...
+
+    def commit(self) -> None:
+        """Append everything that was told to the ledger."""
+        ...
+
+
+@attrs.frozen
+class Reservation:
+    """Room made for one call."""
+
+    id: str
+    eval_id: str
+    subject: Subject
+    projected: Cost
+
+
+class Purse:
+    """Makes and closes the reservations of one run."""
+
+    def __init__(self, limits: Budget, ledger: Ledger, record: Record, clock: Clock, run_id: str) -> None:
+        self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
+        self._run_id = run_id
+        self._changed = asyncio.Event()
+
+    async def reserve(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
+        """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
+
+        Waits while a cap is exceeded only because of reservations that are still open.
+        """
+        while True:
+            self._changed.clear()
+            caps = self._caps(subject.session_id)
+            reservation, event = self._reservation(subject, eval_id, cost, seconds)
+            self._record.commit()
+            refusal = self._ledger.reserve(event, caps, self.lost)
+            if refusal is None:
+                self._record.recorded(event)
+                return reservation
+            if not refusal.wait:
+                self._throttled(subject, refusal, cost)
+                return refusal
+            await self._wait()
+
+    def charge(self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object]) -> None:
+        """Record what was spent without having been announced; it is never refused, because it is gone."""
+        reservation, event = self._reservation(subject, eval_id, cost, 0.0)
+        self._record.record(event)
+        self.settle(reservation, cost, unit)
+
+    def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
+        """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
+        payload = {
+            "reservation_id": reservation.id,
+            "amount": amount_json(cost),
+            "unit": cost.unit,
+            "pricing_version": cost.pricing_version,
+            "eval_id": reservation.eval_id,
+            "overrun": _exceeds(cost, reservation.projected),
+            **unit,
+        }
+        self._record.record(self._record.event("spend.settled", payload, reservation.subject))
+        self._changed.set()
+
+    def release(self, reservation: Reservation) -> None:
+        """Close *reservation* of a call that cost nothing."""
+        payload = {"reservation_id": reservation.id}
+        self._record.record(self._record.event("spend.released", payload, reservation.subject))
+        self._changed.set()
+
+    def forfeit(self, reservation: Reservation) -> None:
+        """Close *reservation* of a call that ended unheard: it counts as spent, because it may have been."""
+        payload = {
+            "reservation_id": reservation.id,
+            "amount": amount_json(reservation.projected),
+            "unit": reservation.projected.unit,
+        }
+        self._record.record(self._record.event("spend.lost", payload, reservation.subject))
+        self._changed.set()
+
+    def write_off(self) -> None:
+        """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
+        for entry in self._ledger.reservations(self._run_id):
+            self._record.record(self.lost(entry))
+
+    def lost(self, entry: Entry) -> Event:
+        """The ``spend.lost`` event for the reservation made at *entry*."""
+        held = entry.event
+        payload = {key: held.payload[key] for key in ("reservation_id", "amount", "unit")}
+        event = self._record.event("spend.lost", payload)
+        return attrs.evolve(event, run_id=held.run_id, session_id=held.session_id)
+
+    def _reservation(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> tuple[Reservation, Event]:
+        reservation = Reservation(self._clock.id(), eval_id, subject, cost)
+        payload = {
+            "reservation_id": reservation.id,
+            "scopes": list(self._scopes(subject.session_id)),
+            "amount": amount_json(cost),
+            "unit": cost.unit,
+            "lease_until": self._clock.after(seconds + GRACE_SECONDS),
+            "eval_id": eval_id,
+        }
+        return reservation, self._record.event("spend.reserved", payload, subject)
+
+    def _scopes(self, session: str | None) -> dict[str, str]:
+        sessions = {} if session is None else {f"session:{session}": "session_cap"}
+        return {**sessions, f"day:{self._clock.day()}": "daily_cap", f"run:{self._run_id}": "run_cap"}
+
+    def _caps(self, session: str | None) -> list[Cap]:
+        limits = {"session_cap": self._limits.session, "daily_cap": self._limits.day, "run_cap": self._limits.run}
+        return [
+            Cap(scope, reason, limit)
+            for scope, reason in self._scopes(session).items()
+            for limit in limits[reason]
+        ]
+
+    def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
+        cap = refusal.cap
+        payload = {
+            "reason": cap.reason,
+            "scope": cap.scope,
+            "limit": amount_json(cap.limit),
+            "projected": amount_json(cost),
+            "unit": cap.limit.unit,
+        }
+        self._record.record(self._record.event("budget.throttled", payload, subject))
+
+    async def _wait(self) -> None:
+        try:
+            await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
+        except TimeoutError:
+            return
+
+
+def amount_json(cost: Cost) -> str | None:
+    """The amount as a decimal string; null when unknown."""
+    return None if cost.amount is None else format(cost.amount, "f")
+
+
+def _exceeds(cost: Cost, projected: Cost) -> bool:
+    if cost.amount is None or projected.amount is None or cost.unit != projected.unit:
+        return False
+    return cost.amount > projected.amount

@@ -1,0 +1,103 @@
+"""The command line. Commands are imported when they are called; listing them reads metadata alone."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ..errors import Interrupted, LedgerError, LedgerRefused, RequestError
+from .output import print_error
+
+COMMANDS = {
+    "run": ("runs:run", "Judge what a pipeline file says, and print what came of it."),
+    "check": ("files:check", "Build everything in a pipeline file and run nothing."),
+    "show": ("runs:show", "Show a run, or a subject with its verdicts."),
+    "verdicts": ("records:verdicts", "List verdicts from the ledger."),
+    "ledger": ("records:ledger", "Verify or export the ledger."),
+    "plugins": ("files:plugins", "List the installed plugins; import none unless told to."),
+    "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
+    "new": ("new:new", "Write a plugin to start from."),
+}
+
+
+class Commands(click.Group):
+    """The kernel's commands and those of the entry-point group ``dicast.commands``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command's name, the kernel's first."""
+        return [*COMMANDS, *sorted(set(_installed()) - set(COMMANDS))]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any."""
+        rows = [(name, summary) for name, (_, summary) in COMMANDS.items()]
+        rows += [(name, f"(from {offer.distribution} {offer.version})") for name, offer in sorted(_installed().items())]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name][0].partition(":")
+            command: click.Command = getattr(import_module(f".{module}", __name__), name)
+            return command
+        from ..plugins import load_command
+
+        return load_command(cmd_name) if cmd_name in _installed() else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Name the nearest command when there is none of this name."""
+        name = args[0] if args else ""
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from ..plugins import nearest
+
+            hint = nearest(name, self.list_commands(ctx))
+            ctx.fail(f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else "; dicast --help lists them"))
+        return super().resolve_command(ctx, args)
+
+
+def _installed() -> dict[str, Any]:
+    from ..plugins import commands  # metadata is read only where commands of others may matter
+
+    return dict(commands())
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dicast-kernel", prog_name="dicast")
+def dicast() -> None:
+    """Judge the output of language models and agents: cheap checks first, an expensive judge only where it matters.
+
+    An error is one line a problem; --traceback, anywhere, shows where it was raised.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    shown = "--traceback" in given
+    given = [argument for argument in given if argument != "--traceback"]
+    try:
+        return int(dicast.main(given, prog_name="dicast", standalone_mode=False) or 0)
+    except BaseException as error:  # the border of the process: every error becomes a message and an exit code
+        if shown:
+            traceback.print_exc()
+        code = _code(error)
+        if code is None:
+            raise
+        print_error(error, code, as_json="--json" in given)
+        return code
+
+
+def _code(error: BaseException) -> int | None:
+    """The exit code of an error; None for what is none of ours (``SystemExit``)."""
+    codes: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
+        ((KeyboardInterrupt, Interrupted, click.Abort), 130),
+        ((RequestError, LedgerRefused, click.ClickException), 2),
+        (LedgerError, 4),
+        (Exception, 70),
+    ]
+    return next((code for kind, code in codes if isinstance(error, kind)), None)

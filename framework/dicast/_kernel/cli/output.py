@@ -1,0 +1,64 @@
+"""What commands print: one JSON document, or plain text; errors on stderr."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import click
+import orjson
+
+from ..errors import DicastError, RequestError
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document, and nothing else, to stdout."""
+    click.echo(orjson.dumps(document, default=_plain, option=orjson.OPT_INDENT_2).decode())
+
+
+def _plain(value: object) -> Any:
+    from ..converter import unstructure  # cattrs takes 30 ms to import, and most documents hold plain data
+
+    return unstructure(value)
+
+
+def print_error(error: BaseException, code: int, *, as_json: bool) -> None:
+    """Say what went wrong, and with a defect of dicast what to report."""
+    message = _message(error, code)
+    if as_json:
+        print_json({"error": {"kind": _kind(error, code), "message": message, "errors": problems_json(error)}})
+    else:
+        click.echo(message, err=True)
+
+
+def problems_json(error: BaseException) -> list[dict[str, Any]]:
+    """The problems that *error* carries, as ``check --json`` lists them."""
+    names = ("file", "line", "column", "path", "value", "message", "hint")
+    problems = error.problems if isinstance(error, RequestError) else ()
+    return [{name: getattr(problem, name) for name in names} for problem in problems]
+
+
+def _kind(error: BaseException, code: int) -> str:
+    if code == 70:
+        return "defect"
+    return "UsageError" if isinstance(error, click.ClickException) else type(error).__name__
+
+
+def _message(error: BaseException, code: int) -> str:
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, DicastError):
+        return str(error)
+    if code == 130:
+        return "interrupted"
+    return (
+        f"this is a defect in dicast, not in your files: {type(error).__name__}: {error}\n"
+        "Please report it with the output of the same command under --traceback, and with: "
+        f"dicast {_version()}, Python {platform.python_version()}, {platform.platform()}"
+    )
+
+
+def _version() -> str:
+    from importlib_metadata import version
+
+    return version("dicast-kernel")

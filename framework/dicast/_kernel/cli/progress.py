@@ -1,0 +1,46 @@
+"""How far a run is, on stderr; silent where stderr is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from ..report import Report
+
+EVERY_SECONDS = 0.5
+
+
+class Progress:
+    """One line that is written over: subjects, rate, spend."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._began = self._next = time.monotonic()
+        self._wrote = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._wrote:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def update(self, report: Report) -> None:
+        """Show how far *report* is."""
+        now = time.monotonic()
+        if not self._shown or now < self._next:
+            return
+        self._next = now + EVERY_SECONDS
+        self._wrote = True
+        rate = report.judged / max(now - self._began, 1e-9)
+        left = self._left(report, rate)
+        sys.stderr.write(f"\r\x1b[K{report.judged:,} judged · {rate:,.0f}/s · {report.spent['usd']}{left}")
+        sys.stderr.flush()
+
+    def _left(self, report: Report, rate: float) -> str:
+        if report.expected is None or not rate:
+            return ""
+        return f" · {max(0.0, report.expected - report.judged) / rate:,.0f} s left"

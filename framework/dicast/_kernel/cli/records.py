@@ -1,0 +1,144 @@
+"""``dicast verdicts`` and ``dicast ledger``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import click
+import orjson
+
+from ..api import ledger_at, with_ledger
+from ..errors import ConfigError
+from ..ledgers import Wanted, newest_run, verdict
+from ..model import Query, Verification
+from ..protocols import Ledger
+from .output import print_json
+from .runs import as_json, ledger_path
+from .summary import failure_line, verdict_line
+
+FAILURE_FIELDS = (
+    "eval_id",
+    "subject_kind",
+    "subject_id",
+    "judge",
+    "failure_mode",
+    "error_message",
+    "judge_latency_ms",
+)
+
+
+@click.command()
+@click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option("--subject", metavar="ID", help="Only this subject's.")
+@click.option("--kind", help="Only subjects of this kind.")
+@click.option("--judge", metavar="LABEL", help="Only this judge's.")
+@click.option("--latest", is_flag=True, help="Only the newest of each subject and judge.")
+@click.option("--as-of", metavar="TIME", help="As the ledger stood at this ISO 8601 time.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N.")
+@click.option("--failed", is_flag=True, help="List failures instead: a failed subject has no verdict.")
+@ledger_path
+@as_json
+def verdicts(
+    run_id: str | None,
+    subject: str | None,
+    kind: str | None,
+    judge: str | None,
+    latest: bool,
+    as_of: str | None,
+    limit: int | None,
+    failed: bool,
+    ledger: Path | None,
+    as_json: bool,
+) -> None:
+    """List verdicts from the ledger, oldest first."""
+    wanted = Wanted(run_id, subject, kind, judge, _utc(as_of), latest, limit)
+    with_ledger(ledger_at(ledger), lambda live: _print(live, wanted, failed=failed, as_json=as_json))
+
+
+def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> None:
+    if wanted.run_id == "last":
+        wanted = attrs.evolve(wanted, run_id=newest_run(ledger))
+    if failed:
+        failures = [{key: event.payload[key] for key in FAILURE_FIELDS} for event in wanted.events(ledger, "eval.failed")]
+        _list("failures", failures, failure_line, as_json=as_json)
+    else:
+        found = [verdict(event) for event in wanted.events(ledger, "eval.completed")]
+        _list("verdicts", found, verdict_line, as_json=as_json)
+
+
+def _list(name: str, items: list[object], line: object, *, as_json: bool) -> None:
+    if as_json:
+        print_json({name: items})
+        return
+    for item in items:
+        click.echo(line(item))  # type: ignore[operator]
+
+
+def _utc(moment: str | None) -> str | None:
+    """An ISO 8601 time as the ledger writes it; one without an offset is UTC."""
+    if moment is None:
+        return None
+    from datetime import UTC, datetime, time
+
+    from ..clock import iso
+
+    try:
+        parsed = datetime.fromisoformat(moment)
+    except ValueError as error:
+        raise ConfigError(f"--as-of is no ISO 8601 time: {moment!r}; write it like 2026-01-31T12:00:00Z") from error
+    if len(moment) == len("2026-01-31"):
+        parsed = datetime.combine(parsed.date(), time.max)
+    return iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
+
+
+@click.group()
+def ledger() -> None:
+    """Verify or export the ledger."""
+
+
+@ledger.command()
+@click.option("--head", metavar="DIGEST", help="A digest that must be in the chain: finds a tail that was cut off.")
+@ledger_path
+@as_json
+def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
+    """Check every row's digest and its link to the row before. Exit code 1 when one does not hold."""
+    found = with_ledger(ledger_at(ledger), lambda live: live.verify(head))
+    if as_json:
+        print_json(_verification(found))
+    elif found.ok:
+        click.echo(f"ok: {found.events:,} events" + (f", head {found.head.seq} {found.head.digest}" if found.head else ""))
+    else:
+        click.echo(f"broken at row {found.bad_seq}: {found.reason}")
+    return 0 if found.ok else 1
+
+
+def _verification(found: Verification) -> dict[str, object]:
+    return {
+        "ok": found.ok,
+        "events": found.events,
+        "head": None if found.head is None else attrs.asdict(found.head),
+        "first_bad": None if found.ok else {"seq": found.bad_seq, "reason": found.reason},
+    }
+
+
+@ledger.command()
+@click.option("--run", "run_id", metavar="ID|last", help="Only this run's events.")
+@ledger_path
+@as_json
+def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
+    """Print the events as JSON lines, one row each; with --json as one document."""
+    with_ledger(ledger_at(ledger), lambda live: _export(live, run_id, as_json=as_json))
+
+
+def _export(ledger: Ledger, run_id: str | None, *, as_json: bool) -> None:
+    entries = ledger.read(Query(run_id=newest_run(ledger) if run_id == "last" else run_id))
+    rows = (
+        {"seq": entry.seq, **attrs.asdict(entry.event, recurse=False), "prev": entry.prev, "digest": entry.digest}
+        for entry in entries
+    )
+    if as_json:
+        print_json({"events": list(rows)})
+        return
+    for row in rows:
+        click.echo(orjson.dumps(row))

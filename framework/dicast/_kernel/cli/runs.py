@@ -1,0 +1,88 @@
+"""``dicast run`` and ``dicast show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..api import execute, in_loop, ledger_at, ledger_slot, with_ledger
+from ..config import load_pipeline
+from ..errors import ConfigError
+from ..ledgers import Wanted, completed, newest_run, started, subject, verdict
+from ..protocols import Ledger
+from ..runner.run import Request
+from .output import print_json
+from .progress import Progress
+from .summary import run_text, subject_text
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+ledger_path = click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+)
+overrides = click.option(
+    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Use a YAML value instead of the file's; repeatable."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Read at most N subjects.")
+@overrides
+@click.option(
+    "--resume", is_flag=False, flag_value="", metavar="[RUN_ID]", help="Take up the newest unfinished run of this file, or this one."
+)
+@click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
+@as_json
+def run(
+    file: Path, limit: int | None, overrides: tuple[str, ...], resume: str | None, retry_failed: bool, as_json: bool
+) -> int:
+    """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 coverage too low, 4 data lost in a sink
+    or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted."""
+    pipeline = load_pipeline(file, overrides)
+    with Progress() as progress:
+        request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)
+        outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
+    if as_json:
+        print_json(outcome.document)
+    else:
+        click.echo(run_text(outcome.document))
+    return outcome.exit_code
+
+
+@click.command()
+@click.argument("name", metavar="RUN|SUBJECT")
+@ledger_path
+@as_json
+def show(name: str, ledger: Path | None, as_json: bool) -> None:
+    """Show a run (its id, or last) or a subject (its id) with every verdict on it."""
+    found = with_ledger(ledger_at(ledger), lambda live: _find(live, name))
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(run_text(found) if "run_id" in found else subject_text(found))
+
+
+def _find(ledger: Ledger, name: str) -> dict[str, Any]:
+    run_id = newest_run(ledger) if name == "last" else name
+    if run_id is not None and started(ledger, run_id) is not None:
+        return _run(ledger, run_id)
+    content = subject(ledger, name)
+    if content is None:
+        raise ConfigError(f"the ledger has neither a run nor a subject {name!r}; dicast verdicts lists what it has")
+    wanted = Wanted(subject=name)
+    return {
+        "subject": content,
+        "verdicts": [verdict(event) for event in wanted.events(ledger, "eval.completed")],
+        "failures": [dict(event.payload) for event in wanted.events(ledger, "eval.failed")],
+    }
+
+
+def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
+    from ..runner.run import ledger_json
+
+    done = completed(ledger, run_id)
+    if done is None:
+        raise ConfigError(f"run {run_id} has not ended; dicast run FILE --resume {run_id} takes it up")
+    return dict(done) | {"ledger": ledger_json(ledger)}

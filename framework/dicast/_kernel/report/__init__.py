@@ -1,0 +1,8 @@
+"""What a run amounts to: a fold over its events, so that a resumed and a finished run report alike."""
+
+from __future__ import annotations
+
+from .document import disabled_document, document, exit_code
+from .fold import Report
+
+__all__ = ["Report", "disabled_document", "document", "exit_code"]

@@ -1,0 +1,131 @@
+"""The document that ``dicast run --json`` prints, and the exit code it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..aggregation import Aggregation
+from ..model import Cost
+from ..sections import METRICS, Gate
+from .fold import Report, Tally
+from .statistics import CI_METHOD, aggregate_all, confidence_interval
+
+Document = dict[str, Any]
+
+
+def document(
+    report: Report,
+    aggregation: Aggregation,
+    gate: Gate,
+    *,
+    stopped: Mapping[str, object] | None,
+    sinks: Mapping[str, Mapping[str, object]],
+) -> Document:
+    """Write down what *report* observed; ``ledger`` is added by the caller, who knows its head."""
+    report.close()
+    score = _score(report, aggregation)
+    coverage = report.scored / (report.scored + report.failed) if report.scored + report.failed else None
+    return {
+        "run_id": report.run_id,
+        "name": report.started.get("name"),
+        "subjects": report.subjects,
+        "scored": report.scored,
+        "failed": report.failed,
+        "skipped": report.subjects - report.judged,
+        "coverage": coverage,
+        "failures": dict(sorted(report.failures.items())),
+        "score": score,
+        "metrics": _metrics(report),
+        "judges": _judges(report),
+        "cost": {unit: amount(cost) for unit, cost in report.spent.items()},
+        "spend_lost": {unit: amount(cost) for unit, cost in report.lost.items()},
+        "overruns": report.overruns,
+        "throttled": dict(sorted(report.throttled.items())),
+        "gate": _gate(gate, score, coverage),
+        "stopped": None if stopped is None else dict(stopped),
+        "aggregates": {},
+        "comparison": None,
+        "sinks": {label: dict(sink) for label, sink in sinks.items()},
+        "worst": report.worst(),
+        "failed_subjects": report.failed_shown,
+    }
+
+
+def disabled_document(name: str) -> Document:
+    """The document of a run that the kill switch kept from beginning."""
+    done = document(Report(), "median", Gate(given=False), stopped=None, sinks={})
+    return done | {"name": name, "gate": {"passed": True, "reasons": []}, "ledger": None, "disabled": True}
+
+
+def amount(cost: Cost) -> str | None:
+    """An amount of money in JSON: a decimal string, null when unknown."""
+    return None if cost.amount is None else format(cost.amount, "f")
+
+
+def _score(report: Report, aggregation: Aggregation) -> Document | None:
+    if len(report.started.get("counted", ())) != 1:
+        return None
+    mean = report.scores.trimmed(0) if report.scores.count else None
+    interval = None if mean is None else confidence_interval(report.scores, mean)
+    low, high = interval or (None, None)
+    return {
+        "mean": mean,
+        "aggregate": aggregate_all(report.scores, aggregation),
+        "ci_low": low,
+        "ci_high": high,
+        "ci_method": CI_METHOD if interval else None,
+        "by_tier": dict(report.tiers),
+    }
+
+
+def _metrics(report: Report) -> Document:
+    combined = report.judges.get(METRICS, Tally()).total
+    return {
+        label: {"mean": tally.mean(), "scored": tally.scored, "total": combined, "skipped": tally.skipped}
+        for label, tally in report.metrics.items()
+    }
+
+
+def _judges(report: Report) -> Document:
+    return {
+        label: {
+            "mean": tally.mean(),
+            "mean_confidence": tally.mean_confidence(),
+            "scored": tally.scored,
+            "total": tally.total,
+            "escalated": tally.escalated,
+        }
+        for label, tally in report.judges.items()
+        if label != METRICS
+    }
+
+
+def _gate(gate: Gate, score: Document | None, coverage: float | None) -> Document:
+    reasons = []
+    if coverage is None:
+        reasons.append("nothing was scored")
+    elif coverage < gate.min_coverage:
+        reasons.append(f"coverage {coverage:.4g} is below min_coverage {gate.min_coverage:g}")
+    if gate.min_score is not None:
+        mean = None if score is None else score["mean"]
+        if mean is None or mean < gate.min_score:
+            shown = "there is no score" if mean is None else f"score {mean:.4g}"
+            reasons.append(f"{shown}, min_score is {gate.min_score:g}")
+    return {"passed": not reasons, "reasons": reasons}
+
+
+def exit_code(done: Document, gate: Gate) -> int:
+    """The exit code a finished run means: the first that applies of 130, 5, 4, 3, 1, 0."""
+    reason = (done["stopped"] or {}).get("reason")
+    if done.get("disabled"):
+        return 0
+    if reason == "interrupted":
+        return 130
+    if not done["scored"] and done["failed"] and set(done["failures"]) == {"throttled_no_heuristic"}:
+        return 5
+    if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
+        return 4
+    if not done["scored"] or done["coverage"] < gate.min_coverage:
+        return 3
+    return 0 if done["gate"]["passed"] else 1

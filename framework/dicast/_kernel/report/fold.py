@@ -1,0 +1,183 @@
+"""Counting a run's events as they pass, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ..model import Cost, Event
+from ..sections import METRICS
+from ..spool import ScoreSpool
+
+WORST = 5
+FAILED_SHOWN = 10
+
+
+@attrs.define
+class Tally:
+    """Running sums over the verdicts of one label."""
+
+    scored: int = 0
+    total: int = 0
+    escalated: int = 0
+    skipped: int = 0
+    score: float = 0.0
+    confidence: float = 0.0
+
+    def mean(self) -> float | None:
+        """The mean score, or None without any."""
+        return self.score / self.scored if self.scored else None
+
+    def mean_confidence(self) -> float | None:
+        """The mean confidence, or None without any."""
+        return self.confidence / self.scored if self.scored else None
+
+
+@attrs.define
+class Group:
+    """The terminal events of one subject, which stand together in the stream."""
+
+    key: tuple[str | None, str | None]
+    counted: bool = False
+    failure: str | None = None
+
+
+class Report:
+    """Observes a run's events in order. The fields are what :func:`~.document.document` writes."""
+
+    def __init__(self) -> None:
+        self.expected: int | None = None
+        self.started: Mapping[str, Any] = {}
+        self.run_id = ""
+        self.subjects = self.judged = self.scored = self.failed = self.overruns = 0
+        self.failures: Counter[str] = Counter()
+        self.tiers: Counter[str] = Counter(truth=0, proxy=0)
+        self.metrics: dict[str, Tally] = {}
+        self.judges: dict[str, Tally] = {}
+        self.spent = {"usd": Cost.zero(), "msat": Cost.zero("msat")}
+        self.lost = {"usd": Cost.zero(), "msat": Cost.zero("msat")}
+        self.throttled: Counter[str] = Counter()
+        self.scores = ScoreSpool()
+        self.failed_shown: list[Mapping[str, object]] = []
+        self._worst: list[tuple[float, int, str, str]] = []
+        self._counted: frozenset[str] = frozenset()
+        self._single = False
+        self._group: Group | None = None
+        self._observers: dict[str, Callable[[Event], None]] = {
+            "run.started": self._start,
+            "subject.read": self._read,
+            "eval.completed": self._complete,
+            "eval.failed": self._fail,
+            "spend.settled": self._settle,
+            "spend.lost": self._lose,
+            "budget.throttled": self._throttle,
+        }
+
+    def observe(self, event: Event) -> None:
+        """Take one event into account."""
+        observer = self._observers.get(event.type)
+        if observer is not None:
+            observer(event)
+
+    def close(self) -> None:
+        """Count the subject whose events came last."""
+        group, self._group = self._group, None
+        if group is None:
+            return
+        self.judged += 1
+        if group.failure is not None:
+            self.failed += 1
+            self.failures[group.failure] += 1
+        elif group.counted:
+            self.scored += 1
+
+    def worst(self) -> list[dict[str, object]]:
+        """The lowest scored subjects, lowest first."""
+        lowest = sorted(self._worst, reverse=True)
+        return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
+
+    def _start(self, event: Event) -> None:
+        self.started, self.run_id = event.payload, event.run_id
+        self.metrics = {label: Tally() for label in self._labels("metrics")}
+        self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
+        self._counted = frozenset(self._labels("counted"))
+        self._single = len(self._counted) == 1
+
+    def _labels(self, key: str) -> Sequence[str]:
+        labels: Sequence[str] = self.started[key]
+        return labels
+
+    def _read(self, event: Event) -> None:
+        self.subjects += 1
+
+    def _complete(self, event: Event) -> None:
+        payload: Mapping[str, Any] = event.payload
+        label, score = payload["judge"], payload["score"]
+        tally = self.judges[label]
+        tally.total += 1
+        tally.scored += 1
+        tally.score += score
+        tally.confidence += payload["confidence"]
+        tally.escalated += payload["signals"].get("escalated") is True
+        if label == METRICS:
+            self._tally_metrics(payload)
+        group = self._grouped(event)
+        if label in self._counted:
+            group.counted = True
+            if self._single:
+                self._count_score(event, score, payload["tier"])
+
+    def _tally_metrics(self, payload: Mapping[str, Any]) -> None:
+        metrics = self.metrics
+        for label, value in payload["signals"]["metrics"].items():
+            tally = metrics[label]
+            tally.scored += 1
+            tally.score += value
+        for skip in payload["skipped"]:
+            metrics[skip["metric"]].skipped += 1
+
+    def _count_score(self, event: Event, score: float, tier: str) -> None:
+        self.tiers[tier] += 1
+        self.scores.add(event.session_id, score)
+        worst = self._worst
+        if len(worst) < WORST or -score > worst[0][0]:
+            entry = (-score, -self.scores.count, str(event.subject_kind), str(event.subject_id))
+            (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
+
+    def _fail(self, event: Event) -> None:
+        payload: Mapping[str, Any] = event.payload
+        label = payload["judge"]
+        self.judges[label].total += 1
+        group = self._grouped(event)
+        if len(self.failed_shown) < FAILED_SHOWN:
+            shown = ("subject_kind", "subject_id", "judge", "failure_mode", "error_message")
+            self.failed_shown.append({key: payload[key] for key in shown})
+        if label in self._counted:
+            group.counted = True
+            group.failure = group.failure or payload["failure_mode"]
+
+    def _grouped(self, event: Event) -> Group:
+        key = (event.subject_kind, event.subject_id)
+        group = self._group
+        if group is None or group.key != key:
+            self.close()
+            group = self._group = Group(key)
+        return group
+
+    def _settle(self, event: Event) -> None:
+        self._add(self.spent, event.payload)
+        self.overruns += event.payload.get("overrun") is True
+
+    def _lose(self, event: Event) -> None:
+        self._add(self.lost, event.payload)
+
+    def _throttle(self, event: Event) -> None:
+        self.throttled[str(event.payload["reason"])] += 1
+
+    def _add(self, sums: dict[str, Cost], payload: Mapping[str, Any]) -> None:
+        unit = payload["unit"]
+        sums[unit] = Cost(payload["amount"], unit) + sums[unit]

@@ -1,0 +1,57 @@
+"""Being asked to stop: Ctrl-C and SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stop:
+    """Whether the run has to end, and why; the first reason stands."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.details: dict[str, object] = {}
+        self._event = asyncio.Event()
+
+    def __bool__(self) -> bool:
+        return self.reason is not None
+
+    def request(self, reason: str, **details: object) -> None:
+        """Ask the run to end."""
+        if self.reason is None:
+            self.reason, self.details = reason, details
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Return when the run has to end."""
+        await self._event.wait()
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Let SIGINT and SIGTERM ask for the end while the block runs; only the main thread can.
+
+        A second signal is not caught again: it ends the process as it always would.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            signal.signal(number, before[signal.Signals(number)])
+            self.reason = self.reason or "interrupted"
+            loop.call_soon_threadsafe(self._event.set)
+
+        for number in before:
+            signal.signal(number, handle)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,248 @@
+"""The main loop: subjects in, verdicts out, in the order of the source.
+
+At most :data:`AHEAD` times *concurrency* subjects are under way, and a subject begins only when the one that many places
+before it has been told to ledger and sinks. So the stream of events is the same however long each judge takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from ..errors import DataError, Interrupted
+from ..model import Event, Subject, TraceEvent
+from ..protocols import Ledger, Source
+from ..spool import UnitState
+from .interrupt import Stop
+from .plan import Plan
+from .resume import moved, subject_events
+from .stream import SECONDS, Stream
+from .unit import Desk, Payload, Unit
+
+AHEAD = 4
+"""Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
+
+
+@attrs.define
+class Job:
+    """One subject under way, with the units that judge it under their eval_ids."""
+
+    subject: Subject
+    units: Sequence[tuple[Unit, str]]
+    events: list[Event] = attrs.field(factory=list)
+    task: asyncio.Task[None] | None = None
+
+
+class Judging:
+    """Judges the subjects of one run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        desk: Desk,
+        stream: Stream,
+        ledger: Ledger,
+        stop: Stop,
+        *,
+        concurrency: int,
+        retry: bool,
+    ) -> None:
+        self._plan, self._desk, self._stream, self._ledger, self._stop = plan, desk, stream, ledger, stop
+        self._retry = retry
+        self._inline = plan.inline
+        self._limit = AHEAD * concurrency
+        self._slots = asyncio.Semaphore(concurrency)
+        self._window: deque[Job] = deque()
+        self._units: dict[str, tuple[Unit, ...]] = {}
+        self._traced: tuple[str | None, dict[int, TraceEvent]] = (None, {})
+
+    async def run(self, subjects: AsyncIterator[Subject], limit: int | None) -> int:
+        """Judge *subjects*, at most *limit*; return how many were read.
+
+        :raises Interrupted: when the run was asked to stop; what was judged is kept.
+        """
+        count = 0
+        try:
+            if limit != 0:
+                async for subject in subjects:
+                    count += 1
+                    await self._take(subject)
+                    if count == limit:
+                        break
+            while self._window:
+                await self._finish_first()
+        finally:
+            await self._abandon()
+        return count
+
+    async def _take(self, subject: Subject) -> None:
+        self._heed()
+        if len(self._window) >= self._limit:
+            await self._finish_first()
+        job = await self._start(subject)
+        if self._inline:
+            await self._work(job)
+            self._stream.tell(job.events)
+        else:
+            job.task = asyncio.create_task(self._work_in_turn(job))
+            self._window.append(job)
+        if self._stream.due:
+            await self._flush()
+
+    def _heed(self) -> None:
+        if self._stop:
+            raise Interrupted(str(self._stop.reason))
+
+    async def _flush(self) -> None:
+        await self._stream.flush()
+        await asyncio.sleep(0)
+
+    async def _start(self, subject: Subject) -> Job:
+        """Tell that the subject was read and which verdicts are begun; what an earlier process told is not told again."""
+        units = self._units.get(subject.kind)
+        if units is None:
+            units = self._units[subject.kind] = self._plan.units_for(subject.kind)
+        spool = self._desk.spool
+        if spool is None:
+            clock = self._stream.clock
+            job = Job(subject, [(unit, clock.id()) for unit in units])
+            self._tell_start(job, read=True, begun=())
+            return job
+        return await self._start_again(subject, units, spool.states(subject.kind, subject.id))
+
+    async def _start_again(self, subject: Subject, units: Iterable[Unit], states: Mapping[str, UnitState]) -> Job:
+        spool = self._desk.spool
+        assert spool is not None  # only a resumed run starts again
+        wanted: list[tuple[Unit, str]] = []
+        begun = []
+        for unit in units:
+            state = states.get(unit.label)
+            if state is not None and state.state == "open":
+                begun.append(unit.label)
+                wanted.append((unit, state.eval_id))
+            elif state is None or (self._retry and state.state == "failed"):
+                wanted.append((unit, self._stream.clock.id()))
+        if moved(states, retry=self._retry):
+            await self._stream.flush()
+            await self._stream.replay(list(subject_events(self._ledger, spool, subject, retry=self._retry)))
+        job = Job(subject, wanted)
+        self._tell_start(job, read=spool.read_at(subject.kind, subject.id) is None, begun=begun)
+        return job
+
+    def _tell_start(self, job: Job, *, read: bool, begun: Sequence[str]) -> None:
+        subject, stream = job.subject, self._stream
+        events = []
+        if read:
+            events.append(stream.event("subject.read", _content(subject), subject, "user_controlled"))
+            if subject.events:
+                events += self._trace(subject)
+        for unit, eval_id in job.units:
+            if unit.label not in begun:
+                payload = {
+                    "eval_id": eval_id,
+                    "subject_kind": subject.kind,
+                    "subject_id": subject.id,
+                    "judge": unit.label,
+                    "trigger": "batch",
+                    **unit.planned,
+                }
+                events.append(stream.event("eval.started", payload, subject))
+        stream.tell(events)
+
+    def _trace(self, subject: Subject) -> Iterable[Event]:
+        """The subject's trace events that no other subject of its session has brought already."""
+        session, told = self._traced
+        if session != subject.session_id:
+            told = {}
+            self._traced = (subject.session_id, told)
+        for trace in subject.events:
+            if id(trace) not in told:
+                told[id(trace)] = trace
+                yield self._trace_event(trace)
+
+    def _trace_event(self, trace: TraceEvent) -> Event:
+        event = self._stream.event(
+            trace.type,
+            {**trace.payload, "extra": trace.extra} if trace.extra else trace.payload,
+            sensitivity="user_controlled",
+        )
+        return attrs.evolve(event, time=trace.time or event.time, session_id=trace.session_id, turn_id=trace.turn_id)
+
+    async def _work_in_turn(self, job: Job) -> None:
+        async with self._slots:
+            await self._work(job)
+
+    async def _work(self, job: Job) -> None:
+        """Make every verdict of the subject; nothing is told yet."""
+        subject, stream = job.subject, self._stream
+        for unit, eval_id in job.units:
+            type_, payload = await unit.judge(self._desk, subject, eval_id)
+            job.events.append(stream.event(type_, payload, subject, _sensitivity(payload)))
+
+    async def _finish_first(self) -> None:
+        """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""
+        task = self._window[0].task
+        assert task is not None  # only subjects with a task are in the window
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            while not task.done():
+                await asyncio.wait({task, stopping}, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                self._heed()
+                if self._stream.due:
+                    await self._flush()
+        finally:
+            stopping.cancel()
+        task.result()
+        self._stream.tell(self._window.popleft().events)
+
+    async def _abandon(self) -> None:
+        """End what is still under way; verdicts that are ready and next in order are told."""
+        tasks = [job.task for job in self._window if job.task is not None]
+        ready = True
+        for job in self._window:
+            ready = ready and job.task is not None and job.task.done() and job.task.exception() is None
+            if ready:
+                self._stream.tell(job.events)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._window.clear()
+
+
+def _sensitivity(payload: Payload) -> str:
+    return "user_controlled" if "rationale_redacted" in payload.get("signals", ()) else "pseudonymous"
+
+
+def _content(subject: Subject) -> dict[str, Any]:
+    """The payload of ``subject.read``: what is judged, and the SHA-256 of its canonical JSON.
+
+    :raises DataError: when it is not JSON.
+    """
+    content = {
+        "context": subject.context,
+        "input": subject.input,
+        "output": subject.output,
+        "reference": subject.reference,
+    }
+    try:
+        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
+    return {"digest": sha256(text).hexdigest(), "content": content}
+
+
+async def each(source: Source) -> AsyncIterator[Subject]:
+    """The source's subjects, whether it yields them synchronously or not."""
+    subjects = source.subjects()
+    if isinstance(subjects, AsyncIterator):
+        async for subject in subjects:
+            yield subject
+    else:
+        for subject in subjects:
+            yield subject

@@ -1,0 +1,41 @@
+"""Opening components: those that need a connection or state are entered once a run, the nested ones first."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+import attrs
+
+from ..model import RunContext
+
+
+async def open_component(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
+    """The live object of *component*, closed with *stack*; the component itself where it needs no opening."""
+    component = await _open_fields(component, run, stack)
+    opened = getattr(component, "open", None)
+    return component if opened is None else await stack.enter_async_context(opened(run))
+
+
+async def _open_fields(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
+    if not attrs.has(type(component)):
+        return component
+    changes = {}
+    for field in attrs.fields(type(component)):
+        value = getattr(component, field.name)
+        live = await _open_value(value, run, stack)
+        if live is not value and field.init:
+            changes[field.alias] = live
+    return attrs.evolve(component, **changes) if changes else component
+
+
+async def _open_value(value: Any, run: RunContext, stack: AsyncExitStack) -> Any:
+    if isinstance(value, list | tuple):
+        live = [await _open_value(item, run, stack) for item in value]
+        return type(value)(live) if any(a is not b for a, b in zip(live, value, strict=True)) else value
+    if isinstance(value, dict):
+        opened = {key: await _open_value(item, run, stack) for key, item in value.items()}
+        return opened if any(opened[key] is not value[key] for key in value) else value
+    if attrs.has(type(value)) and not isinstance(value, type):
+        return await open_component(value, run, stack)
+    return value

@@ -1,0 +1,99 @@
+"""What a pipeline's components are to do: the units that judge each kind of subject, and what the run is compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..model import Rubric, RunContext
+from ..scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
+from ..sections import METRICS, Pipeline, Slot
+from .calls import Call
+from .opening import open_component
+from .unit import Unit
+
+
+@attrs.frozen
+class Plan:
+    """The units in the order of the file, and every slot's component made ready to be called."""
+
+    units: tuple[Unit, ...]
+    calls: Mapping[str, Call]
+    counted: tuple[str, ...]
+
+    @property
+    def inline(self) -> bool:
+        """Whether nothing ever waits: all components are ``def`` and none can cost anything."""
+        return not any(call.waits or call.estimate is not None for call in self.calls.values())
+
+    def units_for(self, kind: str) -> tuple[Unit, ...]:
+        """The units that judge subjects of *kind*."""
+        return tuple(unit for unit in self.units if _judges(unit, kind))
+
+
+def _judges(unit: Unit, kind: str) -> bool:
+    if unit.slot is not None:
+        return unit.slot.accepts(kind)
+    return unit.metrics is not None and any(unit.metrics.tiers(kind))
+
+
+async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack) -> Plan:
+    """Open every metric and judge of *pipeline*."""
+    metrics = pipeline.metrics
+    calls = {}
+    for slot in (*metrics, *pipeline.judges):
+        calls[slot.path] = Call.of(slot, await open_component(slot.component, run, stack))
+    units = []
+    if metrics:
+        combined = MetricSet(metrics, pipeline.scoring)
+        units.append(Unit(METRICS, _digest(pipeline, metrics), _COMBINED_PLAN, metrics=combined))
+    units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
+    return Plan(tuple(units), calls, counted_labels(pipeline))
+
+
+_COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "judge_kind_planned": "metrics"}
+
+
+def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
+    """The labels that decide whether a subject is scored: ``gate.on``, else ``metrics``, else every judge."""
+    if pipeline.gate.on is not None:
+        return (pipeline.gate.on,)
+    return (METRICS,) if pipeline.metrics else tuple(slot.label for slot in pipeline.judges)
+
+
+def run_started(pipeline: Pipeline, plan: Plan, fingerprints: Mapping[str, str], limit: int | None) -> dict[str, Any]:
+    """The payload of ``run.started``: what a reader needs to make sense of the run's events."""
+    return {
+        "name": pipeline.name,
+        "file": file_identity(pipeline),
+        "fingerprints": dict(fingerprints),
+        "metrics": [slot.label for slot in pipeline.metrics],
+        "judges": [slot.label for slot in pipeline.judges],
+        "counted": list(plan.counted),
+        "limit": limit,
+    }
+
+
+def file_identity(pipeline: Pipeline) -> str:
+    """What says that two runs are of one pipeline file."""
+    return pipeline.file if pipeline.file.startswith("<") else str(Path(pipeline.file).resolve())
+
+
+def _planned(slot: Slot) -> Mapping[str, object]:
+    rubric = getattr(slot.component, "rubric", None)
+    named = isinstance(rubric, Rubric)
+    return {
+        "rubric_id": rubric.id if named else slot.name,
+        "rubric_version": rubric.version if named else slot.version,
+        "judge_kind_planned": getattr(slot.component, "judge_kind", "evaluator"),
+    }
+
+
+def _digest(pipeline: Pipeline, metrics: Sequence[Slot]) -> str:
+    parts = [pipeline.fingerprints["scoring"], *(f"{slot.label}={slot.fingerprint}" for slot in metrics)]
+    return sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,115 @@
+"""Taking up a run where an earlier process left it: what the ledger already has is not judged, and not bought, again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import orjson
+
+from ..errors import ConfigError, Problem
+from ..model import Entry, Event, Query, Subject
+from ..protocols import Ledger
+from ..spool import UnitSpool, UnitState
+
+STATES = {"eval.started": "open", "eval.completed": "scored", "eval.failed": "failed"}
+
+
+@attrs.frozen
+class Earlier:
+    """A run to take up: its ``run.started`` entry, and whether it had ended."""
+
+    entry: Entry
+    finished: bool
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which stays the same."""
+        return self.entry.event.run_id
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        """What ``run.started`` said."""
+        return self.entry.event.payload
+
+
+def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -> Earlier:
+    """The newest unfinished run of *file*, or the run *run_id*.
+
+    :raises ConfigError: when there is none.
+    """
+    finished = set()
+    for entry in ledger.read(Query(types=("run.started", "run.completed"), newest_first=True)):
+        event = entry.event
+        if event.type == "run.completed":
+            finished.add(event.run_id)
+        elif _is_meant(event, file, run_id, wanted=finished_too or event.run_id not in finished):
+            return Earlier(entry, event.run_id in finished)
+    named = f"run {run_id}" if run_id else f"unfinished run of {file}"
+    raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
+
+
+def _is_meant(event: Event, file: str, run_id: str | None, *, wanted: bool) -> bool:
+    return wanted and (event.run_id == run_id if run_id else event.payload["file"] == file)
+
+
+def refuse_changes(earlier: Earlier, fingerprints: Mapping[str, str]) -> None:
+    """Refuse to mix verdicts of two different pipelines or data sets in one run.
+
+    :raises ConfigError: naming everything that changed.
+    """
+    before = earlier.payload["fingerprints"]
+    changed = sorted(key for key in {*before, *fingerprints} if before.get(key) != fingerprints.get(key))
+    if changed:
+        raise ConfigError(
+            Problem(f"run {earlier.run_id} cannot be resumed: {key} has changed since; begin a new run", path=key)
+            for key in changed
+        )
+
+
+def index(ledger: Ledger, earlier: Earlier) -> UnitSpool:
+    """Note every unit of the run: what is finished, what is open, what was paid for."""
+    spool = UnitSpool()
+    for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
+        event = entry.event
+        if event.type in STATES:
+            unit = (str(event.subject_kind), str(event.subject_id), str(event.payload["judge"]))
+            spool.note(unit, str(event.payload["eval_id"]), STATES[event.type], entry.seq)
+        elif event.type == "subject.read":
+            spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
+        elif event.type == "spend.settled" and event.payload.get("reply") is not None:
+            _note_reply(spool, event.payload)
+    return spool
+
+
+def _note_reply(spool: UnitSpool, payload: Mapping[str, Any]) -> None:
+    key = (payload["eval_id"], payload["metric"], payload["rollout"])
+    spool.note_reply(key, orjson.dumps(payload["reply"]))
+
+
+def replayed(ledger: Ledger, earlier: Earlier, spool: UnitSpool, *, retry: bool) -> Iterator[Event]:
+    """The run's events as sinks and report are to hear them again, but for the subjects that have :func:`moved`."""
+    for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq - 1)):
+        event = entry.event
+        if event.type == "run.completed":
+            continue
+        if (event.type == "subject.read" or event.type in STATES) and moved(
+            spool.states(str(event.subject_kind), str(event.subject_id)), retry=retry
+        ):
+            continue
+        yield event
+
+
+def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
+    """Whether a subject's events are told together, later: a failure of it was retried, or is about to be."""
+    return any(state.late or (retry and state.state == "failed") for state in states.values())
+
+
+def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, *, retry: bool) -> Iterator[Event]:
+    """What the ledger has of one subject that stands: that it was read, and its verdicts."""
+    states = spool.states(subject.kind, subject.id).values()
+    kept = [state.seq for state in states if state.state == "scored" or (state.state == "failed" and not retry)]
+    for seq in [spool.read_at(subject.kind, subject.id), *sorted(kept)]:
+        if seq is not None:
+            yield from (entry.event for entry in ledger.read(Query(after=seq - 1, limit=1)))

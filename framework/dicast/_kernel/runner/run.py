@@ -1,0 +1,239 @@
+"""One run, from the open ledger to the finished document."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+import attrs
+
+from ..budget import Purse
+from ..clock import Clock
+from ..define import maybe_await
+from ..errors import ConfigError, DataError, Interrupted, LedgerError
+from ..model import RunContext, Subject
+from ..protocols import Ledger, Source
+from ..report import Report, document, exit_code
+from ..sections import Pipeline, Slot
+from ..sinks import SinkFeed
+from ..spool import UnitSpool
+from . import resume
+from .calls import Caller
+from .interrupt import Stop
+from .judging import Judging, each
+from .opening import open_component
+from .plan import Plan, file_identity, make_plan, run_started
+from .stream import Stream
+from .timer import Timer
+from .unit import Desk
+
+
+@attrs.frozen
+class Request:
+    """How a pipeline is to be run.
+
+    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
+    the file) and *retry_failed* judges its failed subjects again; *subjects* stand in for the source; *signals* lets
+    Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
+    """
+
+    limit: int | None = None
+    resume: str | None = None
+    retry_failed: bool = False
+    subjects: Iterable[Subject] | None = None
+    signals: bool = False
+    progress: Callable[[Report], None] | None = None
+
+
+@attrs.frozen
+class Outcome:
+    """What a run came to: the document of ``run --json`` and the exit code it means."""
+
+    document: Mapping[str, Any]
+    exit_code: int
+
+
+@attrs.frozen
+class _Given:
+    """Subjects that a program brings, as a source."""
+
+    given: Iterable[Subject]
+
+    def subjects(self) -> Iterable[Subject]:
+        return iter(self.given)
+
+
+async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+    """Run *pipeline* on *ledger*.
+
+    :raises RequestError: when the request is wrong; nothing was judged then.
+    :raises LedgerRefused: when the ledger cannot be used.
+    """
+    clock = Clock()
+    stop = Stop()
+    async with AsyncExitStack() as stack:
+        if request.signals:
+            stack.enter_context(stop.on_signals())
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base)
+        live: Ledger = await open_component(ledger.component, draft, stack)
+        earlier = _earlier(pipeline, live, request)
+        context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
+        run = _Run(pipeline, live, clock, stop, context, earlier, request)
+        return await run.carry_out(stack)
+
+
+def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.Earlier | None:
+    if request.resume is None:
+        if request.retry_failed:
+            raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
+        return None
+    return resume.find(ledger, file_identity(pipeline), request.resume or None, finished_too=request.retry_failed)
+
+
+class _Run:
+    """The steps of one run, in order."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        ledger: Ledger,
+        clock: Clock,
+        stop: Stop,
+        context: RunContext,
+        earlier: resume.Earlier | None,
+        request: Request,
+    ) -> None:
+        self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
+        self.context, self.earlier, self.request = context, earlier, request
+        self.report = Report()
+
+    async def carry_out(self, stack: AsyncExitStack) -> Outcome:
+        """Open everything, judge, close, and write down what came of it."""
+        source = await self._open_source(stack)
+        fingerprints = await self._fingerprints(source)
+        plan = await make_plan(self.pipeline, self.context, stack)
+        subjects = await _peeked(each(source))
+        spool = self._spool(fingerprints)
+        stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, await self._open_sinks(stack))
+        stream.progress = self.request.progress
+        stopped = None
+        try:
+            await self._begin(stream, plan, fingerprints, spool)
+            await self._judge(stream, plan, subjects, spool)
+        except Interrupted as error:
+            stopped = {"reason": str(error), **self.stop.details}
+        except LedgerError as error:
+            stopped = {"reason": "ledger_failed", "error": str(error)}
+        return await self._end(stream, stopped)
+
+    async def _open_source(self, stack: AsyncExitStack) -> Source:
+        if self.request.subjects is not None:
+            return _Given(self.request.subjects)  # type: ignore[return-value]  # an iterator, once
+        source: Source = await open_component(self.pipeline.source.component, self.context, stack)
+        return source
+
+    async def _fingerprints(self, source: Source) -> dict[str, str]:
+        """What the run may be compared, and resumed, by; reading the data whole finds every bad line first."""
+        check = getattr(source, "check", None)
+        digest = None if check is None else await maybe_await(check())
+        return dict(self.pipeline.fingerprints) | ({} if digest is None else {"data": digest})
+
+    def _spool(self, fingerprints: Mapping[str, str]) -> UnitSpool | None:
+        if self.earlier is None:
+            return None
+        resume.refuse_changes(self.earlier, fingerprints)
+        return resume.index(self.ledger, self.earlier)
+
+    async def _open_sinks(self, stack: AsyncExitStack) -> list[SinkFeed]:
+        return [
+            SinkFeed.of(slot.label, slot.component, await open_component(slot.component, self.context, stack))
+            for slot in self.pipeline.sinks
+        ]
+
+    async def _begin(
+        self, stream: Stream, plan: Plan, fingerprints: Mapping[str, str], spool: UnitSpool | None
+    ) -> None:
+        if self.earlier is None or spool is None:
+            stream.tell([stream.event("run.started", run_started(self.pipeline, plan, fingerprints, self.request.limit))])
+            await stream.flush()
+            return
+        for event in resume.replayed(self.ledger, self.earlier, spool, retry=self.request.retry_failed):
+            await stream.hear_again(event)
+
+    async def _judge(
+        self, stream: Stream, plan: Plan, subjects: AsyncIterator[Subject], spool: UnitSpool | None
+    ) -> None:
+        purse = Purse(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id)
+        if self.earlier is not None:
+            purse.write_off()
+        timer = Timer()
+        desk = Desk(plan.calls, Caller(timer, self.stop.__bool__), purse, spool)
+        judging = Judging(
+            plan,
+            desk,
+            stream,
+            self.ledger,
+            self.stop,
+            concurrency=self.pipeline.executor.component.concurrency,
+            retry=self.request.retry_failed,
+        )
+        with timer.ticking(self.stop.__bool__):
+            await judging.run(subjects, self._limit())
+        await stream.flush()
+
+    def _limit(self) -> int | None:
+        if self.request.limit is None and self.earlier is not None:
+            limit: int | None = self.earlier.payload["limit"]
+            return limit
+        return self.request.limit
+
+    async def _end(self, stream: Stream, stopped: dict[str, object] | None) -> Outcome:
+        """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
+        failed = stopped is not None and stopped["reason"] == "ledger_failed"
+        if not failed:
+            await stream.flush()
+        if stopped is None:
+            await stream.close_sinks(lambda feed: "run.completed" not in feed.wants and bool(feed.wants))
+            event = stream.event("run.completed", self._document(stream, stopped, ahead=1))
+        else:
+            event = stream.event("run.stopped", stopped)
+        await stream.replay([event])
+        await stream.close_sinks()
+        if not failed:
+            self.ledger.append([event])
+        done = self._document(stream, stopped, ahead=0) | {"ledger": ledger_json(self.ledger)}
+        return Outcome(done, exit_code(done, self.pipeline.gate))
+
+    def _document(self, stream: Stream, stopped: Mapping[str, object] | None, *, ahead: int) -> dict[str, Any]:
+        """The run's document; *ahead* counts the events that the sinks still open are about to write."""
+        sinks = {feed.label: feed.status(ahead) for feed in stream.feeds}
+        pipeline = self.pipeline
+        return document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped, sinks=sinks)
+
+
+async def _peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
+    """The same subjects; that there is one is known before anything is told.
+
+    :raises DataError: when there is none.
+    """
+    first = await anext(subjects, None)
+    if first is None:
+        raise DataError("there are no subjects to judge; check the source's path and options")
+
+    async def all_of_them() -> AsyncIterator[Subject]:
+        yield first
+        async for subject in subjects:
+            yield subject
+
+    return all_of_them()
+
+
+def ledger_json(ledger: Ledger) -> dict[str, object]:
+    """Where the ledger is, and its newest row."""
+    head = ledger.head()
+    path = getattr(ledger, "path", None)
+    return {
+        "path": None if path is None else str(path),
+        "head": None if head is None else {"seq": head.seq, "digest": head.digest},
+    }

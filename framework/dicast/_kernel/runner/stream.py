@@ -1,0 +1,110 @@
+"""The event stream: one order, told to the ledger first and then to the sinks and the report."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from ..clock import Clock
+from ..model import Event, Subject
+from ..protocols import Ledger
+from ..report import Report
+from ..sinks import SinkFeed
+
+BATCH = 3000
+"""Events that are appended to the ledger in one transaction."""
+
+SECONDS = 0.2
+"""How long an event waits for its batch, at most."""
+
+
+class Stream:
+    """Collects a run's events and passes them on in batches.
+
+    What was told together is appended together: a batch never ends inside one :meth:`tell`.
+    """
+
+    def __init__(self, run_id: str, clock: Clock, ledger: Ledger, report: Report, feeds: Sequence[SinkFeed]) -> None:
+        self.run_id, self.clock, self.report, self.feeds = run_id, clock, report, feeds
+        self._ledger = ledger
+        self._told: list[Event] = []
+        self._committed: list[Event] = []
+        self._due = time.monotonic() + SECONDS
+        self._feeding = asyncio.Lock()
+        self.progress: Callable[[Report], None] | None = None
+
+    def event(
+        self,
+        type_: str,
+        payload: Mapping[str, object],
+        subject: Subject | None = None,
+        sensitivity: str = "pseudonymous",
+    ) -> Event:
+        """Make an event of this run, about *subject* where there is one."""
+        id_, now = self.clock.stamp()
+        if subject is None:
+            return Event(id_, type_, now, self.run_id, payload, sensitivity=sensitivity)
+        kind = subject.kind
+        turn = subject.id if kind == "turn" else subject.parent_id if kind == "tool_cycle" else None
+        return Event(
+            id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity
+        )
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Put *events* into the stream."""
+        self._told += events
+
+    def record(self, event: Event) -> None:
+        """Put *event* into the stream and into the ledger at once."""
+        self._told.append(event)
+        self.commit()
+
+    def recorded(self, event: Event) -> None:
+        """Put an event into the stream that the ledger has already."""
+        self._committed.append(event)
+
+    @property
+    def due(self) -> bool:
+        """Whether a batch is full, or has waited long enough."""
+        return len(self._told) >= BATCH or time.monotonic() >= self._due
+
+    def commit(self) -> None:
+        """Append everything told so far to the ledger.
+
+        :raises LedgerError: when the ledger did not take it.
+        """
+        if self._told:
+            events, self._told = self._told, []
+            self._ledger.append(events)
+            self._committed += events
+
+    async def flush(self) -> None:
+        """Commit, then tell the report and the sinks."""
+        async with self._feeding:
+            self.commit()
+            self._due = time.monotonic() + SECONDS
+            events, self._committed = self._committed, []
+            if events:
+                await self.replay(events)
+            if self.progress is not None:
+                self.progress(self.report)
+
+    async def hear_again(self, event: Event) -> None:
+        """Tell an event of an earlier process, in batches with those before it."""
+        self._committed.append(event)
+        if len(self._committed) >= BATCH:
+            await self.flush()
+
+    async def replay(self, events: Sequence[Event]) -> None:
+        """Tell the report and the sinks events that the ledger has."""
+        for event in events:
+            self.report.observe(event)
+        for feed in self.feeds:
+            await feed.tell(events)
+
+    async def close_sinks(self, which: Callable[[SinkFeed], bool] = lambda feed: True) -> None:
+        """Close the sinks that are still open, or *which* of them."""
+        for feed in self.feeds:
+            if not feed.closed and which(feed):
+                await feed.close()

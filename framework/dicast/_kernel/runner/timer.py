@@ -1,0 +1,61 @@
+"""A real timer for ``def`` components: it ends a busy loop or a catastrophic regular expression.
+
+One interval timer ticks for the whole run and looks whether the call that is under way is over its time, so that a call
+costs no system call of its own.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+TICK_SECONDS = 0.01
+INSIST_SECONDS = 0.25
+"""After this long a component that swallowed the first :class:`Overtime` gets the next one."""
+
+
+class Overtime(BaseException):
+    """Raised inside a call that is over its time; not an ``Exception``, so that the component does not swallow it."""
+
+
+class Timer:
+    """Watches the ``def`` call that is under way; there is at most one.
+
+    Where no signal can be had (not POSIX, not the main thread) nothing is interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._deadline = 0.0
+        self._aborted: Callable[[], bool] = bool
+
+    def begin(self, seconds: float) -> None:
+        """A call begins that may take *seconds*."""
+        self._deadline = time.monotonic() + seconds
+
+    def end(self) -> None:
+        """The call is over."""
+        self._deadline = 0.0
+
+    @contextmanager
+    def ticking(self, aborted: Callable[[], bool]) -> Iterator[None]:
+        """Tick while the block runs; *aborted* tells that the call under way has to end at once."""
+        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._aborted = aborted
+        before = signal.signal(signal.SIGALRM, self._tick)
+        signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    def _tick(self, signum: int, frame: FrameType | None) -> None:
+        if self._deadline and (time.monotonic() > self._deadline or self._aborted()):
+            self._deadline = time.monotonic() + INSIST_SECONDS
+            raise Overtime

@@ -1,0 +1,126 @@
+"""What grows with the number of subjects and therefore may not live in memory: temporary SQLite files.
+
+The file has no name and is gone with the process.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+
+import attrs
+
+BATCH = 2000
+
+
+def _temporary(schema: str) -> sqlite3.Connection:
+    connection = sqlite3.connect("", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=OFF")
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute(schema)
+    return connection
+
+
+class ScoreSpool:
+    """Scores with their sessions, for the statistics that need all of them at once."""
+
+    def __init__(self) -> None:
+        self._database = _temporary("CREATE TABLE scores(session, score REAL)")
+        self._waiting: list[tuple[str | None, float]] = []
+        self.count = 0
+
+    def add(self, session: str | None, score: float) -> None:
+        """Keep one score."""
+        self.count += 1
+        self._waiting.append((session, score))
+        if len(self._waiting) >= BATCH:
+            self._flush()
+
+    def ascending(self, start: int, stop: int) -> list[float]:
+        """The scores of ranks *start* to *stop* (exclusive, from 0), lowest first."""
+        self._flush()
+        query = "SELECT score FROM scores ORDER BY score LIMIT ? OFFSET ?"
+        return [score for (score,) in self._database.execute(query, (max(0, stop - start), start))]
+
+    def trimmed(self, cut: int) -> float:
+        """The mean without the *cut* lowest and the *cut* highest; exact to the last bit (:func:`math.fsum`)."""
+        self._flush()
+        query = "SELECT score FROM scores ORDER BY score LIMIT ? OFFSET ?" if cut else "SELECT score FROM scores"
+        rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
+        return math.fsum(score for (score,) in rows) / (self.count - 2 * cut)
+
+    def cluster_residuals(self, mean: float) -> tuple[int, float]:
+        """How many clusters there are, and the sum of squares of each one's summed residuals.
+
+        Scores of one session are a cluster; a score without a session is a cluster of its own.
+        """
+        self._flush()
+        sessions = self._database.execute(
+            "SELECT sum(score - ?) FROM scores WHERE session IS NOT NULL GROUP BY session "
+            "UNION ALL SELECT score - ? FROM scores WHERE session IS NULL",
+            (mean, mean),
+        )
+        clusters, squares = 0, 0.0
+        for (residual,) in sessions:
+            clusters += 1
+            squares += residual * residual
+        return clusters, squares
+
+    def _flush(self) -> None:
+        self._database.executemany("INSERT INTO scores VALUES (?, ?)", self._waiting)
+        self._waiting.clear()
+
+
+@attrs.frozen
+class UnitState:
+    """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where its newest event stands in
+    the ledger, and whether that came after a failure, *late*."""
+
+    eval_id: str
+    state: str
+    seq: int
+    late: bool
+
+
+class UnitSpool:
+    """What an earlier process of this run left in the ledger, by unit: (subject kind, subject id, label)."""
+
+    def __init__(self) -> None:
+        self._database = _temporary(
+            "CREATE TABLE units(kind, id, label, eval_id, state, seq, late, PRIMARY KEY (kind, id, label)) WITHOUT ROWID"
+        )
+        self._database.execute("CREATE TABLE replies(eval_id, metric, rollout, reply, PRIMARY KEY (eval_id, metric, rollout))")
+        self._database.execute("CREATE TABLE reads(kind, id, seq, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+
+    def note(self, unit: tuple[str, str, str], eval_id: str, state: str, seq: int) -> None:
+        """The newest thing known about *unit*: *state* is ``open``, ``scored`` or ``failed``."""
+        self._database.execute(
+            "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
+            "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, seq = excluded.seq",
+            (*unit, eval_id, state, seq),
+        )
+
+    def states(self, kind: str, subject_id: str) -> dict[str, UnitState]:
+        """What is known of every unit of one subject, by label."""
+        query = "SELECT label, eval_id, state, seq, late FROM units WHERE kind = ? AND id = ?"
+        rows = self._database.execute(query, (kind, subject_id))
+        return {row[0]: UnitState(row[1], row[2], row[3], bool(row[4])) for row in rows}
+
+    def note_read(self, kind: str, subject_id: str, seq: int) -> None:
+        """A subject's ``subject.read`` stands at *seq*."""
+        self._database.execute("INSERT OR IGNORE INTO reads VALUES (?, ?, ?)", (kind, subject_id, seq))
+
+    def read_at(self, kind: str, subject_id: str) -> int | None:
+        """Where a subject's ``subject.read`` stands, or None."""
+        row = self._database.execute("SELECT seq FROM reads WHERE kind = ? AND id = ?", (kind, subject_id)).fetchone()
+        return row and row[0]
+
+    def note_reply(self, key: tuple[str, str, int], reply: bytes) -> None:
+        """A paid answer: *key* is (eval_id, label, rollout)."""
+        self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", (*key, reply))
+
+    def reply(self, key: tuple[str, str, int]) -> bytes | None:
+        """The paid answer under *key*, or None."""
+        query = "SELECT reply FROM replies WHERE eval_id = ? AND metric = ? AND rollout = ?"
+        row = self._database.execute(query, key).fetchone()
+        return row and row[0]
