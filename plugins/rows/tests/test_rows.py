@@ -128,7 +128,9 @@ def test_missing_path_names_the_nearest_column(tmp_path):
 @pytest.mark.parametrize("fields", [{}, {"input": "a.b"}])
 @pytest.mark.parametrize("bad", [None, [1], {}, "", 1e300])
 def test_id_that_is_no_name_is_a_bad_line(tmp_path, bad, fields):
-    ((line, message),) = problems(jsonl(tmp_path, {"id": "x", "a": {"b": 1}}, {"id": bad, "a": {"b": 1}}, fields=fields))
+    ((line, message),) = problems(
+        jsonl(tmp_path, {"id": "x", "a": {"b": 1}}, {"id": bad, "a": {"b": 1}}, fields=fields)
+    )
     assert line == 2
     assert "string" in message
 

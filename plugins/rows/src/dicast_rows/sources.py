@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, Problem, RunContext, Subject, nearest
+from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, InputPath, Problem, RunContext, Subject, nearest
 
 from .fields import Build, builder, check_fields
 
@@ -32,7 +31,7 @@ class Jsonl:
     - ``max_line_bytes``: the longest line that is read (64 MiB).
     """
 
-    path: Path = attrs.field(converter=Path)
+    path: InputPath
     fields: Mapping[str, str] = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
@@ -82,7 +81,7 @@ class Csv:
     - ``max_line_bytes``: the longest line and the longest value that are read (64 MiB).
     """
 
-    path: Path = attrs.field(converter=Path)
+    path: InputPath
     fields: Mapping[str, str] = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))

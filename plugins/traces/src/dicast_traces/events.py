@@ -5,12 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Self
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, RunContext, Subject, TraceEvent
+from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, InputPath, RunContext, Subject, TraceEvent
 
 from .payloads import read_event
 from .sessions import Kind, Session, Turn, chosen, subjects
@@ -33,7 +32,7 @@ class Events:
     - ``max_line_bytes``: the longest line that is read (64 MiB).
     """
 
-    path: Path = attrs.field(converter=Path)
+    path: InputPath
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
 

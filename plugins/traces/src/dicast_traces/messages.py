@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -17,6 +16,7 @@ from dicast import (
     DataError,
     InputCheck,
     InputFile,
+    InputPath,
     Problem,
     RunContext,
     Subject,
@@ -50,7 +50,7 @@ class Messages:
     - ``max_line_bytes``: the longest line that is read (64 MiB).
     """
 
-    path: Path = attrs.field(converter=Path)
+    path: InputPath
     id: str | None = None
     tool_error: str | None = None
     trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
