@@ -6,7 +6,6 @@ else.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ import pluggy
 from . import hooks
 from .components import Component, component
 from .errors import PluginError, Problem
+from .lines import nearest
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
@@ -132,11 +132,6 @@ def commands() -> Mapping[str, Offer]:
 def rubrics() -> Mapping[str, Offer]:
     """The rubrics that are installed, by id; the target is the package that holds the file."""
     return _by_name("dicast.rubrics")
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of *known* that is most like *name*, if one is like it at all."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def _by_name(group: str) -> Mapping[str, Offer]:

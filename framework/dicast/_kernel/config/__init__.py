@@ -1,1 +1,9 @@
 """The pipeline file: read, checked and built into components."""
+
+from __future__ import annotations
+
+from .build import build_pipeline, load_pipeline
+from .reader import Document, read_document
+from .schema import json_schema
+
+__all__ = ["Document", "build_pipeline", "json_schema", "load_pipeline", "read_document"]

@@ -12,8 +12,9 @@ import attrs
 from ..converter import Builder, Built, Fault, Part, describe, shown
 from ..converter import Path as Address
 from ..errors import ConfigError, PluginError, Problem
+from ..lines import nearest
 from ..model import Rubric
-from ..plugins import Registry, nearest
+from ..plugins import Registry
 from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
 from .reader import Document, Source, dotted, read_document
 from .rubrics import load_rubric

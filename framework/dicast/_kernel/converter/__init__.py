@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import hints
 from .builder import Builder, Built
 from .describe import describe
 from .faults import Fault, Invalid, Part, Path, shown
@@ -15,6 +16,7 @@ __all__ = [
     "Part",
     "Path",
     "describe",
+    "hints",
     "make_converter",
     "shown",
     "structure",

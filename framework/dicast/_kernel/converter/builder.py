@@ -11,8 +11,9 @@ import attrs
 
 from ..components import KINDS, Component
 from ..errors import PluginError
-from ..model.paths import InputPath
-from ..plugins import Registry, nearest
+from ..lines import nearest
+from ..model import InputPath
+from ..plugins import Registry
 from . import hints
 from .faults import Fault, Invalid, Part, Path
 from .structure import Hook, Structurer

@@ -14,8 +14,7 @@ import attrs
 
 from ..components import KINDS
 from ..errors import PluginError
-from ..model import Cost, Rubric, Secret
-from ..model.paths import InputPath
+from ..model import Cost, InputPath, Rubric, Secret
 
 SEQUENCES: Mapping[object, type[Any]] = {
     list: list,

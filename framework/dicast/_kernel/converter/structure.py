@@ -16,8 +16,8 @@ import attrs
 import cattrs
 
 from ..errors import DicastError, PluginError, RequestError
+from ..lines import nearest
 from ..model import Cost, Rubric, Secret
-from ..plugins import nearest
 from . import hints
 from .faults import Fault, Invalid, Path, shown
 from .values import make_converter
@@ -125,22 +125,27 @@ class Structurer:
             raise Invalid(faults or _said(error, self.path)) from error
 
     def _check_fields(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> list[Fault]:
-        """Run each field's own check, because attrs stops at the first that fails."""
+        """Run each field's own converter and check, because attrs stops at the first that fails."""
         shell, faults = object.__new__(cls), list[Fault]()
-        right = {field.name: _converted(field, values) for field in fields if _is_known(field, values)}
-        for name, value in right.items():
-            object.__setattr__(shell, name, value)
-        for field in fields:
-            if field.validator is None or field.name not in right or field.name not in values:
-                continue
-            try:
-                field.validator(shell, field, right[field.name])
-            except AttributeError:
-                continue  # it looks at another option, whose value is wrong or absent
-            except Exception as error:  # as in _construct
-                value = None if hints.mentions(field.type, Secret) else values[field.name]
-                faults.extend(_said(error, (*self.path, hints.keys(field)[0]), value))
+        known = [field for field in fields if _is_known(field, values)]
+        for field in known:
+            with self._blaming(field, values, faults):
+                object.__setattr__(shell, field.name, _converted(field, values))
+        for field in known:
+            if field.validator is not None and field.name in values and hasattr(shell, field.name):
+                with self._blaming(field, values, faults):
+                    field.validator(shell, field, getattr(shell, field.name))
         return faults
+
+    @contextlib.contextmanager
+    def _blaming(self, field: attrs.Attribute[Any], values: Mapping[str, Any], faults: list[Fault]) -> Iterator[None]:
+        try:
+            yield
+        except AttributeError:
+            return  # it looks at another option, whose value is wrong or absent
+        except Exception as error:  # as in _construct
+            value = None if hints.mentions(field.type, Secret) else values.get(field.name)
+            faults.extend(_said(error, (*self.path, hints.keys(field)[0]), value))
 
     @contextlib.contextmanager
     def at(self, *steps: str | int, faults: list[Fault]) -> Iterator[None]:

@@ -1,0 +1,169 @@
+"""The JSON Schema of the pipeline file, for editors, with the options of every plugin that is installed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from ..components import KINDS, Component, summary
+from ..converter import describe, hints
+from ..errors import PluginError
+from ..model import Cost, InputPath, Rubric, Secret
+from ..plugins import Registry
+from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions
+
+Schema = dict[str, Any]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_PARAM = re.compile(r":param (\w+):\s*(.+?)(?=\n:|\n\n|\Z)", re.DOTALL)
+_AMOUNT = {"type": "string", "pattern": r"^\s*[0-9.]+ +(usd|msat)\s*$"}
+_TYPES: Mapping[Any, Schema] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    type(None): {"type": "null"},
+    Decimal: {"type": ["number", "string"]},
+    Path: {"type": "string"},
+    InputPath: {"type": "string"},
+    Secret: {"type": "string"},
+    Rubric: {"type": "string"},
+    Cost: _AMOUNT,
+}
+
+
+def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
+    """Load every plugin; return the JSON Schema (draft 2020-12), and what is wrong with the plugins that are left out."""
+    plugins = registry.load_all().values()
+    broken = {plugin.name: plugin.error for plugin in plugins if plugin.error}
+    offered = [one for plugin in plugins for one in plugin.components or ()]
+    definitions: Schema = {}
+    for component in sorted(offered, key=lambda one: (one.kind, one.name)):
+        try:
+            definitions |= _component(component)
+        except PluginError as error:
+            broken[component.name] = str(error)
+    offered = [one for one in offered if f"{one.kind}:{one.name}" in definitions]
+    for kind, also in {kind: (kind, *entry.also) for kind, entry in KINDS.items()}.items():
+        mine = [one for one in offered if one.kind in also]
+        definitions[kind] = _choice(mine, "")
+        if _beside(kind) is not None:
+            definitions[f"{kind}:slot"] = _choice(mine, ":slot")
+    return _pipeline(definitions), broken
+
+
+def _pipeline(definitions: Schema) -> Schema:
+    metrics = _list("metric:slot")
+    sections = {
+        "name": {"type": "string"},
+        "include": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+        "define": {"type": "object", "additionalProperties": {"anyOf": [_ref(kind) for kind in KINDS]}},
+        "source": _ref("source"),
+        "metrics": {"anyOf": [metrics, _object({"proxy": metrics, "truth": metrics})]},
+        "scoring": _options(Scoring),
+        "judges": _list("judge:slot"),
+        "budget": _options(Budget),
+        "gate": _options(Gate),
+        "sinks": _list("sink:slot"),
+        "ledger": _ref("ledger"),
+        "executor": _ref("executor"),
+        "disabled": {"type": "boolean"},
+        "plugins": _options(Plugins),
+    }
+    needs = {"anyOf": [{"required": ["metrics"]}, {"required": ["judges"]}], "required": ["source"]}
+    return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections), **needs, "$defs": definitions}
+
+
+def _beside(kind: str) -> type[Any] | None:
+    return SlotOptions if KINDS[kind].slot else Label if kind == "sink" else None
+
+
+def _component(component: Component) -> Schema:
+    """The definitions of a component's options, and of its options with those of its slot beside them."""
+    name, beside = f"{component.kind}:{component.name}", _beside(component.kind)
+    options = _options(component.cls)
+    if beside is None:
+        return {name: options}
+    slot = options | {"properties": {**_options(beside)["properties"], **options["properties"]}}
+    also = {f"metric:{component.name}:slot": slot} if component.kind == "judge" else {}
+    return {name: options, f"{name}:slot": slot, **also}
+
+
+def _choice(components: list[Component], suffix: str) -> Schema:
+    """What may stand where one of *components* is expected: a name, a name with options, a name under ``define``."""
+    bare = [one.name for one in components if not _needed(one)]
+    given = [
+        _object({one.name: _ref(f"{one.kind}:{one.name}{suffix}")}) | {"required": [one.name]} for one in components
+    ]
+    return {"anyOf": [{"enum": bare}, {"type": "string", "pattern": "^[^/]+$"}, *given]}
+
+
+def _needed(component: Component) -> list[str]:
+    needed: list[str] = _options(component.cls)["required"]
+    return needed
+
+
+def _options(cls: type[Any]) -> Schema:
+    text = inspect.cleandoc(cls.__doc__ or "")
+    said = {name: " ".join(words.split()) for name, words in _PARAM.findall(text)}
+    fields = [field for field in hints.fields(cls) if hints.keys(field)]
+    properties: Schema = {}
+    for field in fields:
+        about = {"description": said[field.name]} if field.name in said else {}
+        properties |= {key: _type(field.type) | _default(field) | about for key in hints.keys(field)}
+    required = [hints.keys(field)[0] for field in fields if field.default is attrs.NOTHING]
+    return {"description": summary(cls), **_object(properties), "required": required}
+
+
+def _default(field: attrs.Attribute[Any]) -> Schema:
+    default: Any = field.default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
+        if default.takes_self:
+            return {}
+        default = default.factory()
+    if default is attrs.NOTHING or default is None or hints.mentions(field.type, Cost):
+        return {}
+    return {"default": describe(default, {}, {})}
+
+
+def _type(annotation: Any) -> Schema:
+    kinds = hints.kinds(annotation)
+    if kinds and annotation == KINDS[kinds[0]].protocol:
+        return _ref(kinds[0])
+    if len(hints.members(annotation)) > 1:
+        return {"anyOf": [_type(one) for one in hints.members(annotation)]}
+    origin, args = typing.get_origin(annotation) or annotation, typing.get_args(annotation)
+    if origin is Literal:
+        return {"enum": list(args)}
+    if annotation in _TYPES:
+        return dict(_TYPES[annotation])
+    if origin in hints.SEQUENCES:
+        return {"type": "array"} | _items(origin, args)
+    if origin in hints.MAPPINGS:
+        return {"type": "object"} | ({"additionalProperties": _type(args[1])} if args else {})
+    return _options(annotation) if attrs.has(annotation) else {}
+
+
+def _items(origin: Any, args: tuple[Any, ...]) -> Schema:
+    if origin is tuple and args and args[-1] is not Ellipsis:
+        return {"prefixItems": [_type(one) for one in args], "minItems": len(args), "maxItems": len(args)}
+    return {"items": _type(args[0])} if args else {}
+
+
+def _object(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _list(definition: str) -> Schema:
+    return {"type": "array", "items": _ref(definition)}
+
+
+def _ref(definition: str) -> Schema:
+    return {"$ref": f"#/$defs/{definition.replace('/', '~1')}"}
