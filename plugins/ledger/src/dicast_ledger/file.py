@@ -94,6 +94,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool, timeout: 
     if create:
         _use_wal(connection, timeout)
         connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")  # beginning alone succeeds on a file that is read-only
         connection.execute("ROLLBACK")
 
 

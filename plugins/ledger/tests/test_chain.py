@@ -1,0 +1,231 @@
+"""The chain finds what was changed afterwards, and others can check it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import LedgerError, Query
+
+COLUMNS = "id type time run_id session_id turn_id subject_kind subject_id sensitivity payload".split()
+ROWS = 8
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+SQL_VALUES = st.none() | st.text(max_size=5) | st.integers(-9, 9) | st.floats(allow_nan=False) | st.binary(max_size=5)
+
+
+def recomputed(path: Path) -> tuple[int, str]:
+    """The number of rows and the last digest, by the standard library alone; fails where a row does not hold."""
+    last, held = "0" * 64, 0
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(f"SELECT prev, digest, {', '.join(COLUMNS)} FROM events ORDER BY seq")
+        for prev, digest, *values in rows:
+            body = json.dumps(
+                dict(zip(COLUMNS, values, strict=True)), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+            )
+            assert prev == last
+            assert digest == hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+            last, held = digest, held + 1
+    return held, last
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, opened, make_event):
+    """A closed ledger of ROWS rows of several types."""
+    path = tmp_path_factory.mktemp("chain") / "ledger.db"
+    with opened(path) as ledger:
+        ledger.append([make_event("run.started", {"name": "nightly"})])
+        read = [
+            make_event("subject.read", {"digest": f"{n:064x}", "content": {"output": f"text {n}"}}, subject_id=str(n))
+            for n in range(3)
+        ]
+        reserved = {"reservation_id": "r", "scopes": ["run:R1"], "amount": "0.01", "unit": "usd", "lease_until": None}
+        ledger.append([*read, make_event("spend.reserved", reserved), make_event(session_id="S", turn_id="T")])
+        ledger.append([make_event("eval.completed", {"score": 0.5}), make_event("run.completed")])
+    return path
+
+
+@contextmanager
+def tampered(template: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(shutil.copy(template, folder))
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            yield path, connection
+
+
+def bad_seq(opened, path, head=None):
+    with opened(path, create=False) as ledger:
+        found = ledger.verify(head)
+    assert found.ok == (found.bad_seq is None) == (found.reason is None)
+    return found.bad_seq
+
+
+def shift(connection: sqlite3.Connection, seq: int) -> None:
+    connection.execute("UPDATE events SET seq = -seq - 1 WHERE seq >= ?", (seq,))
+    connection.execute("UPDATE events SET seq = -seq WHERE seq < 0")
+
+
+def test_an_untouched_ledger_holds(template, opened):
+    with opened(template, create=False) as ledger:
+        found = ledger.verify(ledger.head().digest)
+        assert (found.ok, found.events, found.head) == (True, ROWS, ledger.head())
+
+
+def test_the_chain_can_be_recomputed_with_the_standard_library(template, opened):
+    with opened(template, create=False) as ledger:
+        assert recomputed(template) == (ROWS, ledger.head().digest)
+
+
+@given(payloads=st.lists(st.dictionaries(st.text(), JSON_VALUES, max_size=3), max_size=5), text=st.text())
+def test_any_payload_comes_back_and_is_chained_as_documented(opened, make_event, payloads, text):
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "l.db") as ledger:
+        events = [make_event("record.completed", payload, subject_id=text) for payload in payloads]
+        head = ledger.append(events)
+        assert [entry.event for entry in ledger.read(Query())] == events
+        assert recomputed(ledger.path) == (head.seq, head.digest) == (len(events), head.digest)
+        assert ledger.verify(head.digest if events else None).ok
+
+
+@given(data=st.data(), seq=st.integers(1, ROWS), column=st.sampled_from([*COLUMNS, "prev", "digest"]), value=SQL_VALUES)
+def test_a_changed_column_is_found_at_its_row(template, opened, data, seq, column, value):
+    with tampered(template) as (path, connection):
+        select = f"SELECT {column}, typeof({column}) FROM events WHERE seq = ?"
+        before = connection.execute(select, (seq,)).fetchone()
+        connection.execute(f"UPDATE events SET {column} = ? WHERE seq = ?", (value, seq))
+        changed = connection.execute(select, (seq,)).fetchone() != before
+        assert bad_seq(opened, path) == (seq if changed else None)
+
+
+@given(seq=st.integers(1, ROWS))
+def test_a_flipped_letter_is_found_at_its_row(template, opened, seq):
+    with tampered(template) as (path, connection):
+        connection.execute("UPDATE events SET payload = replace(payload, '}', ' }') WHERE seq = ?", (seq,))
+        assert bad_seq(opened, path) == seq
+
+
+def test_text_that_is_no_utf8_is_found(template, opened):
+    with tampered(template) as (path, connection):
+        connection.execute("UPDATE events SET subject_id = CAST(x'ff' AS TEXT) WHERE seq = 3")
+        assert bad_seq(opened, path) == 3
+
+
+@given(seq=st.integers(1, ROWS - 1))
+def test_a_removed_row_is_found_at_the_next_one(template, opened, seq):
+    with tampered(template) as (path, connection):
+        connection.execute("DELETE FROM events WHERE seq = ?", (seq,))
+        assert bad_seq(opened, path) == seq + 1
+
+
+@given(seq=st.integers(1, ROWS - 1))
+def test_a_removed_row_is_found_when_the_rest_is_renumbered(template, opened, seq):
+    with tampered(template) as (path, connection):
+        connection.execute("DELETE FROM events WHERE seq = ?", (seq,))
+        connection.execute("UPDATE events SET seq = -seq + 1 WHERE seq > ?", (seq,))
+        connection.execute("UPDATE events SET seq = -seq WHERE seq < 0")
+        assert bad_seq(opened, path) == seq
+
+
+@given(seq=st.integers(1, ROWS), copied=st.integers(1, ROWS))
+def test_an_inserted_copy_of_a_row_is_found(template, opened, seq, copied):
+    with tampered(template) as (path, connection):
+        values = connection.execute("SELECT * FROM events WHERE seq = ?", (copied,)).fetchone()[1:]
+        shift(connection, seq)
+        connection.execute(f"INSERT INTO events VALUES ({', '.join('?' * 13)})", (seq, *values))
+        assert bad_seq(opened, path) == (seq + 1 if copied == seq else seq)
+
+
+@given(seq=st.integers(1, ROWS))
+def test_an_inserted_row_with_a_forged_digest_is_found_at_the_row_after_it(template, opened, seq):
+    with tampered(template) as (path, connection):
+        prev = connection.execute("SELECT prev FROM events WHERE seq = ?", (seq,)).fetchone()[0]
+        values = {column: "forged" for column in COLUMNS} | {"payload": "{}"}
+        body = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+        shift(connection, seq)
+        row = (seq, *(values[column] for column in COLUMNS), prev, digest)
+        connection.execute(f"INSERT INTO events VALUES ({', '.join('?' * 13)})", row)
+        assert bad_seq(opened, path) == seq + 1
+
+
+@given(pair=st.lists(st.integers(1, ROWS), min_size=2, max_size=2, unique=True))
+def test_swapped_rows_are_found_at_the_first_of_them(template, opened, pair):
+    with tampered(template) as (path, connection):
+        connection.execute("UPDATE events SET seq = -1 WHERE seq = ?", (pair[0],))
+        connection.execute("UPDATE events SET seq = ? WHERE seq = ?", pair)
+        connection.execute("UPDATE events SET seq = ? WHERE seq = -1", (pair[1],))
+        assert bad_seq(opened, path) == min(pair)
+
+
+@given(left=st.integers(0, ROWS - 1))
+def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
+    with tampered(template) as (path, connection):
+        head = connection.execute("SELECT digest FROM events WHERE seq = ?", (ROWS,)).fetchone()[0]
+        connection.execute("DELETE FROM events WHERE seq > ?", (left,))
+        connection.execute("DELETE FROM reservations WHERE seq > ?", (left,))
+        assert bad_seq(opened, path) is None
+        assert bad_seq(opened, path, head) == left + 1
+
+
+def test_an_older_head_is_still_there(template, opened):
+    with closing(sqlite3.connect(template)) as connection:
+        (older,) = connection.execute("SELECT digest FROM events WHERE seq = 3").fetchone()
+    assert bad_seq(opened, template, older) is None
+
+
+@pytest.mark.parametrize("statement", ["UPDATE spend SET amount = '0'", "DELETE FROM reservations"])
+def test_sums_that_do_not_follow_from_the_chain_are_found(tmp_path, opened, make_event, statement):
+    path = tmp_path / "ledger.db"
+    with opened(path) as ledger:
+        for reservation in ("a", "b"):
+            body = {"reservation_id": reservation, "scopes": ["run:R1"], "amount": "2", "unit": "usd"}
+            ledger.append([make_event("spend.reserved", body)])
+        ledger.append([make_event("spend.settled", {"reservation_id": "a", "amount": "1", "unit": "usd"})])
+        assert ledger.verify().ok
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
+    with opened(path, create=False) as ledger:
+        found = ledger.verify()
+        assert found.bad_seq == 3
+        assert "do not follow" in found.reason
+
+
+def test_an_event_that_is_no_json_is_refused_with_its_batch(tmp_path, opened, make_event):
+    with opened(tmp_path / "ledger.db") as ledger:
+        good, bad = make_event(), make_event("eval.failed", {"error": object()})
+        with pytest.raises(LedgerError, match=rf"event {bad.id} \(eval.failed\) cannot be written as JSON"):
+            ledger.append([good, bad])
+        assert ledger.head() is None
+
+
+def test_the_readme_verifies_a_ledger_with_the_standard_library(template, opened):
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+
+    def run(path: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
+
+    with opened(template, create=False) as ledger:
+        assert run(template).stdout.strip() == ledger.head().digest
+    with tampered(template) as (path, connection):
+        connection.execute("UPDATE events SET subject_id = 'another' WHERE seq = 5")
+        assert run(path).stderr.strip() == "row 5 does not hold"

@@ -1,0 +1,153 @@
+"""What is no ledger of ours is refused when it is opened, and left as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dicast import LedgerError, LedgerRefused, Query
+from dicast_ledger import Sqlite, dicast_ledgers
+
+AS_SOMEBODY_ELSE = """
+import asyncio, os, sys
+from pathlib import Path
+from dicast import Event, LedgerError, LedgerRefused, Query
+from dicast_ledger import Sqlite
+if os.getuid() == 0:
+    os.setresuid(65534, 65534, 65534)
+there, fresh = map(Path, sys.argv[1:])
+
+async def main():
+    for path in (there, fresh):
+        try:
+            async with Sqlite(path).open():
+                print("opened")
+        except LedgerRefused as error:
+            print(error)
+    async with Sqlite(there).open(create=False) as ledger:
+        print(len(list(ledger.read(Query()))), ledger.verify().ok)
+        try:
+            ledger.append([Event("E", "run.started", "2026-03-01T12:00:00.000Z", "R", {})])
+        except LedgerError as error:
+            print(error)
+
+asyncio.run(main())
+"""
+
+
+def refusal(opened, path, **options):
+    with pytest.raises(LedgerRefused) as caught, opened(path, **options):
+        pass
+    return str(caught.value)
+
+
+def test_the_plugin_offers_one_frozen_component():
+    assert dicast_ledgers() == [Sqlite]
+    assert Sqlite(Path("l.db")) == Sqlite(Path("l.db"), content="store", busy_timeout=5.0)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        Sqlite(Path("l.db")).path = Path("other")
+
+
+def test_a_new_ledger_gets_its_folders_and_is_private(tmp_path, opened, make_event):
+    path = tmp_path / "a b" / "c?#%" / "ledger.db"
+    with opened(path) as ledger:
+        ledger.append([make_event()])
+        assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
+        assert ledger.path == path
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_a_missing_ledger_is_not_created_for_a_reader(tmp_path, opened):
+    path = tmp_path / "folder" / "ledger.db"
+    assert refusal(opened, path, create=False).startswith(f"no ledger at {path}")
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_folder_is_refused(tmp_path, opened, create):
+    assert f"such as {tmp_path / 'ledger.db'}" in refusal(opened, tmp_path, create=create)
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize("content", [b"id,score\n1,0.5\n", b"\0" * 5000])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path, opened, content, create):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    assert "is not a SQLite file" in refusal(opened, path, create=create)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_another_programs_database_is_refused_and_left_alone(tmp_path, opened, create):
+    path = tmp_path / "app.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE users (name)")
+    before = path.read_bytes()
+    assert "no dicast ledger" in refusal(opened, path, create=create)
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_ledger_but_not_for_a_reader(tmp_path, opened):
+    path = tmp_path / "ledger.db"
+    path.touch()
+    assert "no dicast ledger" in refusal(opened, path, create=False)
+    with opened(path) as ledger:
+        assert ledger.head() is None
+
+
+def test_a_newer_format_is_refused_with_what_reads_it(tmp_path, opened):
+    path = tmp_path / "ledger.db"
+    with opened(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    message = refusal(opened, path)
+    assert "a ledger of format 2" in message
+    assert "reads format 1" in message
+    assert "pip install --upgrade dicast-ledger" in message
+
+
+def test_a_locked_ledger_is_refused_to_writers_and_open_to_readers(tmp_path, opened, make_event):
+    path = tmp_path / "ledger.db"
+    with opened(path) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        ledger.append([make_event()])
+        other.execute("BEGIN IMMEDIATE")
+        assert "locked for 0.05 s" in refusal(opened, path, busy_timeout=0.05)
+        with opened(path, create=False, busy_timeout=0) as reader:
+            assert len(list(reader.read(Query()))) == 1
+            with pytest.raises(LedgerError, match="locked"):
+                reader.append([make_event()])
+        other.execute("ROLLBACK")
+        assert ledger.append([make_event()]).seq == 2
+
+
+def test_a_parent_that_is_a_file_is_refused(tmp_path, opened):
+    (tmp_path / "file").touch()
+    assert "cannot create the ledger" in refusal(opened, tmp_path / "file" / "ledger.db")
+
+
+def test_without_the_right_to_write_it_can_only_be_read(opened, make_event):
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        with opened(folder / "ledger.db") as ledger:
+            ledger.append([make_event()])
+        (folder / "ledger.db").chmod(0o444)
+        folder.chmod(0o555)
+        arguments = [sys.executable, "-c", AS_SOMEBODY_ELSE, folder / "ledger.db", folder / "new" / "ledger.db"]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        folder.chmod(0o755)
+    assert done.stderr == ""
+    refused, uncreated, read, unwritten = done.stdout.splitlines()
+    assert "check the rights" in refused
+    assert "cannot create the ledger" in uncreated
+    assert read == "1 True"
+    assert "check the rights" in unwritten

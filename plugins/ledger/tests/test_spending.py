@@ -1,0 +1,207 @@
+"""Caps, reservations, and what counts as spent."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dicast import Cap, Cost, LedgerError, Query, Refusal
+
+NOON, LATER = "2026-03-01T12:00:00.000Z", "2026-03-01T12:10:00.000Z"
+
+
+@pytest.fixture
+def ledger(tmp_path, opened):
+    with opened(tmp_path / "ledger.db") as live:
+        yield live
+
+
+@pytest.fixture(scope="session")
+def reserved(make_event):
+    def make(reservation, amount="0.01", scopes=("run:R1",), unit="usd", lease_until=LATER, **columns):
+        body = {"reservation_id": reservation, "scopes": list(scopes), "amount": amount, "unit": unit}
+        return make_event("spend.reserved", body | {"lease_until": lease_until}, **columns)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def closed(make_event):
+    def make(kind, reservation, amount=None, unit="usd"):
+        body = {"reservation_id": reservation}
+        return make_event(f"spend.{kind}", body if kind == "released" else body | {"amount": amount, "unit": unit})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lost(closed):
+    def make(entry):
+        body = entry.event.payload
+        return closed("lost", body["reservation_id"], body["amount"], body["unit"])
+
+    return make
+
+
+def cap(limit, scope="run:R1", reason="run_cap"):
+    return Cap(scope, reason, Cost.parse(limit))
+
+
+def test_an_amount_up_to_the_cap_holds_and_one_above_waits_for_open_ones(ledger, reserved, lost):
+    caps = [cap("0.02 usd")]
+    assert ledger.reserve(reserved("a"), caps, lost) is None
+    assert ledger.reserve(reserved("b"), caps, lost) is None
+    assert ledger.reserve(reserved("c"), caps, lost) == Refusal(caps[0], wait=True)
+    assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R1")] == ["a", "b"]
+    assert ledger.head().seq == 2
+
+
+def test_what_is_settled_is_gone_and_what_is_released_is_back(ledger, reserved, closed, lost):
+    caps = [cap("0.02 usd")]
+    for reservation in ("a", "b"):
+        ledger.reserve(reserved(reservation), caps, lost)
+    ledger.append([closed("settled", "a", "0.015")])
+    assert ledger.reserve(reserved("c"), caps, lost) == Refusal(caps[0], wait=False)
+    ledger.append([closed("released", "b")])
+    assert ledger.reserve(reserved("d", "0.005"), caps, lost) is None
+
+
+def test_an_unknown_true_cost_counts_as_what_was_reserved(ledger, reserved, closed, lost):
+    ledger.append([reserved("a", "0.02"), closed("settled", "a", None)])
+    assert ledger.reserve(reserved("b"), [cap("0.02 usd")], lost) == Refusal(cap("0.02 usd"), wait=False)
+
+
+def test_a_true_cost_above_the_projection_blocks_the_next(ledger, reserved, closed, lost):
+    ledger.append([reserved("a", "0.01"), closed("settled", "a", "5")])
+    assert not ledger.reserve(reserved("b", "0.000001"), [cap("5 usd")], lost).wait
+
+
+def test_nothing_is_never_refused_and_needs_no_room(ledger, reserved, lost):
+    assert ledger.reserve(reserved("a", "0"), [cap("0 usd")], lost) is None
+    assert not ledger.reserve(reserved("b", "0.000001"), [cap("0 usd")], lost).wait
+
+
+def test_a_cap_counts_its_own_scope_and_unit_alone(ledger, reserved, lost):
+    ledger.append([reserved("a", "1", scopes=["run:R1", "session:A"]), reserved("m", "900", unit="msat")])
+    assert ledger.reserve(reserved("b", "1", scopes=["run:R1", "session:B"]), [cap("1 usd", "session:B")], lost) is None
+    assert ledger.reserve(reserved("c", "1", unit="msat"), [cap("0 usd"), cap("901 msat")], lost) is None
+    assert ledger.reserve(reserved("d", "1", unit="msat"), [cap("901 msat")], lost).wait
+
+
+def test_a_cap_that_can_never_hold_beats_an_earlier_one_to_wait_for(ledger, reserved, closed, lost):
+    ledger.append([reserved("a", "1", scopes=["run:R1", "day:D"]), reserved("b", "1", scopes=["session:S"])])
+    ledger.append([closed("settled", "a", "1")])
+    waiting, done, done_too = cap("1 usd", "session:S"), cap("1 usd", "day:D"), cap("1 usd")
+    assert ledger.reserve(reserved("c"), [waiting, done, done_too], lost) == Refusal(done, wait=False)
+    assert ledger.reserve(reserved("c"), [waiting, cap("9 usd")], lost) == Refusal(waiting, wait=True)
+
+
+def test_settling_in_another_unit_frees_the_reserved_one(ledger, reserved, closed, lost):
+    ledger.append([reserved("a", "1"), closed("settled", "a", "700", "msat")])
+    assert ledger.reserve(reserved("b", "1"), [cap("1 usd")], lost) is None
+    assert not ledger.reserve(reserved("c", "1", unit="msat"), [cap("700 msat")], lost).wait
+
+
+def test_a_lease_that_is_over_ends_as_lost_and_counts(ledger, reserved, lost):
+    ledger.append([reserved("a", "0.01", run_id="R0"), reserved("b", "0.01", run_id="R0", lease_until=None)])
+    caps = [cap("0.02 usd")]
+    assert ledger.reserve(reserved("c", time=LATER), caps, lost).wait
+    assert ledger.head().seq == 2
+    assert not ledger.reserve(reserved("c", "0.02", time="2026-03-01T14:10:00.001+02:00"), caps, lost).wait
+    (entry,) = ledger.read(Query(types=("spend.lost",)))
+    assert (entry.seq, entry.event.payload["reservation_id"]) == (3, "a")
+    assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R0")] == ["b"]
+    assert ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("late", "spent"),
+    [
+        ([("lost", "0.01")], "0.01"),
+        ([("settled", "0.004")], "0.004"),
+        ([("settled", None)], "0.01"),
+        ([("settled", "0.004"), ("settled", "0.004")], "0.004"),
+        ([("released", None)], "0"),
+        ([("released", None), ("lost", "0.01")], "0"),
+    ],
+)
+def test_a_late_word_about_a_lost_reservation_replaces_it(ledger, reserved, closed, lost, late, spent):
+    ledger.append([reserved("a"), closed("lost", "a", "0.01"), *(closed(kind, "a", amount) for kind, amount in late)])
+    assert ledger.reserve(reserved("b", "1"), [cap(f"{Decimal(1) + Decimal(spent)} usd")], lost) is None
+    refusal = ledger.reserve(reserved("c", "1"), [cap(f"{Decimal(spent)} usd")], lost)
+    assert refusal.wait is False
+    assert ledger.verify().ok
+
+
+def test_closing_what_was_never_reserved_changes_nothing(ledger, reserved, closed, lost):
+    ledger.append([closed("settled", "nobody", "5"), closed("lost", "nobody", "5"), closed("released", "nobody")])
+    assert ledger.reserve(reserved("a", "1"), [cap("1 usd")], lost) is None
+    assert ledger.verify().ok
+
+
+def test_a_reservation_cannot_be_made_twice(ledger, reserved, lost):
+    ledger.append([reserved("a")])
+    with pytest.raises(LedgerError, match=r"cannot account for this spend\.reserved"):
+        ledger.reserve(reserved("a"), [], lost)
+    assert ledger.head().seq == 1
+
+
+@pytest.mark.parametrize("amount", [0.01, "-1", "NaN", "much", None])
+def test_an_amount_that_is_no_money_is_refused(ledger, reserved, closed, lost, amount):
+    with pytest.raises(LedgerError):
+        ledger.reserve(reserved("a", amount), [cap("1 usd")], lost)
+    with pytest.raises(LedgerError):
+        ledger.append([reserved("a", amount)])
+    assert ledger.head() is None
+
+
+def test_a_reservation_of_an_earlier_process_is_still_there(tmp_path, opened, reserved, lost):
+    path = tmp_path / "other.db"
+    with opened(path) as first:
+        first.append([reserved("a", "1")])
+    with opened(path) as second:
+        assert len(second.reservations("R1")) == 1
+        assert second.reserve(reserved("b", "1"), [cap("1 usd")], lost).wait
+
+
+AMOUNTS = st.decimals("0", "2", places=3).map(str)
+STEPS = st.lists(
+    st.tuples(st.just("reserved"), st.integers(0, 5), AMOUNTS)
+    | st.tuples(st.sampled_from(["settled", "lost"]), st.integers(0, 5), st.none() | AMOUNTS)
+    | st.tuples(st.just("released"), st.integers(0, 5), st.none()),
+    max_size=25,
+)
+
+
+@settings(max_examples=60)
+@given(steps=STEPS)
+def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserved, closed, lost, steps):
+    """The model: what each reservation counts for, by its last word."""
+    opened_ids, done, spent = {}, {}, {}
+    with opened(tmp_path_factory.mktemp("sums") / "ledger.db") as ledger:
+        for kind, number, amount in steps:
+            if kind == "reserved":
+                if number in opened_ids or number in done:
+                    continue
+                opened_ids[number] = amount
+                ledger.append([reserved(str(number), amount)])
+                continue
+            ledger.append([closed(kind, str(number), amount)])
+            if number in opened_ids:
+                held = opened_ids.pop(number)
+            elif done.get(number, "") == "lost" and kind != "lost":
+                held = spent[number]
+            else:
+                continue
+            done[number] = kind
+            spent[number] = "0" if kind == "released" else held if amount is None else amount
+        settled, open_ = (sum(map(Decimal, sums.values()), Decimal(0)) for sums in (spent, opened_ids))
+        tiny = Decimal("0.0001")
+        assert not ledger.reserve(reserved("x", str(tiny)), [cap(f"{settled} usd")], lost).wait
+        if open_:
+            assert ledger.reserve(reserved("y", str(tiny)), [cap(f"{settled + open_} usd")], lost).wait
+        assert ledger.reserve(reserved("z", str(tiny)), [cap(f"{settled + open_ + tiny} usd")], lost) is None
+        assert ledger.verify().ok
