@@ -93,7 +93,7 @@ async def arun(
     subjects: Iterable[Subject] | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
-    from .config import load_pipeline  # PyYAML and cattrs take 40 ms to import
+    from .config.build import load_pipeline  # PyYAML and cattrs take 40 ms to import
     from .runner.run import Request
 
     built = load_pipeline(as_source(pipeline), overrides, needs_source=subjects is None)
@@ -128,9 +128,12 @@ def ledger_slot(pipeline: Pipeline) -> Slot:
 
 def ledger_at(path: Path | None) -> Slot:
     """The SQLite ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
-    from .config import ledger_section
+    from .plugins import Registry
+    from .sections import Slot
 
-    return ledger_section(path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
+    found = Registry().find("ledger/sqlite", ("ledger",))
+    live = found.cls(path=path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
+    return Slot(found.name, found.name, live, found.kind, found.version, found.distribution, "ledger", {}, "")
 
 
 def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:

@@ -6,12 +6,15 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import Interrupted, LedgerError, LedgerRefused, RequestError
+from ..errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
 from .output import print_error
+
+if TYPE_CHECKING:
+    from ..plugins import Offer
 
 COMMANDS = {
     "run": ("runs:run", "Judge what a pipeline file says, and print what came of it."),
@@ -45,9 +48,8 @@ class Commands(click.Group):
             module, _, name = COMMANDS[cmd_name][0].partition(":")
             command: click.Command = getattr(import_module(f".{module}", __name__), name)
             return command
-        from ..plugins import load_command
-
-        return load_command(cmd_name) if cmd_name in _installed() else None
+        offer = _installed().get(cmd_name)
+        return None if offer is None else _load(offer)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is none of this name."""
@@ -60,7 +62,19 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _installed() -> dict[str, Any]:
+def _load(offer: Offer) -> click.Command:
+    if offer.error:
+        raise PluginError(offer.error)
+    module, _, name = offer.target.partition(":")
+    try:
+        command: click.Command = getattr(import_module(module), name)
+    except Exception as error:  # the border to other people's code
+        source = f"{offer.distribution} {offer.version}"
+        raise PluginError(f"command {offer.name!r} ({source}) failed to import: {type(error).__name__}: {error}") from error
+    return command
+
+
+def _installed() -> dict[str, Offer]:
     from ..plugins import commands  # metadata is read only where commands of others may matter
 
     return dict(commands())

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..api import execute, in_loop, ledger_at, ledger_slot, with_ledger
-from ..config import load_pipeline
+from ..config.build import load_pipeline
 from ..errors import ConfigError
 from ..ledgers import Wanted, completed, newest_run, started, subject, verdict
 from ..protocols import Ledger
