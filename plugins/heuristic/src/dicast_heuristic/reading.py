@@ -1,0 +1,105 @@
+"""Reading the figures of a rubric, with everything that is wrong with them said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Problem, Rubric, nearest
+
+
+@attrs.frozen
+class Confidence:
+    """A line of the confidence table: *value* when there are at most *max_negative* and at least *min_positive* flags."""
+
+    value: float
+    max_negative: float
+    min_positive: int
+
+
+class Section:
+    """A mapping in a rubric whose keys are known. Each method takes one value, or reports why it cannot."""
+
+    def __init__(self, path: str, data: object, keys: Sequence[str], problems: list[Problem]) -> None:
+        self._path, self._problems = path, problems
+        self._data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+        if not isinstance(data, Mapping):
+            self._report("", data, "a mapping")
+        problems += [
+            Problem(f"unknown key {key!r} in the rubric", path=self._at(str(key)), hint=nearest(str(key), keys))
+            for key in self._data
+            if key not in keys
+        ]
+
+    def number(self, key: str, high: float = float("inf"), default: float | None = None) -> float:
+        """The finite number at *key*, from 0 to *high*."""
+        value = self._data.get(key, default)
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and 0 <= value <= high
+            and value != float("inf")
+        ):
+            return float(value)
+        self._report(key, value, "a number from 0 to 1" if high == 1 else "a number, 0 or more")
+        return 0.0
+
+    def count(self, key: str, default: int | None = None) -> int:
+        """The whole number at *key*, 0 or more."""
+        value = self._data.get(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        self._report(key, value, "a whole number, 0 or more")
+        return 0
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The list of texts at *key*, none of them empty."""
+        value = self._data.get(key)
+        if isinstance(value, list) and all(isinstance(text, str) and text for text in value):
+            return tuple(value)
+        self._report(key, value, "a list of texts that are not empty")
+        return ()
+
+    def section(self, key: str, keys: Sequence[str]) -> Section:
+        """The mapping at *key*."""
+        return Section(self._at(key), self._data.get(key), keys, self._problems)
+
+    def confidence(self, key: str) -> tuple[Confidence, ...]:
+        """The confidence table at *key*; its last line must always hold."""
+        value = self._data.get(key)
+        if not isinstance(value, list) or not value:
+            self._report(key, value, "a list of lines")
+            return ()
+        keys = ("value", "max_negative", "min_positive")
+        lines = [Section(f"{self._at(key)}[{place}]", line, keys, self._problems) for place, line in enumerate(value)]
+        table = tuple(line._confidence() for line in lines)  # noqa: SLF001  # another of the same class
+        if table[-1].max_negative != float("inf") or table[-1].min_positive:
+            self._report(f"{key}[{len(value) - 1}]", value[-1], "a line without conditions, so that one always holds")
+        return table
+
+    def _confidence(self) -> Confidence:
+        limit = float(self.count("max_negative")) if "max_negative" in self._data else float("inf")
+        return Confidence(self.number("value", 1), limit, self.count("min_positive", 0))
+
+    def _at(self, key: str) -> str:
+        return f"{self._path}.{key}".strip(".")
+
+    def _report(self, key: str, value: object, wanted: str) -> None:
+        what = "is missing; it is" if value is None else f"is {value!r}, it must be"
+        path = self._at(key)
+        self._problems.append(Problem(f"the rubric's {path or 'content'} {what} {wanted}", path=path, value=value))
+
+
+def open_rubric(rubric: object, keys: Sequence[str]) -> tuple[Section, list[Problem]]:
+    """The content of *rubric*, and the list that its problems go to.
+
+    :raises ConfigError: when it is no YAML rubric.
+    """
+    if not isinstance(rubric, Rubric):
+        raise ConfigError(Problem(f"the rubric must be a dicast.Rubric, not {rubric!r:.80}", path="rubric"))
+    if not rubric.data:
+        raise ConfigError(Problem(f"the rubric {rubric.id!r} has no figures; it must be YAML", path="rubric"))
+    problems: list[Problem] = []
+    return Section("", rubric.data, ("id", "version", *keys), problems), problems
