@@ -1,0 +1,3 @@
+"""Behaves like a script."""
+
+raise SystemExit("usage: quits FILE")

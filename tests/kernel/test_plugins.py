@@ -1,0 +1,262 @@
+"""Finding what is installed, and loading one plugin at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dicast import PluginError
+from dicast._kernel.components import KINDS, snake_case
+from dicast._kernel.hooks import KIND_OF_HOOK
+from dicast._kernel.plugins import Registry, commands, rubrics
+
+GOOD = """
+@metric(tier="proxy")
+def brevity(subject: Subject, *, words: int = 120) -> Score:
+    \"\"\"1.0 up to *words* words, then falling off.\"\"\"
+    return Score(1.0)
+
+@hookimpl
+def dicast_metrics():
+    return [brevity]
+"""
+
+
+def registry(block=(), environ=None):
+    return Registry(block, environ or {})
+
+
+def refusal(call, *arguments):
+    with pytest.raises(PluginError) as caught:
+        call(*arguments)
+    (problem,) = caught.value.problems
+    return problem
+
+
+def offering(hook, body):
+    return f"{body}\n@hookimpl\ndef {hook}():\n    return [Thing]\n"
+
+
+def test_scanning_imports_nothing(plugin):
+    plugin("brevity", GOOD)
+    found = registry().scan()["brevity"]
+    assert (found.distribution, found.version, found.target) == ("dicast-brevity", "0.1.0", "dicast_brevity")
+    assert (found.status, found.components) == ("not_loaded", None)
+    assert "dicast_brevity" not in sys.modules
+
+
+def test_finding_loads_that_plugin_and_no_other(plugin):
+    plugin("brevity", GOOD)
+    plugin("other", GOOD)
+    component = registry().find("brevity/brevity", ("metric",))
+    assert (component.kind, component.tier) == ("metric", "proxy")
+    assert component.summary == "1.0 up to *words* words, then falling off."
+    assert (component.distribution, component.version) == ("dicast-brevity", "0.1.0")
+    assert "dicast_other" not in sys.modules
+
+
+def test_a_plugin_is_imported_once(plugin):
+    plugin("brevity", GOOD)
+    known = registry()
+    assert known.load("brevity") is known.load("brevity")
+    assert known.scan()["brevity"].status == "ok"
+
+
+def test_the_kernel_offers_its_executor_through_the_same_door():
+    assert registry().find("dicast/async", ("executor",)).cls(concurrency=3).concurrency == 3
+
+
+def test_unknown_plugin_names_the_nearest_the_installed_and_what_to_install(plugin):
+    plugin("brevity", GOOD)
+    problem = refusal(registry().find, "brevty/brevity", ("metric",))
+    assert problem.message.startswith("unknown plugin 'brevty' (installed: brevity, ")
+    assert "pip install dicast-brevty" in problem.message
+    assert problem.hint == "brevity"
+
+
+def test_unknown_component_names_the_nearest_and_what_is_offered(plugin):
+    plugin("brevity", GOOD)
+    problem = refusal(registry().find, "brevity/brevty", ("metric", "judge"))
+    assert problem.message == "plugin 'brevity' offers no metric 'brevty' (offers: brevity)"
+    assert problem.hint == "brevity/brevity"
+
+
+def test_a_component_of_another_kind_says_what_it_is(plugin):
+    plugin("brevity", GOOD)
+    problem = refusal(registry().find, "brevity/brevity", ("sink",))
+    assert problem.message == "brevity/brevity is a metric, not a sink"
+
+
+def test_a_name_without_a_plugin_is_refused():
+    assert "PLUGIN/brevity" in refusal(registry().find, "brevity", ("metric",)).message
+
+
+def test_an_import_error_names_plugin_distribution_target_and_cause(broken):
+    broken("boom")
+    known = registry()
+    with pytest.raises(PluginError) as caught:
+        known.load("boom")
+    expected = (
+        "plugin 'boom' (dicast-boom 0.1.0) failed to import dicast_boom: "
+        "ModuleNotFoundError: No module named 'nope_missing'"
+    )
+    assert str(caught.value) == expected
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+    assert known.scan()["boom"].status == "broken"
+    assert str(refusal(known.load, "boom")) == expected
+
+
+def test_a_plugin_that_exits_is_an_error_like_any_other(broken):
+    broken("quits")
+    assert "SystemExit: usage: quits FILE" in refusal(registry().load, "quits").message
+
+
+def test_a_failing_hook_is_named(broken):
+    broken("raises")
+    assert "failed in dicast_metrics: RuntimeError: no licence" in refusal(registry().load, "raises").message
+
+
+def test_a_misspelt_hook_is_refused(broken):
+    broken("misspelt")
+    message = refusal(registry().load, "misspelt").message
+    assert "dicast_metrcs" in message
+    assert "dicast_metrics" in message
+
+
+def test_a_class_that_is_not_frozen_is_refused(broken):
+    broken("thawed")
+    message = refusal(registry().load, "thawed").message
+    assert "dicast_thawed.Thawed" in message
+    assert "attrs.frozen" in message
+
+
+@pytest.mark.parametrize(
+    ("hook", "body", "says"),
+    [
+        ("dicast_metrics", "def Thing(subject): ...", "decorate the function with @dicast.metric"),
+        ("dicast_metrics", "class Thing: ...", "not a frozen attrs class"),
+        ("dicast_metrics", "@attrs.frozen\nclass Thing:\n    tier = 'proxy'", "metric Thing has no score"),
+        ("dicast_metrics", "@attrs.frozen\nclass Thing:\n    def score(self, s): ...", "needs the class attribute tier"),
+        ("dicast_sinks", "@attrs.frozen\nclass Thing:\n    def write(self, e): ...", "sink Thing has no close"),
+        (
+            "dicast_judges",
+            "@attrs.frozen\nclass Thing:\n    weight: int = 1\n    def judge(self, s, c): ...",
+            "has an option 'weight', which is a slot key",
+        ),
+        (
+            "dicast_judges",
+            "@attrs.frozen\nclass Thing:\n    name = 'My-Judge'\n    def judge(self, s, c): ...",
+            "has the name 'My-Judge'",
+        ),
+    ],
+)
+def test_what_is_no_component_is_refused_with_what_it_lacks(plugin, hook, body, says):
+    plugin("thing", offering(hook, body))
+    assert says in refusal(registry().load, "thing").message
+
+
+def test_a_component_that_opens_may_leave_its_methods_to_the_live_object(plugin):
+    plugin("thing", offering("dicast_sinks", "@attrs.frozen\nclass Thing:\n    def open(self, run): ..."))
+    assert [one.name for one in registry().load("thing")] == ["thing/thing"]
+
+
+def test_a_metric_and_a_judge_of_one_name_are_refused(plugin):
+    judge = "@judge()\ndef both(subject): ...\n@hookimpl\ndef dicast_judges():\n    return [both]\n"
+    metric = "@metric(tier='proxy')\ndef both(subject): ...\nother = both\n@hookimpl\ndef dicast_metrics():\n    return [other]\n"
+    plugin("both", metric + judge)
+    assert "offers both/both twice: both and both" in refusal(registry().load, "both").message
+
+
+def test_one_name_from_two_distributions_is_refused_naming_both(install):
+    for distribution, version in (("dicast-one", "1.0"), ("dicast-two", "2.0")):
+        install(distribution, version, {"dicast": {"same": "dicast_same"}})
+    known = registry()
+    assert known.scan()["same"].status == "duplicate"
+    message = refusal(known.load, "same").message
+    assert "dicast-one 1.0" in message
+    assert "dicast-two 2.0" in message
+
+
+def test_one_distribution_found_twice_counts_once(install, tmp_path, monkeypatch):
+    install("dicast-same", "1.0", {"dicast": {"same": "dicast_same"}})
+    monkeypatch.syspath_prepend(str(tmp_path / "editable"))
+    install("dicast_same", "1.1", {"dicast": {"same": "dicast_same"}}, folder=tmp_path / "editable")
+    found = registry().scan()["same"]
+    assert (found.version, found.status) == ("1.1", "not_loaded")
+
+
+def test_the_kernels_own_name_is_taken(install):
+    install("dicast-evil", "6.6", {"dicast": {"dicast": "dicast_evil"}})
+    message = refusal(registry().find, "dicast/async", ("executor",)).message
+    assert "dicast-kernel" in message
+    assert "dicast-evil 6.6" in message
+
+
+@pytest.mark.parametrize("how", [{"block": ["brevity"]}, {"environ": {"DICAST_BLOCK": "x, brevity"}}])
+def test_a_blocked_plugin_is_not_imported_and_naming_it_is_an_error(plugin, how):
+    plugin("brevity", GOOD)
+    known = registry(**how)
+    assert known.scan()["brevity"].status == "blocked"
+    assert "is blocked" in refusal(known.load, "brevity").message
+    known.load_all()
+    assert "dicast_brevity" not in sys.modules
+
+
+def test_loading_all_reports_the_broken_ones_and_loads_the_others(plugin, broken):
+    plugin("brevity", GOOD)
+    broken("boom")
+    broken("quits")
+    found = registry().load_all()
+    assert (found["boom"].status, found["quits"].status, found["brevity"].status) == ("broken", "broken", "ok")
+    assert "nope_missing" in found["boom"].error
+    assert found["boom"].components is None
+
+
+def test_unreadable_metadata_of_one_distribution_does_not_hide_the_others(plugin, install):
+    plugin("brevity", GOOD)
+    info = install("dicast-odd", "1.0")
+    (info / "entry_points.txt").write_text("[dicast]\nodd\n")
+    (info / "METADATA").unlink()
+    known = registry()
+    assert known.scan()["brevity"].status == "not_loaded"
+    assert known.find("brevity/brevity", ("metric",))
+
+
+def test_commands_are_listed_from_metadata(install):
+    install("dicast-more", "1.0", {"dicast.commands": {"watch": "dicast_more:watch"}})
+    found = commands()["watch"]
+    assert (found.distribution, found.target, found.error) == ("dicast-more", "dicast_more:watch", None)
+
+
+def test_a_command_from_two_distributions_names_both(install):
+    for distribution in ("dicast-one", "dicast-two"):
+        install(distribution, "1.0", {"dicast.commands": {"watch": "x:y"}})
+    assert "dicast-one 1.0 and dicast-two 1.0" in commands()["watch"].error
+
+
+def test_installed_rubrics_are_listed_by_id():
+    assert rubrics()["turn-heuristic-v1"].distribution == "dicast-rubrics"
+
+
+def test_every_hook_has_a_kind():
+    assert set(KIND_OF_HOOK.values()) == set(KINDS)
+
+
+def test_names_in_snake_case():
+    assert [snake_case(name) for name in ("ToolParamsSchema", "Csv", "HTTPSink", "brevity")] == [
+        "tool_params_schema",
+        "csv",
+        "http_sink",
+        "brevity",
+    ]
+
+
+def test_importing_dicast_does_not_look_for_plugins():
+    code = (
+        "import sys, dicast; "
+        "print([m for m in sys.modules if m.split('.')[0] in ('cattrs', 'yaml', 'importlib_metadata') or 'plugins' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
