@@ -66,10 +66,11 @@ class Builder:
             with self.data.at(*keyed, faults=faults):
                 extra = self.data.options({key: options[key] for key in options if key in slot}, beside, name)
             options = {key: options[key] for key in options if key not in slot}
+        built = None
         with self.data.at(faults=faults):
             build = self._new if "/" in name else self._reference
             built = attrs.evolve(build(name, kinds, options, keyed), beside=extra)
-        if faults:
+        if faults or built is None:  # not built and no fault: it was reported where it is defined
             raise Invalid(faults)
         return built
 

@@ -194,11 +194,17 @@ class Structurer:
         if type(value) not in _SCALARS[annotation] or (isinstance(value, float) and not math.isfinite(value)):
             raise self.mismatch(value, annotation)
         if annotation is Decimal:
-            number = Decimal(str(value))  # the digits as written, not the binary float's
-            if not number.is_finite():
-                raise self.mismatch(value, annotation)
-            return number
+            return self._decimal(value)
         return float(value) if annotation is float else value
+
+    def _decimal(self, value: float | str) -> Decimal:
+        try:
+            number = Decimal(str(value))  # the digits as written, not the binary float's
+        except ArithmeticError as error:
+            raise self.mismatch(value, Decimal) from error
+        if not number.is_finite():
+            raise self.mismatch(value, Decimal)
+        return number
 
     def _literal(self, value: Any, annotation: Any) -> Any:
         for one in typing.get_args(annotation):
