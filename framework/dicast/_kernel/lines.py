@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import io
+import shutil
 import sys
 import tempfile
 import zlib
@@ -17,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, cast
 
 import attrs
 import orjson
@@ -37,9 +38,10 @@ STDIN = Path("-")
 MISSING: Any = type("Missing", (), {})()
 """What :func:`lookup` gives where there is no value; null is a value."""
 
-_GZIP = b"\x1f\x8b"
 _BATCH = 5000
-_EXACT = 2**53
+
+T = TypeVar("T")
+Numbered = Iterator[tuple[int, T]]
 
 
 def nearest(name: str, names: Iterable[object]) -> str | None:
@@ -72,7 +74,7 @@ def identifier(value: object, path: str = "id") -> str:
     """
     if isinstance(value, str) and value:
         return value
-    if isinstance(value, float) and abs(value) >= _EXACT:
+    if isinstance(value, float) and abs(value) >= 2**53:  # beyond it not every whole number is a float
         wrong = f"{value!r} is a number too long to be read exactly; write it as a string"
     elif isinstance(value, int | float):
         return orjson.dumps(value).decode()
@@ -111,15 +113,11 @@ class InputFile:
         with tempfile.TemporaryDirectory(prefix="dicast-") as folder, ExitStack() as stack:
             source = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
             copy = Path(folder, "input")
-            copy.write_bytes(b"")
             with copy.open("wb") as target:
-                while chunk := source.read(2**20):
-                    target.write(chunk)
+                shutil.copyfileobj(source, target)
             yield cls(copy, "<stdin>" if path == STDIN else str(path))
 
-    def lines(
-        self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None
-    ) -> Iterator[tuple[int, bytes]]:
+    def lines(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Numbered[bytes]:
         """Yield each line with its physical number, counted from 1, and with its line end; blank lines too.
 
         Lines that are too long are reported to *check* and left out, without being held in memory. With no *check* the
@@ -144,12 +142,11 @@ class InputFile:
 
     def objects(
         self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Numbered[dict[str, Any]]:
         """Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`."""
-        loads = orjson.loads
         for number, line in self.lines(max_line_bytes, check):
             try:
-                value = loads(line)
+                value = orjson.loads(line)
             except orjson.JSONDecodeError as error:
                 if line.strip():
                     self.fault(_not_json(line, error), number, check)
@@ -185,7 +182,7 @@ class InputFile:
     def _binary(self) -> Iterator[BinaryIO]:
         with ExitStack() as stack:
             file: BinaryIO = stack.enter_context(self._raw())
-            if cast("io.BufferedReader", file).peek(2)[:2] == _GZIP:
+            if cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b":
                 import gzip  # Most inputs are not compressed.
 
                 packed = stack.enter_context(gzip.open(file))
@@ -201,14 +198,11 @@ class InputFile:
     def _raw(self) -> BinaryIO:
         try:
             return self.path.open("rb", buffering=2**18)
-        except IsADirectoryError as error:
-            raise DataError(Problem("this is a directory; name a file in it", self.label)) from error
-        except FileNotFoundError as error:
-            folder = self.path.parent
-            hint = nearest(self.path.name, (each.name for each in folder.iterdir())) if folder.is_dir() else None
-            raise DataError(Problem("no such file", self.label, hint=hint)) from error
         except OSError as error:
-            raise DataError(Problem(f"the file cannot be opened: {error.strerror}", self.label)) from error
+            folder, missing = self.path.parent, isinstance(error, FileNotFoundError)
+            names = [each.name for each in folder.iterdir()] if missing and folder.is_dir() else []
+            wrong = "no such file" if missing else f"the file cannot be opened: {error.strerror}"
+            raise DataError(Problem(wrong, self.label, hint=nearest(self.path.name, names))) from error
 
 
 def _not_json(line: bytes, error: orjson.JSONDecodeError) -> Problem:
@@ -292,19 +286,15 @@ class InputCheck:
 
     def _report_duplicates(self) -> None:
         database = self._spool()
-        database.execute(
-            "CREATE TABLE twice AS SELECT kind, id, min(rowid) AS first, count(*) - 1 AS again "
-            "FROM ids GROUP BY kind, id HAVING again"
-        )
+        grouped = "SELECT kind, id, min(rowid) AS first, count(*) - 1 AS again FROM ids GROUP BY kind, id HAVING again"
+        database.execute(f"CREATE TABLE twice AS {grouped}")
         (total,) = database.execute("SELECT coalesce(sum(again), 0) FROM twice").fetchone()
         rows = database.execute(
             "SELECT ids.kind, ids.id, ids.line, earlier.line FROM twice JOIN ids USING (kind, id) "
             "JOIN ids AS earlier ON earlier.rowid = first WHERE ids.rowid > first ORDER BY ids.rowid LIMIT ?",
             (KEPT,),
         )
-        found = [
-            Problem(f"duplicate {kind} {id!r}, first on line {first}", self.file.label, line, value=id)
-            for kind, id, line, first in (rows if total else ())
-        ]
-        self._problems += found
+        for kind, id, line, first in rows if total else ():
+            message = f"duplicate {kind} {id!r}, first on line {first}"
+            self._problems.append(Problem(message, self.file.label, line, value=id))
         self.total += total
