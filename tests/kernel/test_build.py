@@ -1,0 +1,357 @@
+"""The sections of a pipeline file, and what they become."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast import ConfigError, Cost, PluginError, RequestError
+from dicast._kernel.config import load_pipeline
+from dicast._kernel.sections import Audit, Budget, Gate, Scoring
+
+PLUGIN = """
+@attrs.frozen
+class Rows:
+    path: InputPath | None = None
+    token: Secret | None = None
+    rows: int = 1
+    kinds = ("session", "turn")
+    def subjects(self): ...
+
+@metric(tier="proxy")
+def cheap(subject: Subject, *, words: int = 1) -> Score: ...
+
+@metric(tier="proxy", cost="0.01 usd")
+def paid(subject: Subject) -> Score: ...
+
+@metric(tier="truth")
+def gold(subject: Subject) -> Score: ...
+
+@judge(accepts=["turn"])
+def stern(subject: Subject, *, rubric: Rubric | None = None, key: Secret | None = None, path: Path | None = None): ...
+
+@judge()
+def any_kind(subject: Subject): ...
+
+@attrs.frozen
+class Null:
+    def write(self, events): ...
+    def close(self): ...
+
+@hookimpl
+def dicast_sources():
+    return [Rows]
+@hookimpl
+def dicast_metrics():
+    return [cheap, paid, gold]
+@hookimpl
+def dicast_judges():
+    return [stern, any_kind]
+@hookimpl
+def dicast_sinks():
+    return [Null]
+"""
+
+
+@pytest.fixture(autouse=True)
+def t(plugin):
+    plugin("t", "from pathlib import Path\n" + PLUGIN)
+
+
+def build(text="", source="source: t/rows\n", metrics="metrics: [t/cheap]\n", **more):
+    return load_pipeline(source + metrics + text, **more)
+
+
+def problems(text="", error=ConfigError, **parts):
+    with pytest.raises(error) as caught:
+        build(text, **parts)
+    assert type(caught.value) is error or error is RequestError
+    return caught.value.problems
+
+
+def the_problem(*arguments, **parts):
+    (found,) = problems(*arguments, **parts)
+    return found
+
+
+def test_the_shortest_file_has_the_documented_defaults():
+    made = build()
+    assert (made.scoring, made.budget, made.gate) == (Scoring(), Budget(), Gate(given=False))
+    assert made.budget.run == ()
+    assert made.budget.session == (Cost("0.10"),)
+    assert made.budget.day == (Cost("1.00"),)
+    assert (made.gate.min_coverage, made.scoring.threshold, made.scoring.rollouts) == (0.95, 0.5, 1)
+    assert (made.ledger, made.sinks, made.judges, made.disabled) == (None, (), (), False)
+    assert made.executor.component.concurrency == 32
+
+
+def test_the_name_defaults_to_the_files(tmp_path):
+    file = tmp_path / "nightly.yaml"
+    file.write_text("source: t/rows\nmetrics: [t/cheap]\n")
+    made = load_pipeline(file)
+    assert (made.name, made.file, made.base) == ("nightly", str(file), tmp_path)
+    assert build("name: other\n").name == "other"
+
+
+def test_a_pipeline_may_be_a_mapping():
+    assert load_pipeline({"source": "t/rows", "metrics": ["t/cheap"]}).metrics[0].label == "t/cheap"
+
+
+def test_overrides_are_laid_over_the_file():
+    assert build(overrides=["scoring.threshold=0.7"]).scoring.threshold == 0.7
+
+
+def test_every_section_is_read():
+    made = build(
+        """
+scoring: {threshold: 0.6, rollouts: 3, aggregation: {trimmed_mean: 10}, audit: {rate: 0.05, seed: 7}, on_budget: skip_subject}
+budget: {run: 2.00 usd, session: [0.50 usd, 5 msat], day: 0 usd}
+gate: {on: metrics, min_score: 0.8, min_coverage: 0.9}
+sinks: [t/null, {t/null: {as: second}}]
+executor: {dicast/async: {concurrency: 4}}
+disabled: true
+"""
+    )
+    assert (made.scoring.threshold, made.scoring.rollouts, made.scoring.on_budget) == (0.6, 3, "skip_subject")
+    assert made.scoring.aggregation.trimmed_mean == 10
+    assert made.scoring.audit == Audit(0.05, 7)
+    assert made.budget.session == (Cost("0.50"), Cost(5, "msat"))
+    assert made.budget.day == (Cost(0),)
+    assert (made.gate.on, made.gate.min_score, made.gate.min_coverage, made.gate.given) == ("metrics", 0.8, 0.9, True)
+    assert [sink.label for sink in made.sinks] == ["t/null", "second"]
+    assert made.executor.component.concurrency == 4
+    assert made.disabled
+
+
+def test_num_rollouts_is_another_name_for_rollouts():
+    assert build("scoring: {num_rollouts: 3}\n").scoring.rollouts == 3
+    assert "both" in the_problem("scoring: {num_rollouts: 3, rollouts: 2}\n").message
+
+
+def test_a_budget_may_disable_the_pipeline():
+    assert build("budget: {disabled: true}\n").disabled
+
+
+def test_slot_options_stand_among_a_components_own():
+    options = "{words: 3, as: w, weight: 2, timeout: 1.5, retries: 1, on: turn, range: [0, 10], on_failure: zero}"
+    (slot,) = build(metrics=f"metrics: [{{t/cheap: {options}}}]\n").metrics
+    assert slot.component.words == 3
+    assert slot.options == {"words": 3}
+    assert (slot.label, slot.name, slot.kind, slot.tier, slot.path) == ("w", "t/cheap", "metric", "proxy", "metrics[0]")
+    assert (slot.weight, slot.timeout, slot.retries, slot.on) == (2.0, 1.5, 1, ("turn",))
+    assert (slot.range, slot.on_failure, slot.version, slot.distribution) == ((0.0, 10.0), "zero", "0.1.0", "dicast-t")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "weight: -1",
+        "timeout: 0",
+        "retries: -1",
+        "range: [1, 1]",
+        "range: [1]",
+        "on_failure: ignore",
+        "as: 3",
+        "weight: a",
+    ],
+)
+def test_slot_options_are_checked(options):
+    name = options.partition(":")[0]
+    assert the_problem(metrics=f"metrics: [{{t/cheap: {{{options}}}}}]\n").path == f"metrics[0].{name}"
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ("source", {"source": "source: {t/rows: {weight: 1}}\n"}),
+        ("sinks[0]", {"text": "sinks: [{t/null: {weight: 1}}]\n"}),
+        ("define.d", {"text": "define: {d: {t/cheap: {weight: 1}}}\n"}),
+    ],
+)
+def test_slot_options_are_refused_elsewhere(section, text):
+    problem = the_problem(**text)
+    assert problem.path == section
+    assert problem.message.startswith("unknown option 'weight' of t/")
+
+
+def test_a_slot_may_refer_to_define():
+    text = "define: {short: {t/cheap: {words: 9}}}\n"
+    (slot,) = build(text, metrics="metrics: [{short: {as: s, weight: 3}}]\n").metrics
+    assert (slot.label, slot.name, slot.weight, slot.options) == ("s", "t/cheap", 3.0, {"words": 9})
+    assert "belong under 'define'" in the_problem(text, metrics="metrics: [{short: {words: 1}}]\n").message
+
+
+def test_the_tier_is_the_classes_own_unless_the_list_says_otherwise():
+    made = build(metrics="metrics: [t/cheap, t/gold, t/any_kind]\n").metrics
+    assert [slot.tier for slot in made] == ["proxy", "truth", "truth"]
+    made = build(metrics="metrics: {proxy: [t/gold, t/any_kind], truth: [t/cheap]}\n").metrics
+    assert [(slot.tier, slot.path) for slot in made] == [
+        ("proxy", "metrics.proxy[0]"),
+        ("proxy", "metrics.proxy[1]"),
+        ("truth", "metrics.truth[0]"),
+    ]
+
+
+@pytest.mark.parametrize("metrics", ["metrics: {proxy: [t/paid]}\n", "metrics: [t/paid]\n"])
+def test_a_metric_that_costs_money_is_no_proxy(metrics):
+    assert "t/paid costs money" in the_problem(metrics=metrics).message
+    assert build(metrics="metrics: {truth: [t/paid]}\n").metrics[0].tier == "truth"
+
+
+def test_metrics_judge_the_sources_finest_kind_and_judges_what_they_accept():
+    made = build("judges: [t/stern, t/any_kind]\n")
+    assert made.metrics[0].on == ("turn",)
+    assert [slot.on for slot in made.judges] == [("turn",), ()]
+    assert made.metrics[0].accepts("turn")
+    assert not made.metrics[0].accepts("session")
+    assert made.judges[1].accepts("session")
+
+
+def test_a_judge_is_not_put_on_subjects_that_it_does_not_judge():
+    problem = the_problem("judges: [{t/stern: {on: session}}]\n")
+    assert (problem.path, problem.message) == ("judges[0].on", "t/stern judges turn, not session")
+
+
+def test_a_repeated_label_names_both_places():
+    problem = the_problem(metrics="metrics:\n  - t/cheap\n  - {t/gold: {as: t/cheap}}\n")
+    assert (problem.line, problem.path) == (4, "metrics[1].as")
+    assert "<text>:3:5 (metrics[0])" in problem.message
+
+
+def test_the_label_metrics_belongs_to_the_combined_verdict():
+    assert "'metrics'" in the_problem("judges: [{t/any_kind: {as: metrics}}]\n").message
+
+
+def test_the_gate_is_on_a_label_that_exists():
+    problem = the_problem("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpfull}\n")
+    assert (problem.path, problem.hint) == ("gate.on", "helpful")
+    assert build("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpful}\n").gate.on == "helpful"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("scoring: {threshold: 1.1}\n", "scoring.threshold"),
+        ("scoring: {rollouts: 0}\n", "scoring.rollouts"),
+        ("scoring: {aggregation: mode}\n", "scoring.aggregation"),
+        ("scoring: {aggregation: {trimmed_mean: 51}}\n", "scoring.aggregation.trimmed_mean"),
+        ("scoring: {audit: {rate: 2}}\n", "scoring.audit.rate"),
+        ("scoring: 0.5\n", "scoring"),
+        ("budget: {run: 2.00}\n", "budget.run"),
+        ("budget: {run: 2.00 eur}\n", "budget.run"),
+        ("budget: {run: -1 usd}\n", "budget.run"),
+        ("budget: {run: [1 usd, 2 usd]}\n", "budget.run"),
+        ("gate: {min_score: 2}\n", "gate.min_score"),
+        ("gate: {given: true}\n", "gate"),
+        ("sinks: t/null\n", "sinks"),
+        ("disabled: 1\n", "disabled"),
+        ("name: 3\n", "name"),
+        ("plugins: {block: t}\n", "plugins.block"),
+        ("executor: {dicast/async: {concurrency: 0}}\n", "executor.concurrency"),
+    ],
+)
+def test_a_wrong_value_in_a_section_is_refused_at_its_place(text, path):
+    assert the_problem(text).path == path
+
+
+def test_an_unknown_section_points_at_its_key_and_names_the_nearest():
+    problem = the_problem("scorring: {}\n")
+    assert (problem.line, problem.column, problem.value, problem.hint) == (3, 1, "scorring", "scoring")
+
+
+def test_a_pipeline_needs_a_source_and_something_that_judges():
+    messages = [problem.message for problem in problems("name: a\n", source="", metrics="")]
+    assert ["source" in messages[0], "metrics or judges" in messages[1]] == [True, True]
+
+
+def test_what_is_wrong_in_all_sections_is_found_at_once():
+    found = problems(
+        "scoring: {threshold: 2, treshold: 1}\ndefine: {unused: {t/cheap: {wrds: 1}}}\nsinks: [t/nul]\n",
+        metrics="metrics: [tt/cheap, {t/cheap: {words: a}}]\n",
+    )
+    assert [(problem.line, problem.path) for problem in found] == [
+        (2, "metrics[0]"),
+        (2, "metrics[1].words"),
+        (3, "scoring.threshold"),
+        (3, "scoring"),
+        (4, "define.unused"),
+        (5, "sinks[0]"),
+    ]
+
+
+def test_only_plugins_at_fault_are_a_plugin_error(broken):
+    broken("boom")
+    problem = the_problem(metrics="metrics: [boom/x]\n", error=PluginError)
+    assert (problem.line, problem.column, problem.path) == (2, 11, "metrics[0]")
+    assert "ModuleNotFoundError: No module named 'nope_missing'" in problem.message
+
+
+def test_a_plugin_that_the_file_blocks_is_not_used():
+    found = problems("plugins: {block: [t]}\n", error=PluginError)
+    assert all("is blocked" in problem.message for problem in found)
+
+
+def test_fingerprints_name_what_may_not_change_between_a_run_and_its_resume():
+    assert set(build("judges: [{t/stern: {as: s}}]\nsinks: [t/null]\n").fingerprints) == {
+        "source",
+        "scoring",
+        "metrics[t/cheap]",
+        "judges[s]",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"source": "source: {t/rows: {rows: 2}}\n"}, {"source"}),
+        ({"text": "scoring: {threshold: 0.6}\n"}, {"scoring"}),
+        ({"metrics": "metrics: [{t/cheap: {words: 2}}]\n"}, {"metrics[t/cheap]"}),
+        ({"metrics": "metrics: [{t/cheap: {weight: 2}}]\n"}, {"metrics[t/cheap]"}),
+        ({"metrics": "metrics: [{t/cheap: {range: [0, 5]}}]\n"}, {"metrics[t/cheap]"}),
+        ({"metrics": "metrics: {truth: [t/cheap]}\n"}, {"metrics[t/cheap]"}),
+        ({"metrics": "metrics: [{t/cheap: {words: 1, timeout: 3, retries: 2}}]\n"}, set()),
+        ({"text": "name: b\ngate: {min_score: 1}\nbudget: {run: 1 usd}\nsinks: [t/null]\n"}, set()),
+        ({"text": "executor: {dicast/async: {concurrency: 1}}\n"}, set()),
+    ],
+)
+def test_a_fingerprint_changes_with_what_could_change_the_number_and_nothing_else(changed, what):
+    before, after = build().fingerprints, build(**changed).fingerprints
+    assert {name for name in before if before[name] != after[name]} == what
+
+
+def test_a_secret_is_neither_in_the_options_nor_in_the_fingerprint():
+    def made(value):
+        return build(source="source: {t/rows: {token: '${TOKEN}'}}\n", environ={"TOKEN": value}).source
+
+    assert made("one").component.token.value == "one"
+    assert made("one").options["token"] == "***"
+    assert made("one").fingerprint == made("two").fingerprint
+
+
+def test_a_moved_project_keeps_its_fingerprints(tmp_path):
+    made = []
+    for name in ("here", "there"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "in.csv").write_text("a\n")
+        file = folder / "p.yaml"
+        file.write_text("source: {t/rows: {path: in.csv}}\njudges: [{t/stern: {path: out/x}}]\n")
+        made.append(load_pipeline(file))
+    assert made[0].source.component.path != made[1].source.component.path
+    assert made[0].source.options["path"] == "in.csv"
+    assert made[0].fingerprints == made[1].fingerprints
+
+
+def test_a_changed_rubric_changes_the_fingerprint(tmp_path):
+    def made(text):
+        (tmp_path / "r.yaml").write_text(f"id: r\nversion: '1'\ntext: {text}\n")
+        file = tmp_path / "p.yaml"
+        file.write_text("source: t/rows\njudges: [{t/stern: {rubric: r.yaml}}]\n")
+        return load_pipeline(file).judges[0]
+
+    first, second = made("kind"), made("strict")
+    assert (first.options["rubric"]["id"], first.options["rubric"]["version"]) == ("r", "1")
+    assert first.fingerprint != second.fingerprint
+
+
+def test_an_option_written_out_with_its_default_changes_nothing():
+    assert build(metrics="metrics: [{t/cheap: {words: 1}}]\n").fingerprints == build().fingerprints
