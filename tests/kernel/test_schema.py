@@ -1,0 +1,105 @@
+"""The JSON Schema of the pipeline file."""
+
+from __future__ import annotations
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dicast._kernel.config import json_schema, read_document
+from dicast._kernel.plugins import Registry
+
+PLUGIN = """
+from typing import Literal
+
+@attrs.frozen
+class Thing:
+    \"\"\"Checks a thing.
+
+    :param words: how many
+        words.
+    \"\"\"
+
+    tier = "proxy"
+    words: int = 120
+    colour: Literal["red", "green"] = "red"
+    names: tuple[str, ...] = ("a",)
+    inner: Metric | None = None
+    def score(self, subject): ...
+
+@judge()
+def stern(subject: Subject, *, limit: int): ...
+
+@hookimpl
+def dicast_metrics():
+    return [Thing]
+@hookimpl
+def dicast_judges():
+    return [stern]
+"""
+
+PIPELINE = """
+name: a
+define: {strict: {t/stern: {limit: 3}}}
+source: {rows/csv: {path: in.csv}}
+metrics: [t/thing, {t/thing: {words: 3, as: b, weight: 2, inner: strict}}, {t/stern: {limit: 1, on: [row]}}]
+judges: [strict, {t/stern: {limit: 2, as: c}}]
+scoring: {rollouts: 3, aggregation: {trimmed_mean: 10}, audit: {rate: 0.05}}
+budget: {run: 2.00 usd, session: [0.10 usd, 5 msat]}
+gate: {on: metrics, min_score: 0.8}
+executor: dicast/async
+"""
+
+
+@pytest.fixture
+def schema(plugin):
+    plugin("t", PLUGIN)
+    made, broken = json_schema(Registry(environ={}))
+    assert broken == {}
+    Draft202012Validator.check_schema(made)
+    return made
+
+
+def paths(schema, text):
+    data = read_document(PIPELINE + text, environ={}).data
+    return [error.json_path for error in Draft202012Validator(schema).iter_errors(data)]
+
+
+def test_a_good_pipeline_is_valid(schema):
+    assert paths(schema, "") == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ({"metrics": ["t/nothing"]}, "$.metrics"),
+        ({"metrics": [{"t/thing": {"wrds": 1}}]}, "$.metrics"),
+        ({"metrics": [{"t/thing": {"words": "a"}}]}, "$.metrics"),
+        ({"judges": ["t/stern"]}, "$.judges[0]"),
+        ({"scoring": {"treshold": 1}}, "$.scoring"),
+        ({"budget": {"run": 2.0}}, "$.budget.run"),
+        ({"executor": "t/thing"}, "$.executor"),
+        ({"surce": "a"}, "$"),
+    ],
+)
+def test_a_bad_pipeline_is_not(schema, overrides, path):
+    data = read_document(PIPELINE, environ={}).data | overrides
+    assert [error.json_path for error in Draft202012Validator(schema).iter_errors(data)] == [path]
+
+
+def test_options_say_what_they_are_and_their_defaults(schema):
+    options = schema["$defs"]["metric:t/thing"]
+    assert options["description"] == "Checks a thing."
+    assert options["properties"]["words"] == {"type": "integer", "default": 120, "description": "how many words."}
+    assert options["properties"]["colour"] == {"enum": ["red", "green"], "default": "red"}
+    assert options["properties"]["names"]["default"] == ["a"]
+    assert "weight" not in options["properties"]
+    assert "weight" in schema["$defs"]["metric:t/thing:slot"]["properties"]
+
+
+def test_a_broken_plugin_is_reported_and_left_out(broken, plugin):
+    plugin("t", PLUGIN)
+    broken("boom")
+    schema, faults = json_schema(Registry(environ={}))
+    assert "nope_missing" in faults["boom"]
+    assert "metric:t/thing" in schema["$defs"]
+    assert "boom" not in repr(schema)
