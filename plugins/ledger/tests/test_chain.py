@@ -56,7 +56,9 @@ def template(tmp_path_factory, opened, make_event):
     with opened(path) as ledger:
         ledger.append([make_event("run.started", {"name": "nightly"})])
         read = [
-            make_event("subject.read", {"digest": f"{n:064x}", "content": {"output": f"text {n}"}}, subject_id=str(n))
+            make_event(
+                "subject.read", {"digest": f"{n:02x}" * 32, "content": {"output": f"text {n}"}}, subject_id=str(n)
+            )
             for n in range(3)
         ]
         reserved = {"reservation_id": "r", "scopes": ["run:R1"], "amount": "0.01", "unit": "usd", "lease_until": None}

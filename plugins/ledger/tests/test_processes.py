@@ -43,7 +43,7 @@ async def main():
 APPEND = """
 def work(ledger):
     for batch in range(40):
-        read = {"digest": f"{batch:064x}", "content": {"output": f"text {batch}"}}
+        read = {"digest": f"{batch:02x}" * 32, "content": {"output": f"text {batch}"}}
         ledger.append([event("subject.read", read), event("eval.started", {}), event("eval.completed", {"score": 1})])
 
 asyncio.run(main())

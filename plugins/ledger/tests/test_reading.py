@@ -87,6 +87,14 @@ def test_a_content_is_stored_once_and_read_everywhere(tmp_path, opened, make_eve
     assert [payload["content"] for payload in stored(path)] == ["one", None, "two", None]
 
 
+def test_digests_that_begin_alike_are_two_contents(tmp_path, opened, make_event):
+    one, two = (read(text, "aa" * 31 + end) for text, end in (("one", "00"), ("two", "01")))
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append([make_event("subject.read", payload) for payload in (one, two, one, two)])
+        ledger.append([make_event("subject.read", payload) for payload in (two, one)])
+        assert [entry.event.payload for entry in ledger.read(Query())] == [one, two, one, two, two, one]
+
+
 def test_a_content_of_a_refused_batch_is_stored_by_the_next(tmp_path, opened, make_event):
     with opened(tmp_path / "ledger.db") as ledger:
         with pytest.raises(LedgerError):

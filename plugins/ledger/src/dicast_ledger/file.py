@@ -22,7 +22,7 @@ CREATE TABLE events (
     payload TEXT, prev TEXT, digest TEXT);
 CREATE INDEX run_events ON events (type) WHERE type >= 'run.' AND type < 'run/';
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID;
-CREATE TABLE contents (digest BLOB PRIMARY KEY, seq INTEGER) WITHOUT ROWID;
+CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);
 {SPENDING_TABLES}
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
