@@ -101,13 +101,21 @@ def _compare_words(output: str, reference: str) -> Score:
         return _EQUAL
     at = _first_difference(left, right)
     found, wanted = (_show(" ".join(words[at : at + _SHOWN])) for words in (left, right))
-    credit = 2 * lcs_length(left, right) / (len(left) + len(right))
+    common = at + lcs_length(left[at:], right[at:])  # what both begin with is in every longest common subsequence
+    credit = 2 * common / (len(left) + len(right))
     return Score(credit, details=f"differs from word {at + 1}: {found}, not {wanted}")
 
 
 def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
-    shorter = min(len(left), len(right))
-    return next((index for index in range(shorter) if left[index] != right[index]), shorter)
+    """How many items both begin with; found by halving, so that the comparing is done in C."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _show(text: str) -> str:
