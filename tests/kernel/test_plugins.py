@@ -138,7 +138,11 @@ def test_a_class_that_is_not_frozen_is_refused(broken):
         ("dicast_metrics", "def Thing(subject): ...", "decorate the function with @dicast.metric"),
         ("dicast_metrics", "class Thing: ...", "not a frozen attrs class"),
         ("dicast_metrics", "@attrs.frozen\nclass Thing:\n    tier = 'proxy'", "metric Thing has no score"),
-        ("dicast_metrics", "@attrs.frozen\nclass Thing:\n    def score(self, s): ...", "needs the class attribute tier"),
+        (
+            "dicast_metrics",
+            "@attrs.frozen\nclass Thing:\n    def score(self, s): ...",
+            "needs the class attribute tier",
+        ),
         ("dicast_sinks", "@attrs.frozen\nclass Thing:\n    def write(self, e): ...", "sink Thing has no close"),
         (
             "dicast_judges",
