@@ -355,3 +355,20 @@ def test_a_changed_rubric_changes_the_fingerprint(tmp_path):
 
 def test_an_option_written_out_with_its_default_changes_nothing():
     assert build(metrics="metrics: [{t/cheap: {words: 1}}]\n").fingerprints == build().fingerprints
+
+
+def test_metrics_know_two_tiers_and_no_other():
+    problem = the_problem(metrics="metrics: {proxy: [t/cheap], thruth: [t/gold]}\n")
+    assert (problem.path, problem.value, problem.hint) == ("metrics", "thruth", "truth")
+
+
+@pytest.mark.parametrize("define", ["define: [t/cheap]\n", "define: {a/b: t/cheap}\n"])
+def test_define_is_a_mapping_of_names_without_a_slash(define):
+    assert problems(define)[0].path == "define"
+
+
+def test_an_estimate_that_needs_a_real_subject_does_not_stop_the_build(plugin):
+    body = "@attrs.frozen\nclass Odd:\n    tier = 'proxy'\n    def score(self, subject): ...\n"
+    estimate = "    def estimate(self, subject): return subject.output['price']\n"
+    plugin("odd", f"{body}{estimate}@hookimpl\ndef dicast_metrics():\n    return [Odd]\n")
+    assert build(metrics="metrics: [odd/odd]\n").metrics[0].tier == "proxy"

@@ -457,3 +457,35 @@ def dicast_metrics():
     )
     with pytest.raises(Exception, match="name 'Nowhere' is not defined.*outside of 'if TYPE_CHECKING'"):
         load_pipeline("source: {rows/csv: {path: '-'}}\nmetrics: [y/odd]\n")
+
+
+@pytest.mark.parametrize(
+    ("files", "groups", "says"),
+    [
+        ({}, {"r1": "pack"}, "there is no r1.yaml and no r1.md in pack"),
+        ({"r1.yaml": "id: other\nversion: '1'\n"}, {"r1": "pack"}, "says that its id is 'other'"),
+        ({"r1.yaml": "id: r1\nid: r1\n"}, {"r1": "pack"}, "is given twice"),
+        ({}, {"r1": "nowhere"}, "cannot be read: ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_rubric_pack_is_named(faults, install, tmp_path, files, groups, says):
+    package = tmp_path / "site" / "pack"
+    package.mkdir()
+    for name, text in files.items():
+        (package / name).write_text(text)
+    install("pack", "1.0", {"dicast.rubrics": groups})
+    ((_, _, path, message, _, _),) = faults("{rubric: r1}")
+    assert path == "metrics[0].rubric"
+    assert says in message
+
+
+def test_a_rubric_from_two_distributions_names_both(faults, install):
+    for name in ("pack-a", "pack-b"):
+        install(name, "1.0", {"dicast.rubrics": {"r1": "pack"}})
+    ((_, _, _, message, _, _),) = faults("{rubric: r1}")
+    assert "pack-a 1.0 and pack-b 1.0" in message
+
+
+def test_a_missing_rubric_file_is_named(faults):
+    ((_, _, _, message, _, _),) = faults("{rubric: gone.yaml}")
+    assert message.startswith("cannot read the rubric gone.yaml: ")
