@@ -170,14 +170,15 @@ class Slot:
 class Pipeline:
     """A pipeline file, checked and built.
 
-    *file* is named as the user wrote it; *base* is its directory; *fingerprints* digests, a section or component, what could
+    *file* is named as the user wrote it; *base* is its directory; *source* may be None where subjects come from elsewhere;
+    *fingerprints* digests, a section or component, what could
     change a number.
     """
 
     name: str
     file: str
     base: Path
-    source: Slot
+    source: Slot | None
     metrics: tuple[Slot, ...]
     judges: tuple[Slot, ...]
     scoring: Scoring

@@ -48,9 +48,14 @@ def load_pipeline(
     source: Source,
     overrides: Mapping[str, object] | Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
+    *,
+    needs_source: bool = True,
+    ready: Mapping[str, object] | None = None,
 ) -> Pipeline:
     """Read, check and build a pipeline: a file (Path), YAML text (str) or a mapping.
 
+    :param needs_source: whether a pipeline without a source is wrong; else its source is None.
+    :param ready: components that are built already, under the names by which the pipeline refers to them.
     :raises ConfigError: with everything that is wrong.
     :raises PluginError: when nothing but installed plugins is.
     """
@@ -58,16 +63,22 @@ def load_pipeline(
     plugins = document.data.get("plugins")
     block = plugins.get("block") if isinstance(plugins, dict) else None
     names = [name for name in block if isinstance(name, str)] if isinstance(block, list) else []
-    return build_pipeline(document, Registry(names, environ))
+    return build_pipeline(document, Registry(names, environ), needs_source=needs_source, ready=ready)
 
 
-def build_pipeline(document: Document, registry: Registry) -> Pipeline:
-    """Check and build what *document* says, with components from *registry*.
+def build_pipeline(
+    document: Document,
+    registry: Registry,
+    *,
+    needs_source: bool = True,
+    ready: Mapping[str, object] | None = None,
+) -> Pipeline:
+    """Check and build what *document* says, with components from *registry*; the rest is as in :func:`load_pipeline`.
 
     :raises ConfigError: with everything that is wrong.
     :raises PluginError: when nothing but installed plugins is.
     """
-    building = _Building(document, registry)
+    building = _Building(document, registry, ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or pipeline is None:
         raise _error(document, building.faults)
@@ -77,12 +88,15 @@ def build_pipeline(document: Document, registry: Registry) -> Pipeline:
 class _Building:
     """The building of one pipeline; what is wrong is added to *faults*, and the rest is still built."""
 
-    def __init__(self, document: Document, registry: Registry) -> None:
+    def __init__(
+        self, document: Document, registry: Registry, ready: Mapping[str, object], *, needs_source: bool
+    ) -> None:
+        self._needs_source = needs_source
         self.faults: list[Fault] = []
         self._document, self._file = document, document.data
         texts = {Rubric: lambda text, path: load_rubric(text, self._base(path))}
         define = self._file.get("define")
-        self._builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts)
+        self._builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts, ready)
         self._structurer = self._builder.data
 
     def _base(self, path: Address) -> Path:
@@ -103,7 +117,7 @@ class _Building:
         self._check_gate(gate, metrics, judges)
         self._builder.check_unused(self.faults)
         name = self._section("name", str, _stem(self._document.file))
-        if source is None or executor is None or self.faults:
+        if executor is None or self.faults:
             return None
         return Pipeline(
             name=name,
@@ -126,7 +140,7 @@ class _Building:
         for key in self._file:
             if key not in SECTIONS:
                 self._fault((), f"unknown section {key!r}", key, nearest(key, SECTIONS), key)
-        if "source" not in self._file:
+        if self._needs_source and "source" not in self._file:
             self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         if not self._file.get("metrics") and not self._file.get("judges"):
             self._fault((), "the pipeline needs metrics or judges: nothing would be judged")
@@ -218,8 +232,9 @@ class _Building:
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
 
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
-        options = describe(built.live, self._builder.names, self._builder.written)
-        return make_slot(built, dotted(path), options[built.component.name], **slot)
+        described = describe(built.live, self._builder.names, self._builder.written)
+        (options,) = described.values()  # by the component's name
+        return make_slot(built, dotted(path), options, **slot)
 
     def _check_labels(self, placed: Sequence[Placed]) -> None:
         first: dict[str, Placed] = {}

@@ -40,10 +40,12 @@ def digest(data: object) -> str:
     return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def fingerprints(source: Slot, scoring: Scoring, metrics: Sequence[Slot], judges: Sequence[Slot]) -> Mapping[str, str]:
+def fingerprints(
+    source: Slot | None, scoring: Scoring, metrics: Sequence[Slot], judges: Sequence[Slot]
+) -> Mapping[str, str]:
     """Digest whatever could change a number, by the name a user knows it by."""
     return {
-        "source": source.fingerprint,
+        **({} if source is None else {"source": source.fingerprint}),
         "scoring": digest(unstructure(scoring)),
         **{f"metrics[{slot.label}]": slot.fingerprint for slot in metrics},
         **{f"judges[{slot.label}]": slot.fingerprint for slot in judges},

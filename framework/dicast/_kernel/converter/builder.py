@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..components import KINDS, Component
+from ..components import KINDS, Component, component
 from ..errors import PluginError
 from ..lines import nearest
 from ..model import InputPath
@@ -35,6 +35,7 @@ class Builder:
     :param defined: the ``define`` section: components by name.
     :param base: the directory that a relative path at a place in the data is relative to.
     :param texts: for further types, how a value is made from text at a path.
+    :param ready: components that are built already, by the names that refer to them.
     """
 
     def __init__(
@@ -43,10 +44,11 @@ class Builder:
         defined: Mapping[str, object],
         base: Callable[[Path], FilePath],
         texts: Mapping[Any, Hook],
+        ready: Mapping[str, object] | None = None,
     ) -> None:
         self.written: dict[FilePath, str] = {}  # how the user wrote the paths
         self.names: dict[type[Any], str] = {}  # the names of the components that were built
-        self._registry, self._defined, self._base = registry, defined, base
+        self._registry, self._defined, self._base, self._ready = registry, defined, base, ready or {}
         self._shared: dict[tuple[str, tuple[str, ...]], Built | None] = {}  # None: cannot be built, and reported
         self._open: list[str] = []
         paths = {FilePath: self._file_path, InputPath: self._input_path}
@@ -127,13 +129,26 @@ class Builder:
 
     def _reference(self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path) -> Built:
         key = name if keyed else None
-        if name not in self._defined:
+        if name not in self._defined and name not in self._ready:
             known = ", ".join(self._defined) or "nothing"
             message = f"{name!r} is not under 'define' ({known}); a component is written PLUGIN/NAME"
             raise self.data.invalid(message, name, nearest(name, self._defined), key)
         if options:
             raise self.data.invalid(f"the options of {name!r} belong under 'define'", key=key)
-        return self.shared(name, kinds)
+        return self._as_given(name, kinds) if name in self._ready else self.shared(name, kinds)
+
+    def _as_given(self, name: str, kinds: tuple[str, ...]) -> Built:
+        live = self._ready[name]
+        kind = next((kind for kind in kinds if all(hasattr(live, member) for member in KINDS[kind].members)), None)
+        if kind is None:
+            message = f"{name!r} was given as {live!r:.80}, which is no {' or '.join(kinds)}"
+            raise self.data.invalid(message, name)
+        try:
+            given = component(kind, type(live), "given", "given from Python", "0")
+        except PluginError as error:
+            raise self.data.invalid(str(error), name) from error
+        self.names.setdefault(given.cls, name)
+        return Built(attrs.evolve(given, name=name), live)
 
     def _file_path(self, text: str, path: Path) -> FilePath:
         found = FilePath(os.path.normpath(self._base(path) / text))

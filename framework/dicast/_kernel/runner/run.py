@@ -130,6 +130,7 @@ class _Run:
     async def _open_source(self, stack: AsyncExitStack) -> Source:
         if self.request.subjects is not None:
             return _Given(self.request.subjects)  # type: ignore[return-value]  # an iterator, once
+        assert self.pipeline.source is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(self.pipeline.source.component, self.context, stack)
         return source
 
