@@ -12,10 +12,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
@@ -98,6 +100,7 @@ def test_the_chain_can_be_recomputed_with_the_standard_library(template, opened)
         assert recomputed(template) == (ROWS, ledger.head().digest)
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(payloads=st.lists(st.dictionaries(st.text(), JSON_VALUES, max_size=3), max_size=5), text=st.text())
 def test_any_payload_comes_back_and_is_chained_as_documented(opened, make_event, payloads, text):
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "l.db") as ledger:
@@ -108,6 +111,7 @@ def test_any_payload_comes_back_and_is_chained_as_documented(opened, make_event,
         assert ledger.verify(head.digest if events else None).ok
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(data=st.data(), seq=st.integers(1, ROWS), column=st.sampled_from([*COLUMNS, "prev", "digest"]), value=SQL_VALUES)
 def test_a_changed_column_is_found_at_its_row(template, opened, data, seq, column, value):
     with tampered(template) as (path, connection):
@@ -118,6 +122,7 @@ def test_a_changed_column_is_found_at_its_row(template, opened, data, seq, colum
         assert bad_seq(opened, path) == (seq if changed else None)
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(seq=st.integers(1, ROWS))
 def test_a_flipped_letter_is_found_at_its_row(template, opened, seq):
     with tampered(template) as (path, connection):
@@ -131,6 +136,7 @@ def test_text_that_is_no_utf8_is_found(template, opened):
         assert bad_seq(opened, path) == 3
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(seq=st.integers(1, ROWS - 1))
 def test_a_removed_row_is_found_at_the_next_one(template, opened, seq):
     with tampered(template) as (path, connection):
@@ -138,6 +144,7 @@ def test_a_removed_row_is_found_at_the_next_one(template, opened, seq):
         assert bad_seq(opened, path) == seq + 1
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(seq=st.integers(1, ROWS - 1))
 def test_a_removed_row_is_found_when_the_rest_is_renumbered(template, opened, seq):
     with tampered(template) as (path, connection):
@@ -147,6 +154,7 @@ def test_a_removed_row_is_found_when_the_rest_is_renumbered(template, opened, se
         assert bad_seq(opened, path) == seq
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(seq=st.integers(1, ROWS), copied=st.integers(1, ROWS))
 def test_an_inserted_copy_of_a_row_is_found(template, opened, seq, copied):
     with tampered(template) as (path, connection):
@@ -156,6 +164,7 @@ def test_an_inserted_copy_of_a_row_is_found(template, opened, seq, copied):
         assert bad_seq(opened, path) == (seq + 1 if copied == seq else seq)
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(seq=st.integers(1, ROWS))
 def test_an_inserted_row_with_a_forged_digest_is_found_at_the_row_after_it(template, opened, seq):
     with tampered(template) as (path, connection):
@@ -169,6 +178,7 @@ def test_an_inserted_row_with_a_forged_digest_is_found_at_the_row_after_it(templ
         assert bad_seq(opened, path) == seq + 1
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(pair=st.lists(st.integers(1, ROWS), min_size=2, max_size=2, unique=True))
 def test_swapped_rows_are_found_at_the_first_of_them(template, opened, pair):
     with tampered(template) as (path, connection):
@@ -178,6 +188,7 @@ def test_swapped_rows_are_found_at_the_first_of_them(template, opened, pair):
         assert bad_seq(opened, path) == min(pair)
 
 
+@settings(deadline=None)  # each example waits for the disk
 @given(left=st.integers(0, ROWS - 1))
 def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
     with tampered(template) as (path, connection):
@@ -217,6 +228,39 @@ def test_an_event_that_is_no_json_is_refused_with_its_batch(tmp_path, opened, ma
         with pytest.raises(LedgerError, match=rf"event {bad.id} \(eval.failed\) cannot be written as JSON"):
             ledger.append([good, bad])
         assert ledger.head() is None
+
+
+def test_a_damaged_file_is_found_where_reading_ends(tmp_path, opened, make_event):
+    path = tmp_path / "ledger.db"
+    with opened(path) as ledger:
+        ledger.append([make_event("eval.completed", {"details": "x" * 1000}) for _ in range(40)])
+    content = bytearray(path.read_bytes())
+    content[-4096:] = b"\xff" * 4096
+    path.write_bytes(content)
+    with opened(path, create=False) as ledger:
+        with pytest.raises(LedgerError, match="damaged"):
+            list(ledger.read(Query()))
+        found = ledger.verify()
+        assert found.bad_seq > 1
+        assert "damaged" in found.reason
+
+
+def test_a_payload_that_is_no_json_is_found_though_the_chain_holds(template, opened):
+    with tampered(template) as (path, connection):
+        row = connection.execute(f"SELECT prev, {', '.join(COLUMNS)} FROM events WHERE seq = ?", (ROWS,)).fetchone()
+        values = dict(zip(COLUMNS, row[1:], strict=True)) | {"payload": "no json"}
+        body = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        digest = hashlib.sha256(f"{row[0]}\n{body}".encode()).hexdigest()
+        connection.execute("UPDATE events SET payload = 'no json', digest = ? WHERE seq = ?", (digest, ROWS))
+        assert bad_seq(opened, path) == ROWS
+
+
+def test_money_and_any_mapping_can_be_written(tmp_path, opened, make_event):
+    payload = {"cost": Decimal("1E+2"), "signals": MappingProxyType({"a": 1})}
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append([make_event("eval.completed", MappingProxyType(payload))])
+        (entry,) = ledger.read(Query())
+        assert entry.event.payload == {"cost": "100", "signals": {"a": 1}}
 
 
 def test_the_readme_verifies_a_ledger_with_the_standard_library(template, opened):

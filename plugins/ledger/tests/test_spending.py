@@ -176,7 +176,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)  # each example waits for the disk
 @given(steps=STEPS)
 def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserved, closed, lost, steps):
     """The model: what each reservation counts for, by its last word."""

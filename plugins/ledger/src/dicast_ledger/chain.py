@@ -8,6 +8,7 @@ from contextlib import closing
 from hashlib import sha256
 from typing import Any
 
+import attrs
 import orjson
 
 from dicast import Head, LedgerError, Verification
@@ -59,27 +60,30 @@ def verify(connection: sqlite3.Connection, expected: str | None) -> Verification
     *connection* must see one state of the ledger throughout; its ``text_factory`` must not raise on what is no UTF-8.
     With *expected*, a row with this digest must be there: a chain alone does not show that its tail was cut.
     """
-    newest = head(connection)
-    count: int = connection.execute("SELECT count(*) FROM events").fetchone()[0]
+    found = _walk(connection, expected)
+    if not found.ok:
+        return found
     try:
-        problem = _first_bad_row(connection, expected) or _wrong_sums(connection, newest)
+        reason = _wrong_sums(connection)
     except LedgerError as error:  # a spend event that the chain vouches for, but that means nothing
-        problem = (newest.seq if newest else 0, str(error))
-    return Verification(count, newest, *(problem or (None, None)))
+        reason = str(error)
+    return found if reason is None else attrs.evolve(found, bad_seq=found.events, reason=reason)
 
 
-def _first_bad_row(connection: sqlite3.Connection, expected: str | None) -> tuple[int, str] | None:
-    prev, last, found = START, 0, expected is None
+def _walk(connection: sqlite3.Connection, expected: str | None) -> Verification:
+    events, seq, digest, met = 0, 0, START, expected is None
+    bad: tuple[int, str] | None = None
     try:
         for row in connection.execute(f"SELECT {ROW} FROM events ORDER BY seq"):
-            reason = _fault(row, last + 1, prev)
-            if reason:
-                return row[0], reason
-            last, prev = row[0], row[12]
-            found = found or prev == expected
+            if bad is None and (reason := _fault(row, seq + 1, digest)):
+                bad = row[0], reason
+            events, seq, digest = events + 1, row[0], row[12]
+            met = met or digest == expected
     except sqlite3.DatabaseError as error:
-        return last + 1, f"the file is damaged after row {last}: {error}"
-    return None if found else (last + 1, f"no row has the digest {expected}: the end of the ledger was cut off")
+        bad = bad or (seq + 1, f"the file is damaged after row {seq}: {error}")
+    if bad is None and not met:
+        bad = seq + 1, f"no row has the digest {expected}: the end of the ledger was cut off"
+    return Verification(events, Head(seq, digest) if events else None, *(bad or (None, None)))
 
 
 def _fault(row: Row, seq: int, prev: str) -> str | None:
@@ -98,16 +102,14 @@ def _fault(row: Row, seq: int, prev: str) -> str | None:
     return None
 
 
-def _wrong_sums(connection: sqlite3.Connection, newest: Head | None) -> tuple[int, str] | None:
+def _wrong_sums(connection: sqlite3.Connection) -> str | None:
     with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
         scratch.executescript(SPENDING_TABLES)
         replayed = Spending(scratch)
         for seq, run_id, kind, payload in _spend_events(connection):
             replayed.record(seq, run_id, kind, orjson.loads(payload))
         difference = Spending(connection).differing(replayed)
-    if difference is None:
-        return None
-    return (newest.seq if newest else 0), f"the sums kept beside the chain do not follow from it: {difference}"
+    return difference and f"the sums kept beside the chain do not follow from it: {difference}"
 
 
 def _spend_events(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str, str]]:
