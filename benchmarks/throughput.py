@@ -1,0 +1,87 @@
+"""Rows with four cheap checks each, results stored: dicast beside a plain loop, and beside what else there is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import workload
+from processes import DICAST, HERE, Figure, Measured, Wrong, clear, run
+
+ROWS = 100_000
+PEER_ROWS = 10_000
+PEERS = {"dspy": ("dspy.Evaluate", ">= 3"), "pydantic_evals": ("pydantic-evals", ">= 5")}
+"""By the name of the environment's folder: what is measured, and how many times faster dicast should be."""
+
+
+def measure(folder: Path, count: int | None, repeats: int, peers: Path | None) -> Iterator[Figure]:
+    """CPU seconds against the floor's at *count* rows, then rows/s against the peers' at 10,000."""
+    yield from _against_floor(folder, count or ROWS, repeats)
+    yield from _against_peers(folder, min(count or PEER_ROWS, PEER_ROWS), repeats, peers)
+
+
+def _against_floor(folder: Path, count: int, repeats: int) -> Iterator[Figure]:
+    workload.write(folder, count)
+    floors, dicasts, verifies = [], [], []
+    for _ in range(repeats):
+        floors.append(_floor(folder))
+        dicasts.append(_dicast(folder, count))
+        verifies.append(_verify(folder))
+    name = f"throughput.{count}"
+    cost = median(each.cpu for each in dicasts)
+    yield Figure(f"{name}.floor_cpu", median(each.cpu for each in floors), "s")
+    yield Figure(f"{name}.dicast_cpu", cost, "s")
+    ratios = [dicast.cpu / floor.cpu for dicast, floor in zip(dicasts, floors, strict=True)]
+    yield Figure(f"{name}.cpu_ratio", median(ratios), "x the floor", "<= 3")
+    yield Figure(f"{name}.dicast_cpu_per_row", cost / count * 1e6, "µs", "<= 80")
+    yield Figure(f"{name}.floor_rows_per_s", count / median(each.wall for each in floors))
+    yield Figure(f"{name}.dicast_rows_per_s", count / median(each.wall for each in dicasts))
+    yield Figure(f"{name}.dicast_peak_memory", median(each.peak_mb for each in dicasts), "MB")
+    yield Figure(f"{name}.verify_cpu", median(each.cpu for each in verifies), "s")
+    yield Figure(f"{name}.ledger_size", (folder / "ledger.db").stat().st_size / 2**20, "MB")
+
+
+def _floor(folder: Path) -> Measured:
+    clear(folder, "store.db*")
+    return run([sys.executable, HERE / "floor.py", "rows.jsonl", "store.db"], folder)
+
+
+def _dicast(folder: Path, count: int) -> Measured:
+    clear(folder, "ledger.db*")
+    done = run([DICAST, "run", "pipeline.yaml", "--json"], folder)
+    if json.loads(done.output)["scored"] != count:
+        raise Wrong(f"dicast scored {json.loads(done.output)['scored']} of {count} rows")
+    return done
+
+
+def _verify(folder: Path) -> Measured:
+    return run([DICAST, "ledger", "verify", "--ledger", "ledger.db", "--json"], folder)
+
+
+def _against_peers(folder: Path, count: int, repeats: int, peers: Path | None) -> Iterator[Figure]:
+    found = {name: python for name in PEERS if peers and (python := peers / name / "bin" / "python").exists()}
+    workload.write(folder, count)
+    speeds: dict[str, list[float]] = {name: [] for name in ("dicast", *PEERS)}
+    for _ in range(repeats):
+        speeds["dicast"].append(count / _dicast(folder, count).wall)
+        for name, python in found.items():
+            speeds[name].append(_peer(folder, name, python, count))
+    yield Figure(f"throughput.{count}.dicast_rows_per_s", median(speeds["dicast"]))
+    for name, (title, target) in PEERS.items():
+        measured = name in found
+        speed = median(speeds[name]) if measured else None
+        ratio = median(a / b for a, b in zip(speeds["dicast"], speeds[name], strict=True)) if measured else None
+        yield Figure(f"throughput.{count}.{title}_rows_per_s", speed)
+        yield Figure(f"throughput.{count}.dicast_against_{title}", ratio, "x its rows/s", target)
+
+
+def _peer(folder: Path, name: str, python: Path, count: int) -> float:
+    """Rows/s of its evaluation alone; dicast's count its start and reading the file as well."""
+    done = run([python, HERE / f"peer_{name}.py", "rows.jsonl", f"{name}.json"], folder)
+    result = json.loads(done.output.splitlines()[-1])
+    if result["rows"] != count:
+        raise Wrong(f"{name} judged {result['rows']} of {count} rows")
+    return count / float(result["seconds"])
