@@ -31,7 +31,7 @@ class Clock:
         self._nanoseconds = nanoseconds
         self._ms = -1
         self._count = 0
-        self._prefix = self._time = ""
+        self._prefix = self._time = self._second = ""
 
     def stamp(self) -> tuple[str, str]:
         """A new ULID, and its time."""
@@ -65,8 +65,10 @@ class Clock:
 
     def _turn(self, ms: int) -> None:
         chance = int.from_bytes(os.urandom(10))
+        if ms // 1000 != self._ms // 1000:
+            self._second = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
         self._ms = ms
-        self._time = iso(datetime.fromtimestamp(ms / 1000, UTC))
+        self._time = f"{self._second}{ms % 1000:03d}Z"
         self._prefix = _encode(ms, 10) + _encode(chance >> 20, 12)
         self._count = chance & (_LAST // 2 - 1)
 

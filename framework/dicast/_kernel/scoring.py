@@ -28,8 +28,8 @@ class Skip:
 
 
 Answer = Score | Failure | Skip
-Ask = Callable[[Slot, Subject, int], Awaitable[Answer]]
-"""Asks one metric about one subject in one rollout (from 0)."""
+Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
+"""Asks one metric about one subject in one rollout (from 0); what is quick answers at once."""
 
 
 @attrs.frozen
@@ -41,8 +41,8 @@ class Combined:
     tier: str
     truth_reason: str | None
     propensity: float | None
-    scores: tuple[Mapping[str, object], ...]
-    skipped: tuple[Mapping[str, object], ...]
+    scores: Sequence[Mapping[str, object]]
+    skipped: Sequence[Mapping[str, object]]
     metrics: Mapping[str, float]
     rollouts: tuple[float, ...]
 
@@ -51,6 +51,9 @@ def audited(subject_id: str, rate: float, seed: int) -> bool:
     """Whether a gated-out subject is looked at all the same: a keyed hash of its id falls below *rate*."""
     digest = blake2b(subject_id.encode(errors="surrogatepass"), digest_size=8, key=str(seed).encode()).digest()
     return int.from_bytes(digest) < rate * 2.0**64
+
+
+_ANSWERS = (Score, Failure, Skip)
 
 
 class MetricSet:
@@ -85,16 +88,19 @@ class MetricSet:
         proxies, truths = self.tiers(subject.kind)
         failure = None
         for slot in proxies:
-            answer = await ask(slot, subject, rollout.number)
+            answer = ask(slot, subject, rollout.number)
+            if not isinstance(answer, _ANSWERS):
+                answer = await answer
             failure = rollout.take(slot, answer) or failure
         if failure is not None:
             return failure
-        if truths:
-            passed = rollout.passes(self.scoring.threshold)
-            if passed or self._audits(subject):
-                for slot in truths:
-                    answer = await ask(slot, subject, rollout.number)
-                    failure = rollout.take_truth(slot, answer, passed=passed) or failure
+        passed = rollout.lowest >= self.scoring.threshold
+        if truths and (passed or self._audits(subject)):
+            for slot in truths:
+                answer = ask(slot, subject, rollout.number)
+                if not isinstance(answer, _ANSWERS):
+                    answer = await answer
+                failure = rollout.take_truth(slot, answer, passed=passed) or failure
         return failure or rollout.empty_failure()
 
     def _audits(self, subject: Subject) -> bool:
@@ -102,32 +108,50 @@ class MetricSet:
         return audit is not None and audited(subject.id, audit.rate, audit.seed)
 
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
-        method = self.scoring.aggregation
-        totals = tuple(rollout.score() for rollout in rollouts)
-        truth = any(rollout.truth for rollout in rollouts)
-        audit = not truth and any(rollout.audit for rollout in rollouts)
+        method, first = self.scoring.aggregation, rollouts[0]
+        if len(rollouts) == 1:
+            totals: tuple[float, ...] = (first.score(),)
+            values, confidence = first.values, first.confidence()
+        else:
+            totals = tuple(rollout.score() for rollout in rollouts)
+            values, confidence = _values(rollouts, method), mean([rollout.confidence() for rollout in rollouts])
+        truth = any([rollout.truth for rollout in rollouts])
+        audit = self.scoring.audit if not truth and any([rollout.audit for rollout in rollouts]) else None
         return Combined(
             score=aggregate(totals, method),
-            confidence=mean([rollout.confidence() for rollout in rollouts]),
+            confidence=confidence,
             tier="truth" if truth else "proxy",
             truth_reason="gate" if truth else "audit" if audit else None,
-            propensity=1.0 if truth else self.scoring.audit.rate if audit and self.scoring.audit else None,
-            scores=tuple(item for rollout in rollouts for item in rollout.items),
-            skipped=tuple(item for rollout in rollouts for item in rollout.skipped),
-            metrics=_metric_values(rollouts, method),
+            propensity=1.0 if truth else audit.rate if audit else None,
+            scores=[item for rollout in rollouts for item in rollout.items],
+            skipped=[item for rollout in rollouts for item in rollout.skipped],
+            metrics=values,
             rollouts=totals,
         )
 
 
-def _metric_values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
-    if len(rollouts) == 1:
-        return rollouts[0].values
+def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
     labels = dict.fromkeys(label for rollout in rollouts for label in rollout.values)
     return {label: aggregate([r.values[label] for r in rollouts if label in r.values], method) for label in labels}
 
 
 class _Rollout:
-    """The answers of one rollout as they come in."""
+    """The answers of one rollout as they come in. Sums are kept as they grow: this runs for every subject."""
+
+    __slots__ = (
+        "audit",
+        "confidences",
+        "entered",
+        "items",
+        "lowest",
+        "number",
+        "skipped",
+        "truth",
+        "unweighted",
+        "values",
+        "weight",
+        "weighted",
+    )
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -135,18 +159,27 @@ class _Rollout:
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
         self.truth = self.audit = False
-        self._entered: list[tuple[float, Score]] = []
+        self.lowest = 1.0
+        self.entered = 0
+        self.weight = self.weighted = self.confidences = self.unweighted = 0.0
 
     def take(self, slot: Slot, answer: Answer) -> Failure | None:
         """Let *answer* enter the score; a failure that the slot does not excuse is returned."""
-        if type(answer) is not Score:
+        if not isinstance(answer, Score):
             replaced = self._excuse(slot, answer)
             if not isinstance(replaced, Score):
                 return replaced
             answer = replaced
-        self._entered.append((slot.weight, answer))
-        self.values[slot.label] = answer.value
-        self._list(slot, answer, slot.weight)
+        value, weight = answer.value, slot.weight
+        self.entered += 1
+        self.weight += weight
+        self.weighted += weight * value
+        self.confidences += weight * answer.confidence
+        self.unweighted += answer.confidence
+        self.values[slot.label] = value
+        if value < self.lowest:
+            self.lowest = value
+        self._list(slot, answer, weight)
         return None
 
     def take_truth(self, slot: Slot, answer: Answer, *, passed: bool) -> Failure | None:
@@ -162,13 +195,9 @@ class _Rollout:
             self._skip(slot, answer)
         return None
 
-    def passes(self, threshold: float) -> bool:
-        """The gate: every proxy that scored reaches *threshold*."""
-        return all(score.value >= threshold for _, score in self._entered)
-
     def empty_failure(self) -> Failure | None:
         """The failure of a rollout that nothing scored; nothing is made up for it."""
-        if self._entered:
+        if self.entered:
             return None
         reasons = ", ".join(f"{item['metric']}: {item['reason']}" for item in self.skipped) or "no metric judges it"
         throttled = bool(self.skipped) and all(str(item["reason"]).endswith("_cap") for item in self.skipped)
@@ -176,15 +205,11 @@ class _Rollout:
 
     def score(self) -> float:
         """The weighted mean; 0 when all that entered has weight 0."""
-        total = sum(weight for weight, _ in self._entered)
-        return min(1.0, sum(weight * score.value for weight, score in self._entered) / total) if total else 0.0
+        return min(1.0, self.weighted / self.weight) if self.weight else 0.0
 
     def confidence(self) -> float:
-        """The weighted mean of the confidences that entered."""
-        total = sum(weight for weight, _ in self._entered)
-        if not total:
-            return mean([score.confidence for _, score in self._entered])
-        return min(1.0, sum(weight * score.confidence for weight, score in self._entered) / total)
+        """The weighted mean of the confidences that entered; the plain one when all of them have weight 0."""
+        return min(1.0, self.confidences / self.weight if self.weight else self.unweighted / self.entered)
 
     def _excuse(self, slot: Slot, answer: Failure | Skip) -> Score | Failure | None:
         if isinstance(answer, Failure) and slot.on_failure == "zero":
@@ -199,7 +224,6 @@ class _Rollout:
         self.skipped.append({"metric": slot.label, "reason": reason})
 
     def _list(self, slot: Slot, score: Score, weight: float) -> None:
-        cost = score.cost
         self.items.append(
             {
                 "metric": slot.label,
@@ -209,7 +233,7 @@ class _Rollout:
                 "weight": weight,
                 "rollout": self.number,
                 "details": score.details,
-                "cost": _FREE if cost.is_zero else cost_json(score),
+                "cost": _FREE if score.cost.is_zero else cost_json(score),
                 "signals": score.signals,
             }
         )

@@ -67,15 +67,15 @@ def _pipeline(definitions: Schema) -> Schema:
         "define": {"type": "object", "additionalProperties": {"anyOf": [_ref(kind) for kind in KINDS]}},
         "source": _ref("source"),
         "metrics": {"anyOf": [metrics, _object({"proxy": metrics, "truth": metrics})]},
-        "scoring": _options(Scoring),
+        "scoring": options_schema(Scoring),
         "judges": _list("judge:slot"),
-        "budget": _options(Budget),
-        "gate": _options(Gate),
+        "budget": options_schema(Budget),
+        "gate": options_schema(Gate),
         "sinks": _list("sink:slot"),
         "ledger": _ref("ledger"),
         "executor": _ref("executor"),
         "disabled": {"type": "boolean"},
-        "plugins": _options(Plugins),
+        "plugins": options_schema(Plugins),
     }
     needs = {"anyOf": [{"required": ["metrics"]}, {"required": ["judges"]}], "required": ["source"]}
     return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections), **needs, "$defs": definitions}
@@ -88,10 +88,10 @@ def _beside(kind: str) -> type[Any] | None:
 def _component(component: Component) -> Schema:
     """The definitions of a component's options, and of its options with those of its slot beside them."""
     name, beside = f"{component.kind}:{component.name}", _beside(component.kind)
-    options = _options(component.cls)
+    options = options_schema(component.cls)
     if beside is None:
         return {name: options}
-    slot = options | {"properties": {**_options(beside)["properties"], **options["properties"]}}
+    slot = options | {"properties": {**options_schema(beside)["properties"], **options["properties"]}}
     also = {f"metric:{component.name}:slot": slot} if component.kind == "judge" else {}
     return {name: options, f"{name}:slot": slot, **also}
 
@@ -106,11 +106,12 @@ def _choice(components: list[Component], suffix: str) -> Schema:
 
 
 def _needed(component: Component) -> list[str]:
-    needed: list[str] = _options(component.cls)["required"]
+    needed: list[str] = options_schema(component.cls)["required"]
     return needed
 
 
-def _options(cls: type[Any]) -> Schema:
+def options_schema(cls: type[Any]) -> Schema:
+    """The JSON Schema of the options of *cls*, with what its docstring says of each."""
     text = inspect.cleandoc(cls.__doc__ or "")
     said = {name: " ".join(words.split()) for name, words in _PARAM.findall(text)}
     fields = [field for field in hints.fields(cls) if hints.keys(field)]
@@ -148,7 +149,7 @@ def _type(annotation: Any) -> Schema:
         return {"type": "array"} | _items(origin, args)
     if origin in hints.MAPPINGS:
         return {"type": "object"} | ({"additionalProperties": _type(args[1])} if args else {})
-    return _options(annotation) if attrs.has(annotation) else {}
+    return options_schema(annotation) if attrs.has(annotation) else {}
 
 
 def _items(origin: Any, args: tuple[Any, ...]) -> Schema:

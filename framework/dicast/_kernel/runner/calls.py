@@ -47,6 +47,11 @@ class Call:
             Judgment if is_judge else Score,
         )
 
+    @property
+    def quick(self) -> bool:
+        """Whether asking is one plain call: nothing waits, costs, or is tried again."""
+        return not self.waits and self.estimate is None and not self.slot.retries
+
 
 class Caller:
     """Calls components under their timers."""
@@ -59,29 +64,46 @@ class Caller:
 
         :raises Interrupted: when the call was ended because the run has to stop; it is nobody's failure.
         """
+        return await self.heard(call, self.call_def(call, subject))
+
+    async def heard(
+        self, call: Call, answer: Score | Judgment | Failure | Awaitable[object]
+    ) -> Score | Judgment | Failure:
+        """The answer itself, or what was awaited in the call's time."""
+        if isinstance(answer, Score | Judgment | Failure):
+            return answer
         try:
-            answer = call.function(subject) if call.waits else self._timed(call, subject)
-            if type(answer) is not Score and inspect.isawaitable(answer):
-                answer = await _within(answer, call.seconds)
-        except (Overtime, _TimeUp) as error:
-            if self._stopped():
-                raise Interrupted("the run was asked to stop") from error
-            return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
-        except InvalidScore as error:
-            return Failure("invalid_score", str(error))
-        except Interrupted:
-            raise
-        except (Exception, SystemExit) as error:  # the border: a plugin's fault is counted, not passed on
-            return Failure("crashed", f"{type(error).__name__}: {error}")
+            return checked(await _within(answer, call.seconds), call)
+        except (Exception, SystemExit) as error:  # the border, as above
+            return self.failure(call, error)
+
+    def call_def(self, call: Call, subject: Subject) -> Score | Judgment | Failure | Awaitable[object]:
+        """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
+        timer = self._timer
+        try:
+            timer.begin(call.seconds)
+            try:
+                answer = call.function(subject)
+            finally:
+                timer.end()
+        except (Exception, Overtime, SystemExit) as error:  # the border: a plugin's fault is counted, not passed on
+            return self.failure(call, error)
+        if type(answer) is not Score and isinstance(answer, Awaitable):
+            return answer
         return checked(answer, call)
 
-    def _timed(self, call: Call, subject: Subject) -> object:
-        timer = self._timer
-        timer.begin(call.seconds)
-        try:
-            return call.function(subject)
-        finally:
-            timer.end()
+    def failure(self, call: Call, error: BaseException) -> Failure:
+        """What an exception of a component counts as.
+
+        :raises Interrupted: when it was raised because the run has to stop.
+        """
+        if isinstance(error, Interrupted) or (isinstance(error, Overtime) and self._stopped()):
+            raise Interrupted("the run was asked to stop") from error
+        if isinstance(error, Overtime | _TimeUp):
+            return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
+        if isinstance(error, InvalidScore):
+            return Failure("invalid_score", str(error))
+        return Failure("crashed", f"{type(error).__name__}: {error}")
 
 
 class _TimeUp(Exception):
@@ -100,25 +122,26 @@ async def _within(answer: Awaitable[object], seconds: float) -> object:
 
 def checked(answer: object, call: Call) -> Score | Judgment | Failure:
     """Accept an answer of the expected kind whose evidence is JSON; anything else is an invalid score."""
-    if isinstance(answer, Failure):
-        return answer
     slot = call.slot
     if slot.range is not None and call.expects is Score:
         try:
             answer = _rescaled(answer, *slot.range)
         except InvalidScore as error:
             return Failure("invalid_score", str(error))
-    if not isinstance(answer, call.expects):
-        article = "a Judgment" if call.expects is Judgment else "a Score"
-        return Failure("invalid_score", f"{slot.name} returned {answer!r:.200}, not {article}")
-    return _evidence_failure(answer) or answer
+    if isinstance(answer, call.expects):
+        return _evidence_failure(answer) or answer
+    if isinstance(answer, Failure):
+        return answer
+    article = "a Judgment" if call.expects is Judgment else "a Score"
+    return Failure("invalid_score", f"{slot.name} returned {answer!r:.200}, not {article}")
 
 
 def _evidence_failure(answer: Score | Judgment) -> Failure | None:
-    if not answer.signals and (isinstance(answer, Judgment) or not answer.details):
+    details = answer.details if isinstance(answer, Score) else ""
+    if not answer.signals and isinstance(details, str) and details.isascii():
         return None
     try:
-        orjson.dumps([answer.signals, getattr(answer, "details", "")])
+        orjson.dumps([answer.signals, details])
     except TypeError as error:
         return Failure("invalid_score", f"signals and details must be JSON: {error}")
     return None

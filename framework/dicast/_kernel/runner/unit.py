@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from hashlib import sha256
 from typing import Any
 
 import attrs
 import orjson
 
-from ..converter import structure, unstructure
 from ..budget import Purse, amount_json
+from ..converter import structure, unstructure
 from ..model import Cost, Failure, Judgment, Refusal, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Answer, Combined, MetricSet, Skip
 from ..sections import Slot
@@ -43,10 +43,26 @@ class Teller:
         self._desk, self._eval_id = desk, eval_id
         self.bill = Bill()
 
-    async def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer:
-        """Ask a metric; a judge's answer counts as a score."""
+    def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
+        """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
+        call = self._desk.calls[slot.path]
+        if not call.quick:
+            return self._ask_score(slot, subject, rollout)
+        answer = self._desk.caller.call_def(call, subject)
+        if isinstance(answer, Score) and answer.cost.is_zero:
+            return answer
+        return self._as_score(call, subject, rollout, answer)
+
+    async def _ask_score(self, slot: Slot, subject: Subject, rollout: int) -> Answer:
         answer = await self.ask_raw(slot, subject, rollout)
         return as_score(answer) if isinstance(answer, Judgment) else answer
+
+    async def _as_score(
+        self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
+    ) -> Answer:
+        heard = await self._desk.caller.heard(call, answer)
+        self._charge(call, subject, rollout, heard)
+        return as_score(heard) if isinstance(heard, Judgment) else heard
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Score | Judgment | Failure | Skip:
         """Ask a component, again while its failure is retryable and the slot has retries left."""
@@ -62,10 +78,14 @@ class Teller:
         if projected is not None and not projected.is_zero:
             return await self._bought(call, subject, rollout, projected)
         answer = await self._desk.caller.call(call, subject)
+        self._charge(call, subject, rollout, answer)
+        return answer
+
+    def _charge(self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure) -> None:
+        """Record a cost that was not announced."""
         if not answer.cost.is_zero:
             self.bill.add(answer.cost)
             self._desk.purse.charge(subject, self._eval_id, answer.cost, _bought(call, rollout, answer))
-        return answer
 
     async def _bought(
         self, call: Call, subject: Subject, rollout: int, projected: Cost

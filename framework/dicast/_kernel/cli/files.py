@@ -1,0 +1,95 @@
+"""``dicast check``, ``plugins`` and ``schema``: what can be said without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from ..components import Component
+from ..config import json_schema, load_pipeline, options_schema
+from ..errors import RequestError
+from ..plugins import Plugin, Registry
+from .output import print_json, problems_json
+from .runs import as_json, overrides
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@overrides
+@as_json
+def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
+    """Build everything in FILE and run nothing. Exit code 2 when something is wrong."""
+    try:
+        load_pipeline(file, overrides)
+    except RequestError as error:
+        if as_json:
+            print_json({"ok": False, "errors": problems_json(error)})
+        else:
+            click.echo(str(error), err=True)
+        return 2
+    if as_json:
+        print_json({"ok": True, "errors": []})
+    else:
+        click.echo(f"{file}: ok")
+    return 0
+
+
+@click.command()
+@click.option("--load", is_flag=True, help="Import each one, and show its components and their options.")
+@as_json
+def plugins(load: bool, as_json: bool) -> None:
+    """List the installed plugins. Reads metadata alone, unless --load says to import them."""
+    registry = Registry()
+    found = sorted((registry.load_all() if load else registry.scan()).values(), key=lambda plugin: plugin.name)
+    if as_json:
+        print_json({"plugins": [_plugin_json(plugin) for plugin in found]})
+        return
+    for plugin in found:
+        click.echo(f"{plugin.name:<12} {plugin.distribution} {plugin.version}  {plugin.status}")
+        if plugin.error:
+            click.echo(f"    {plugin.error}")
+        for component in plugin.components or ():
+            click.echo(_component_text(component))
+
+
+def _plugin_json(plugin: Plugin) -> dict[str, object]:
+    names = ("name", "distribution", "version", "target", "status", "error")
+    listed = None if plugin.components is None else [_component_json(component) for component in plugin.components]
+    return {**{name: getattr(plugin, name) for name in names}, "components": listed}
+
+
+def _component_json(component: Component) -> dict[str, object]:
+    return {**{name: getattr(component, name) for name in ("name", "kind", "tier", "summary")}, "options": options(component)}
+
+
+def _component_text(component: Component) -> str:
+    tier = f", {component.tier}" if component.tier else ""
+    lines = [f"    {component.name} ({component.kind}{tier}): {component.summary}"]
+    lines += [_option_text(name, about) for name, about in options(component).items()]
+    return "\n".join(lines)
+
+
+def options(component: Component) -> dict[str, Any]:
+    """The component's options: the JSON Schema of each."""
+    schemas: dict[str, Any] = options_schema(component.cls)["properties"]
+    return schemas
+
+
+def _option_text(name: str, about: Mapping[str, object]) -> str:
+    kind = about.get("type") or ("one of " + ", ".join(map(repr, about["enum"])) if "enum" in about else "")
+    default = f" = {orjson.dumps(about['default']).decode()}" if "default" in about else ""
+    said = f"  {about['description']}" if "description" in about else ""
+    return f"        {name}{default} ({kind or 'see the schema'}){said}"
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of the pipeline file, with the options of the installed plugins, for editors."""
+    document, broken = json_schema(Registry())
+    for name, error in broken.items():
+        click.echo(f"left out plugin {name!r}: {error}", err=True)
+    print_json(document)
