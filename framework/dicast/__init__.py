@@ -5,6 +5,7 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
+from ._kernel.api import Run, arun, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
     ConfigError,
@@ -77,6 +78,7 @@ __all__ = [
     "Refusal",
     "RequestError",
     "Rubric",
+    "Run",
     "RunContext",
     "Score",
     "ScoringError",
@@ -87,6 +89,7 @@ __all__ = [
     "TraceEvent",
     "Verdict",
     "Verification",
+    "arun",
     "hookimpl",
     "identifier",
     "judge",
@@ -94,4 +97,5 @@ __all__ = [
     "maybe_await",
     "metric",
     "nearest",
+    "run",
 ]

@@ -104,8 +104,8 @@ async def arun(
 
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
     """Run *pipeline*, unless ``disabled`` or ``DICAST_DISABLED`` says that nothing is to be judged."""
-    from .runner.run import Outcome, execute
     from .report import disabled_document
+    from .runner.run import Outcome, execute
 
     if pipeline.disabled or os.environ.get("DICAST_DISABLED", "") not in ("", "0"):
         return Outcome(disabled_document(pipeline.name), 0)

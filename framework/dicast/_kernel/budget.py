@@ -144,9 +144,7 @@ class Purse:
     def _caps(self, session: str | None) -> list[Cap]:
         limits = {"session_cap": self._limits.session, "daily_cap": self._limits.day, "run_cap": self._limits.run}
         return [
-            Cap(scope, reason, limit)
-            for scope, reason in self._scopes(session).items()
-            for limit in limits[reason]
+            Cap(scope, reason, limit) for scope, reason in self._scopes(session).items() for limit in limits[reason]
         ]
 
     def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:

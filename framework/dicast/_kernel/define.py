@@ -79,7 +79,7 @@ def _component(
         "__module__": function.__module__,
         "__qualname__": function.__qualname__,
         "name": name or function.__name__,
-        method: _method(function, given, tuple(fields), method, takes),
+        method: _method(function, given, tuple(fields), method),
         **extra,
     }
     made = attrs.make_class(function.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
@@ -112,10 +112,8 @@ def _parameters(function: Callable[..., object], takes: tuple[str, ...]) -> tupl
     return given, options
 
 
-def _method(
-    function: Callable[..., object], given: int, options: tuple[str, ...], name: str, takes: tuple[str, ...]
-) -> Callable[..., object]:
-    """Bind the options as keyword arguments; written per arity, because this is called for every subject."""
+def _method(function: Callable[..., object], given: int, options: tuple[str, ...], name: str) -> Callable[..., object]:
+    """Bind the options as keyword arguments. *given* is how many of subject and children the function takes."""
 
     def call(self: object, *subject_and_children: object) -> object:
         return function(*subject_and_children[:given], **{option: getattr(self, option) for option in options})
@@ -128,6 +126,10 @@ def _method(
     return bound
 
 
+@overload
+async def maybe_await(value: Score | Failure | Awaitable[Score | Failure]) -> Score | Failure: ...  # type: ignore[overload-overlap]  # what it is for
+@overload
+async def maybe_await(value: Judgment | Failure | Awaitable[Judgment | Failure]) -> Judgment | Failure: ...
 @overload
 async def maybe_await(value: Awaitable[T]) -> T: ...
 @overload

@@ -115,8 +115,8 @@ class MetricSet:
         else:
             totals = tuple(rollout.score() for rollout in rollouts)
             values, confidence = _values(rollouts, method), mean([rollout.confidence() for rollout in rollouts])
-        truth = any([rollout.truth for rollout in rollouts])
-        audit = self.scoring.audit if not truth and any([rollout.audit for rollout in rollouts]) else None
+        truth = any(rollout.truth for rollout in rollouts)
+        audit = self.scoring.audit if not truth and any(rollout.audit for rollout in rollouts) else None
         return Combined(
             score=aggregate(totals, method),
             confidence=confidence,
@@ -177,8 +177,7 @@ class _Rollout:
         self.confidences += weight * answer.confidence
         self.unweighted += answer.confidence
         self.values[slot.label] = value
-        if value < self.lowest:
-            self.lowest = value
+        self.lowest = min(self.lowest, value)
         self._list(slot, answer, weight)
         return None
 
@@ -201,7 +200,9 @@ class _Rollout:
             return None
         reasons = ", ".join(f"{item['metric']}: {item['reason']}" for item in self.skipped) or "no metric judges it"
         throttled = bool(self.skipped) and all(str(item["reason"]).endswith("_cap") for item in self.skipped)
-        return Failure("throttled_no_heuristic" if throttled else "missing_input", f"no metric gave a score ({reasons})")
+        return Failure(
+            "throttled_no_heuristic" if throttled else "missing_input", f"no metric gave a score ({reasons})"
+        )
 
     def score(self) -> float:
         """The weighted mean; 0 when all that entered has weight 0."""

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
-from .define import maybe_await
 from .model import Event
 from .protocols import Sink
 
@@ -56,7 +55,8 @@ class SinkFeed:
         pause = PAUSE_SECONDS
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                written = await maybe_await(action())
+                answer = action()
+                written = await answer if isinstance(answer, Awaitable) else answer
             except Exception as error:  # the border: a sink's fault is reported in the summary, and in the exit code
                 self.error = f"{type(error).__name__}: {error}"
                 if attempt < ATTEMPTS:

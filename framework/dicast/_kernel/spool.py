@@ -74,7 +74,8 @@ class ScoreSpool:
 @attrs.frozen
 class UnitState:
     """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where its newest event stands in
-    the ledger, and whether that came after a failure, *late*."""
+    the ledger, and whether that came after a failure, *late*.
+    """
 
     eval_id: str
     state: str
@@ -89,7 +90,9 @@ class UnitSpool:
         self._database = _temporary(
             "CREATE TABLE units(kind, id, label, eval_id, state, seq, late, PRIMARY KEY (kind, id, label)) WITHOUT ROWID"
         )
-        self._database.execute("CREATE TABLE replies(eval_id, metric, rollout, reply, PRIMARY KEY (eval_id, metric, rollout))")
+        self._database.execute(
+            "CREATE TABLE replies(eval_id, metric, rollout, reply, PRIMARY KEY (eval_id, metric, rollout))"
+        )
         self._database.execute("CREATE TABLE reads(kind, id, seq, PRIMARY KEY (kind, id)) WITHOUT ROWID")
 
     def note(self, unit: tuple[str, str, str], eval_id: str, state: str, seq: int) -> None:
@@ -113,7 +116,7 @@ class UnitSpool:
     def read_at(self, kind: str, subject_id: str) -> int | None:
         """Where a subject's ``subject.read`` stands, or None."""
         row = self._database.execute("SELECT seq FROM reads WHERE kind = ? AND id = ?", (kind, subject_id)).fetchone()
-        return row and row[0]
+        return None if row is None else int(row[0])
 
     def note_reply(self, key: tuple[str, str, int], reply: bytes) -> None:
         """A paid answer: *key* is (eval_id, label, rollout)."""
@@ -123,4 +126,4 @@ class UnitSpool:
         """The paid answer under *key*, or None."""
         query = "SELECT reply FROM replies WHERE eval_id = ? AND metric = ? AND rollout = ?"
         row = self._database.execute(query, key).fetchone()
-        return row and row[0]
+        return None if row is None else bytes(row[0])

@@ -55,10 +55,12 @@ class Commands(click.Group):
         """Name the nearest command when there is none of this name."""
         name = args[0] if args else ""
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from ..plugins import nearest
+            from ..lines import nearest
 
             hint = nearest(name, self.list_commands(ctx))
-            ctx.fail(f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else "; dicast --help lists them"))
+            ctx.fail(
+                f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else "; dicast --help lists them")
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -70,7 +72,9 @@ def _load(offer: Offer) -> click.Command:
         command: click.Command = getattr(import_module(module), name)
     except Exception as error:  # the border to other people's code
         source = f"{offer.distribution} {offer.version}"
-        raise PluginError(f"command {offer.name!r} ({source}) failed to import: {type(error).__name__}: {error}") from error
+        raise PluginError(
+            f"command {offer.name!r} ({source}) failed to import: {type(error).__name__}: {error}"
+        ) from error
     return command
 
 

@@ -63,7 +63,10 @@ def _plugin_json(plugin: Plugin) -> dict[str, object]:
 
 
 def _component_json(component: Component) -> dict[str, object]:
-    return {**{name: getattr(component, name) for name in ("name", "kind", "tier", "summary")}, "options": options(component)}
+    return {
+        **{name: getattr(component, name) for name in ("name", "kind", "tier", "summary")},
+        "options": options(component),
+    }
 
 
 def _component_text(component: Component) -> str:
@@ -79,7 +82,7 @@ def options(component: Component) -> dict[str, Any]:
     return schemas
 
 
-def _option_text(name: str, about: Mapping[str, object]) -> str:
+def _option_text(name: str, about: Mapping[str, Any]) -> str:
     kind = about.get("type") or ("one of " + ", ".join(map(repr, about["enum"])) if "enum" in about else "")
     default = f" = {orjson.dumps(about['default']).decode()}" if "default" in about else ""
     said = f"  {about['description']}" if "description" in about else ""

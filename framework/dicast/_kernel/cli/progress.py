@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Self
 
 from ..report import Report
@@ -23,7 +22,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._wrote:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import click
@@ -16,6 +18,8 @@ from ..protocols import Ledger
 from .output import print_json
 from .runs import as_json, ledger_path
 from .summary import failure_line, verdict_line
+
+T = TypeVar("T")
 
 FAILURE_FIELDS = (
     "eval_id",
@@ -60,19 +64,21 @@ def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> No
     if wanted.run_id == "last":
         wanted = attrs.evolve(wanted, run_id=newest_run(ledger))
     if failed:
-        failures = [{key: event.payload[key] for key in FAILURE_FIELDS} for event in wanted.events(ledger, "eval.failed")]
+        failures = [
+            {key: event.payload[key] for key in FAILURE_FIELDS} for event in wanted.events(ledger, "eval.failed")
+        ]
         _list("failures", failures, failure_line, as_json=as_json)
     else:
         found = [verdict(event) for event in wanted.events(ledger, "eval.completed")]
         _list("verdicts", found, verdict_line, as_json=as_json)
 
 
-def _list(name: str, items: list[object], line: object, *, as_json: bool) -> None:
+def _list(name: str, items: list[T], line: Callable[[T], str], *, as_json: bool) -> None:
     if as_json:
         print_json({name: items})
         return
     for item in items:
-        click.echo(line(item))  # type: ignore[operator]
+        click.echo(line(item))
 
 
 def _utc(moment: str | None) -> str | None:
@@ -107,7 +113,9 @@ def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
     if as_json:
         print_json(_verification(found))
     elif found.ok:
-        click.echo(f"ok: {found.events:,} events" + (f", head {found.head.seq} {found.head.digest}" if found.head else ""))
+        click.echo(
+            f"ok: {found.events:,} events" + (f", head {found.head.seq} {found.head.digest}" if found.head else "")
+        )
     else:
         click.echo(f"broken at row {found.bad_seq}: {found.reason}")
     return 0 if found.ok else 1

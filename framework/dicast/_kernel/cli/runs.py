@@ -17,12 +17,18 @@ from .output import print_json
 from .progress import Progress
 from .summary import run_text, subject_text
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there."
+)
 ledger_path = click.option(
     "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
 )
 overrides = click.option(
-    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Use a YAML value instead of the file's; repeatable."
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Use a YAML value instead of the file's; repeatable.",
 )
 
 
@@ -31,7 +37,11 @@ overrides = click.option(
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Read at most N subjects.")
 @overrides
 @click.option(
-    "--resume", is_flag=False, flag_value="", metavar="[RUN_ID]", help="Take up the newest unfinished run of this file, or this one."
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN_ID]",
+    help="Take up the newest unfinished run of this file, or this one.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
 @as_json
@@ -39,7 +49,8 @@ def run(
     file: Path, limit: int | None, overrides: tuple[str, ...], resume: str | None, retry_failed: bool, as_json: bool
 ) -> int:
     """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 coverage too low, 4 data lost in a sink
-    or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted."""
+    or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted.
+    """
     pipeline = load_pipeline(file, overrides)
     with Progress() as progress:
         request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)

@@ -97,7 +97,9 @@ def subject_text(found: Document) -> str:
     """A subject with every verdict on it."""
     subject = found["subject"]
     lines = [f"{subject['kind']} {subject['id']}"]
-    lines += [f"  {key}: {subject[key]!r:.300}" for key in ("input", "output", "reference") if subject.get(key) is not None]
+    lines += [
+        f"  {key}: {subject[key]!r:.300}" for key in ("input", "output", "reference") if subject.get(key) is not None
+    ]
     lines += [verdict_line(verdict) for verdict in found["verdicts"]]
     lines += [failure_line(failure) for failure in found["failures"]]
     return "\n".join(lines)

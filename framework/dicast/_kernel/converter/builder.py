@@ -139,7 +139,8 @@ class Builder:
 
     def _as_given(self, name: str, kinds: tuple[str, ...]) -> Built:
         live = self._ready[name]
-        kind = next((kind for kind in kinds if all(hasattr(live, member) for member in KINDS[kind].members)), None)
+        fitting = [kind for kind in kinds if all(hasattr(live, member) for member in KINDS[kind].members)]
+        kind = next(iter(fitting), kinds[0] if hasattr(live, "open") else None)
         if kind is None:
             message = f"{name!r} was given as {live!r:.80}, which is no {' or '.join(kinds)}"
             raise self.data.invalid(message, name)

@@ -30,7 +30,7 @@ class Call:
     waits: bool
     seconds: float
     estimate: Callable[[Subject], Cost] | None
-    expects: type[Score] | type[Judgment]
+    expects: type[Score | Judgment]
 
     @classmethod
     def of(cls, slot: Slot, component: object) -> Call:
@@ -137,8 +137,8 @@ def checked(answer: object, call: Call) -> Score | Judgment | Failure:
 
 
 def _evidence_failure(answer: Score | Judgment) -> Failure | None:
-    details = answer.details if isinstance(answer, Score) else ""
-    if not answer.signals and isinstance(details, str) and details.isascii():
+    details: object = answer.details if isinstance(answer, Score) else ""
+    if not answer.signals and type(details) is str and details.isascii():
         return None
     try:
         orjson.dumps([answer.signals, details])

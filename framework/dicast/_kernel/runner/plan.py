@@ -85,11 +85,11 @@ def file_identity(pipeline: Pipeline) -> str:
 
 
 def _planned(slot: Slot) -> Mapping[str, object]:
-    rubric = getattr(slot.component, "rubric", None)
-    named = isinstance(rubric, Rubric)
+    given = getattr(slot.component, "rubric", None)
+    rubric = given if isinstance(given, Rubric) else Rubric(slot.name, slot.version)
     return {
-        "rubric_id": rubric.id if named else slot.name,
-        "rubric_version": rubric.version if named else slot.version,
+        "rubric_id": rubric.id,
+        "rubric_version": rubric.version,
         "judge_kind_planned": getattr(slot.component, "judge_kind", "evaluator"),
     }
 

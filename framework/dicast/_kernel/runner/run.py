@@ -156,7 +156,9 @@ class _Run:
         self, stream: Stream, plan: Plan, fingerprints: Mapping[str, str], spool: UnitSpool | None
     ) -> None:
         if self.earlier is None or spool is None:
-            stream.tell([stream.event("run.started", run_started(self.pipeline, plan, fingerprints, self.request.limit))])
+            stream.tell(
+                [stream.event("run.started", run_started(self.pipeline, plan, fingerprints, self.request.limit))]
+            )
             await stream.flush()
             return
         for event in resume.replayed(self.ledger, self.earlier, spool, retry=self.request.retry_failed):

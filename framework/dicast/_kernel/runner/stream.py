@@ -12,10 +12,10 @@ from ..protocols import Ledger
 from ..report import Report
 from ..sinks import SinkFeed
 
-BATCH = 3000
+BATCH = 10_000
 """Events that are appended to the ledger in one transaction."""
 
-SECONDS = 0.2
+SECONDS = 1.0
 """How long an event waits for its batch, at most."""
 
 
@@ -47,9 +47,7 @@ class Stream:
             return Event(id_, type_, now, self.run_id, payload, sensitivity=sensitivity)
         kind = subject.kind
         turn = subject.id if kind == "turn" else subject.parent_id if kind == "tool_cycle" else None
-        return Event(
-            id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity
-        )
+        return Event(id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity)
 
     def tell(self, events: Sequence[Event]) -> None:
         """Put *events* into the stream."""
@@ -103,8 +101,8 @@ class Stream:
         for feed in self.feeds:
             await feed.tell(events)
 
-    async def close_sinks(self, which: Callable[[SinkFeed], bool] = lambda feed: True) -> None:
+    async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
         """Close the sinks that are still open, or *which* of them."""
         for feed in self.feeds:
-            if not feed.closed and which(feed):
+            if not feed.closed and (which is None or which(feed)):
                 await feed.close()

@@ -176,7 +176,9 @@ class Unit:
         assert slot is not None  # a unit has metrics or a slot
         answer = await teller.ask_raw(slot, subject, 0)
         if isinstance(answer, Skip):
-            return Failure("throttled_no_heuristic", f"no room for this call ({answer.reason}) and no judge to fall back on")
+            return Failure(
+                "throttled_no_heuristic", f"no room for this call ({answer.reason}) and no judge to fall back on"
+            )
         assert not isinstance(answer, Score)  # a judge's slot expects a Judgment
         return answer
 

@@ -60,6 +60,8 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 8000")
+        connection.execute("PRAGMA cache_size = -8000")
     except BaseException:
         connection.close()
         raise

@@ -1,0 +1,46 @@
+"""The plugin author's kit: subjects and fakes for tests, pipelines run in memory, and what every component must do.
+
+For a plugin's own tests, by plain import; it needs the extra ``dicast-kernel[testing]`` and is no pytest plugin. Subclass the
+conformance class of the kind and name the component; pytest finds the inherited checks::
+
+    from dicast.testing import MetricConformance
+
+    class TestBrevity(MetricConformance):
+        metric = "brevity/brevity"
+        options = {"words": 20}
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{part}" for part in ("conformance", "judging", "ledgers", "sinks", "sources"))
+)
+
+from .conformance import Conformance  # noqa: E402  # after the line above, so that failed checks show their values
+from .fakes import FakeJudge, FakeMetric, MemorySink  # noqa: E402
+from .judging import JudgeConformance, MetricConformance  # noqa: E402
+from .ledger import MemoryLedger  # noqa: E402
+from .ledgers import LedgerConformance  # noqa: E402
+from .pipeline import Finished, run_pipeline  # noqa: E402
+from .sinks import SinkConformance  # noqa: E402
+from .sources import SourceConformance  # noqa: E402
+from .subjects import GOLDEN, sample  # noqa: E402
+
+__all__ = [
+    "GOLDEN",
+    "Conformance",
+    "FakeJudge",
+    "FakeMetric",
+    "Finished",
+    "JudgeConformance",
+    "LedgerConformance",
+    "MemoryLedger",
+    "MemorySink",
+    "MetricConformance",
+    "SinkConformance",
+    "SourceConformance",
+    "run_pipeline",
+    "sample",
+]

@@ -1,0 +1,206 @@
+"""What every component must do, whatever its kind; an author inherits the checks and names the component."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+import pytest
+
+from .._kernel.components import KINDS, Component
+from .._kernel.converter import describe, hints
+from .._kernel.errors import ConfigError, RequestError
+from .._kernel.model import Cost, Rubric, RunContext, Secret
+from .._kernel.runner.opening import open_component
+from .pipeline import Bench
+from .probe import probe
+
+T = TypeVar("T")
+
+IMPORT_SECONDS = 0.5
+"""CPU time that importing a plugin may take, beside the kernel's own."""
+
+_GUARD = "test_contract_is_intact"
+_UNREADABLE = (Rubric, Secret, Cost)
+"""Types of options that a component does not keep in the form in which they were given."""
+
+
+class Conformance:
+    """The checks for components of every kind. Subclass the class of the kind, such as :class:`MetricConformance`.
+
+    The component's name goes into the attribute that is called like its kind: ``metric = "brevity/brevity"``.
+
+    - ``options``: the options to check it with; those that it requires, at least.
+    - ``files``: text files by name, made before each check. Relative paths among the options lie in their folder.
+    - ``components``: components that stand under a bare name among the options: ``{"grader": FakeJudge()}``.
+    """
+
+    kind: ClassVar[str]
+    options: Mapping[str, object] = {}  # noqa: RUF012  # authors write a plain dict over it
+    files: Mapping[str, str] = {}  # noqa: RUF012
+    components: Mapping[str, object] = {}  # noqa: RUF012
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a class that switches the contract's own check off."""
+        super().__init_subclass__(**more)
+        if _GUARD in vars(cls) and not cls.__module__.startswith(__package__ or ""):
+            raise TypeError(f"{cls.__qualname__} overrides {_GUARD}, which keeps the other checks in place; remove it")
+
+    @pytest.fixture
+    def bench(self, tmp_path: Path) -> Bench:
+        """Where components are built: a folder with the ``files``."""
+        for name, text in self.files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return Bench(tmp_path, self.components)
+
+    @pytest.fixture
+    def component(self, bench: Bench) -> Any:
+        """The component, built with its ``options`` and not opened."""
+        return bench.build(self.kind, self.named, self.options)
+
+    @property
+    def named(self) -> str:
+        """The component's name."""
+        name = getattr(self, self.kind, None)
+        if not isinstance(name, str) or "/" not in name:
+            raise TypeError(f'{type(self).__name__} must say which {self.kind} it checks: {self.kind} = "PLUGIN/NAME"')
+        return name
+
+    @property
+    def plugin(self) -> str:
+        """The plugin's name."""
+        return self.named.partition("/")[0]
+
+    def found(self, bench: Bench) -> Component:
+        """What the plugin's entry point offers under the component's name."""
+        return bench.registry.find(self.named, (self.kind,))
+
+    def opened(self, component: Any, folder: Path, use: Callable[[Any], Awaitable[T]]) -> T:
+        """Open *component* as a run does, let *use* have the live object, and close it."""
+
+        async def work() -> T:
+            async with AsyncExitStack() as stack:
+                return await use(await open_component(component, context(folder), stack))
+
+        return asyncio.run(work())
+
+    def test_contract_is_intact(self) -> None:
+        """No inherited check is dropped or replaced, but for those that say why with ``xfail(reason=…)``."""
+        changed = sorted(name for name, check in _contract(type(self)).items() if _changed(type(self), name, check))
+        assert not changed, (
+            f"{type(self).__name__} drops or overrides {', '.join(changed)}; if the component really cannot pass, "
+            'override it with @pytest.mark.xfail(reason="why")'
+        )
+
+    def test_loads_by_entry_point_in_a_fresh_process(self) -> None:
+        """The plugin's module imports, quickly, without heavy libraries, other plugins or the network."""
+        found = probe(self.plugin)
+        assert found["error"] is None, found["error"]
+        assert not found["heavy"], f"importing {self.plugin!r} brings {found['heavy']}; import them where they are used"
+        assert not found["others"], f"importing {self.plugin!r} brings other plugins: {found['others']}"
+        if found["seconds"] > IMPORT_SECONDS:  # type: ignore[operator]  # a number, from JSON
+            found = probe(self.plugin)  # the first time may have compiled it
+        assert found["seconds"] <= IMPORT_SECONDS, f"the import takes {found['seconds']} s of CPU"  # type: ignore[operator]  # as above
+
+    def test_has_name_version_and_summary(self, bench: Bench) -> None:
+        """Users see these in ``dicast plugins --load``."""
+        found = self.found(bench)
+        assert found.name == self.named
+        assert found.version != "unknown", f"{found.distribution} has no version"
+        assert found.summary, f"{found.cls.__qualname__} needs a docstring; its first line is what users see"
+
+    def test_every_option_is_documented(self, bench: Bench) -> None:
+        """The docstring of the class, or of the function, names each option."""
+        cls = self.found(bench).cls
+        silent = [key for field in hints.fields(cls) for key in hints.keys(field)[:1] if key not in (cls.__doc__ or "")]
+        assert not silent, f"the docstring of {cls.__qualname__} does not mention {', '.join(silent)}"
+
+    def test_unknown_option_is_refused_by_name(self, bench: Bench) -> None:
+        """A misspelt option is never ignored."""
+        with pytest.raises(ConfigError, match="no_such_option"):
+            bench.build(self.kind, self.named, {**self.options, "no_such_option": 1})
+
+    def test_options_survive_a_round_trip(self, component: Any, bench: Bench) -> None:
+        """Options written back as plain data build an equal component."""
+        written = self.written(component, bench)
+        assert bench.build(self.kind, self.named, written) == component, (
+            f"the options {written} build another component"
+        )
+
+    def written(self, component: Any, bench: Bench) -> Mapping[str, object]:
+        """The options of *component* as plain data; what cannot be read back from it stays as it was given."""
+        builder = bench.builder()
+        builder.component({self.named: dict(self.options)}, (self.kind,))
+        ((_, plain),) = describe(component, builder.names, builder.written).items()
+        options = {}
+        for field in hints.fields(type(component)):
+            key = hints.keys(field)[0]
+            kept = bool(hints.kinds(field.type)) or any(hints.mentions(field.type, one) for one in _UNREADABLE)
+            if key in self.options or not kept:
+                options[key] = self.options[key] if kept else plain[field.name]
+        return options
+
+    def test_is_frozen(self, component: Any) -> None:
+        """A component is configuration; what changes belongs into what ``open`` gives."""
+        for field in attrs.fields(type(component)):
+            with pytest.raises(attrs.exceptions.FrozenInstanceError):
+                setattr(component, field.name, None)
+
+    def test_can_be_pickled(self, component: Any) -> None:
+        """An executor may send components to other processes."""
+        assert pickle.loads(pickle.dumps(component)) == component  # noqa: S301  # our own bytes
+
+    def test_building_uses_no_network(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        """``dicast check`` builds every component and must work offline."""
+
+        def refuse(*args: object, **more: object) -> None:
+            raise OSError("the network was used while the component was built")
+
+        for owner, name in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
+            monkeypatch.setattr(owner, name, refuse)
+        bench.build(self.kind, self.named, self.options)
+
+    def test_has_the_methods_of_its_kind(self, component: Any, bench: Bench) -> None:
+        """What a run calls is there once the component is open."""
+
+        async def missing(live: Any) -> list[str]:
+            return [name for name in KINDS[self.kind].members if not hasattr(live, name)]
+
+        assert self.opened(component, bench.folder, missing) == []
+
+
+def context(folder: Path) -> RunContext:
+    """A run for ``open`` to be told about."""
+    return RunContext("01KDZ3W5Z0000000000000TEST", "conformance", folder)
+
+
+def path_option(component: Any) -> str | None:
+    """The option called ``path``, if the component has one that names a file."""
+    names = [hints.keys(field)[0] for field in hints.fields(type(component)) if hints.mentions(field.type, Path)]
+    return "path" if "path" in names else None
+
+
+def refuses_path(build: Callable[[], object]) -> None:
+    """Check that *build*, which uses a path below a regular file, is refused as a wrong request."""
+    with pytest.raises(RequestError):
+        build()
+
+
+def _contract(cls: type[Any]) -> dict[str, object]:
+    owners = [owner for owner in cls.__mro__ if owner.__module__.startswith(f"{__package__}.")]
+    return {
+        name: check for owner in reversed(owners) for name, check in vars(owner).items() if name.startswith("test_")
+    }
+
+
+def _changed(cls: type[Any], name: str, check: object) -> bool:
+    now = getattr(cls, name, None)
+    excuses = [mark for mark in getattr(now, "pytestmark", ()) if mark.name == "xfail" and mark.kwargs.get("reason")]
+    return now is not check and not excuses

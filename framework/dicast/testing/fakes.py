@@ -1,0 +1,147 @@
+"""Components that do as they are told, and remember what they were asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import attrs
+
+from .._kernel.model import Cost, Event, Failure, Judgment, Score, Subject, Verdict
+
+R = TypeVar("R", Score, Judgment)
+
+_NOTHING = Cost.zero()
+
+
+@attrs.frozen
+class Replies(Generic[R]):
+    """What a fake answers: the items of *given* one after the other, or, when it is no list, the same each time."""
+
+    given: Sequence[R | Failure | Exception] | R | Failure | Exception
+    asked: list[Subject] = attrs.field(factory=list, eq=False)
+
+    def next(self, subject: Subject) -> R | Failure:
+        """The next answer; an exception is raised.
+
+        :raises AssertionError: when there are no replies left.
+        """
+        self.asked.append(subject)
+        if not isinstance(self.given, list | tuple):
+            return _answer(self.given)  # type: ignore[arg-type]  # any other sequence is refused by its use
+        if len(self.asked) > len(self.given):
+            raise AssertionError(f"asked about {subject.kind} {subject.id!r} after all {len(self.given)} replies")
+        return _answer(self.given[len(self.asked) - 1])
+
+    def check(self, who: str) -> None:
+        """See :meth:`FakeJudge.assert_all_asked`."""
+        wanted = len(self.given) if isinstance(self.given, list | tuple) else max(1, len(self.asked))
+        ids = ", ".join(subject.id for subject in self.asked) or "nobody"
+        assert len(self.asked) == wanted, (
+            f"{who} has {wanted} replies and was asked {len(self.asked)} times, about: {ids}"
+        )
+
+
+def _answer(reply: R | Failure | Exception) -> R | Failure:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+@attrs.frozen
+class FakeJudge:
+    """A judge that gives the replies it was made with.
+
+    :param replies: a list of judgments, failures and exceptions, given one after the other; or one that is given each time.
+    :param seconds: how long it waits before each reply, as a slow model does.
+    :param cost: what it says that a call may cost at most.
+    """
+
+    accepts = ()
+
+    replies: Sequence[Judgment | Failure | Exception] | Judgment | Failure | Exception = Judgment(1.0)
+    seconds: float = 0.0
+    cost: Cost = _NOTHING
+    _script: Replies[Judgment] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_script", Replies(self.replies))
+
+    @property
+    def asked(self) -> Sequence[Subject]:
+        """The subjects it was asked about, in their order."""
+        return self._script.asked
+
+    async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
+        """Give the next reply.
+
+        :raises AssertionError: when there are no replies left; in a run that becomes a failure ``crashed``, and
+            :meth:`assert_all_asked` says so.
+        """
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        return self._script.next(subject)
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What one call may cost at most."""
+        return self.cost
+
+    def assert_all_asked(self) -> None:
+        """Fail unless each reply was asked for exactly once, or the single one at least once."""
+        self._script.check("FakeJudge")
+
+
+@attrs.frozen
+class FakeMetric:
+    """A metric that gives the scores it was made with; write it under ``metrics: {truth: []}`` to make it one.
+
+    :param replies: a list of scores, failures and exceptions, given one after the other; or one that is given each time.
+    """
+
+    tier = "proxy"
+
+    replies: Sequence[Score | Failure | Exception] | Score | Failure | Exception = Score(1.0)
+    _script: Replies[Score] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_script", Replies(self.replies))
+
+    @property
+    def asked(self) -> Sequence[Subject]:
+        """The subjects it was asked about, in their order."""
+        return self._script.asked
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Give the next reply; see :meth:`FakeJudge.judge`."""
+        return self._script.next(subject)
+
+    def assert_all_asked(self) -> None:
+        """Fail unless each reply was asked for exactly once, or the single one at least once."""
+        self._script.check("FakeMetric")
+
+
+@attrs.frozen
+class MemorySink:
+    """A sink that keeps what it is told.
+
+    :param wants: the event types it is told; all by default.
+    :param error: raised by every ``write``, as by a sink whose disk is full.
+    """
+
+    wants: tuple[str, ...] = ()
+    error: Exception | None = None
+    events: list[Event] = attrs.field(init=False, factory=list, eq=False, repr=False)
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Keep *events*."""
+        if self.error is not None:
+            raise self.error
+        self.events.extend(events)
+
+    def close(self) -> None:
+        """Do nothing: what was told stays."""
+
+    def of(self, type_: str) -> list[Event]:
+        """The events of one type, in their order."""
+        return [event for event in self.events if event.type == type_]

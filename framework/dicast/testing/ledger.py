@@ -1,0 +1,203 @@
+"""A ledger without a file: the same promises as one on disk, kept in memory."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from .._kernel.converter import structure, unstructure
+from .._kernel.errors import LedgerError
+from .._kernel.model import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verification
+
+START = "0" * 64
+
+
+@attrs.frozen
+class Row:
+    """An event as it was appended: *text* is its canonical JSON."""
+
+    text: bytes
+    prev: str
+    digest: str
+
+
+@attrs.define
+class Held:
+    """A reservation: the row that made it, its payload, and what became of it (``open``, ``lost`` or ``closed``)."""
+
+    seq: int
+    run_id: str
+    payload: Mapping[str, Any]
+    state: str = "open"
+    counted: tuple[str, Decimal] = ("usd", Decimal(0))
+
+
+@attrs.define
+class Book:
+    """What all live objects of one :class:`MemoryLedger` share."""
+
+    rows: list[Row] = attrs.field(factory=list)
+    held: dict[str, Held] = attrs.field(factory=dict)
+    lock: threading.RLock = attrs.field(factory=threading.RLock)
+
+
+@attrs.frozen
+class MemoryLedger:
+    """A ledger that lives as long as this object.
+
+    Every ``open`` gives a live object on the same rows; it has no options.
+    """
+
+    _book: Book = attrs.field(init=False, factory=Book, eq=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:
+        """Give a live ledger; it is always there, so *create* changes nothing."""
+        yield Live(self._book)
+
+    def __reduce__(self) -> tuple[type[MemoryLedger], tuple[()]]:
+        return MemoryLedger, ()
+
+
+class Live:
+    """An open :class:`MemoryLedger`; see :class:`~dicast.Ledger` for what its methods promise."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    def append(self, events: Sequence[Event]) -> Head:
+        """Append *events*, all or none."""
+        with self._book.lock:
+            rows = list(self._book.rows)
+            for event in events:
+                text, prev = _text(event), rows[-1].digest if rows else START
+                rows.append(Row(text, prev, _digest(prev, text)))
+            for seq, event in enumerate(events, len(self._book.rows) + 1):
+                self._account(seq, event)
+            self._book.rows[:] = rows
+            return self.head() or Head(0, START)
+
+    def read(self, query: Query) -> Iterator[Entry]:
+        """Yield the rows that match *query*, as the ledger is now."""
+        entries = self._entries(query.after)
+        found = (entry for entry in entries if _matches(entry.event, query))
+        return itertools.islice(reversed(list(found)) if query.newest_first else found, query.limit)
+
+    def head(self) -> Head | None:
+        """The newest row."""
+        rows = self._book.rows
+        return Head(len(rows), rows[-1].digest) if rows else None
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Check every row's digest and its link to the row before."""
+        rows, prev = list(self._book.rows), START
+        for seq, row in enumerate(rows, 1):
+            if row.prev != prev or row.digest != _digest(prev, row.text):
+                return Verification(len(rows), self.head(), seq, "its digest does not follow from its content")
+            prev = row.digest
+        if head is not None and head not in {row.digest for row in rows}:
+            return Verification(len(rows), self.head(), len(rows) + 1, f"no row has the digest {head}")
+        return Verification(len(rows), self.head())
+
+    def reserve(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
+        """Close reservations whose lease is over, compare *caps*, and append *event* if all hold."""
+        with self._book.lock:
+            expired = [held for held in self._open() if _is_over(held, event)]
+            if expired:
+                self.append([lost(self._entry(held.seq)) for held in expired])
+            refusal = self._refusal(event.payload, caps)
+            if refusal is None:
+                self.append([event])
+            return refusal
+
+    def reservations(self, run_id: str) -> Sequence[Entry]:
+        """The open reservations of *run_id*, oldest first."""
+        return [self._entry(held.seq) for held in self._open() if held.run_id == run_id]
+
+    def _entries(self, after: int) -> Iterator[Entry]:
+        return (self._entry(seq) for seq in range(max(0, after) + 1, len(self._book.rows) + 1))
+
+    def _entry(self, seq: int) -> Entry:
+        row = self._book.rows[seq - 1]
+        return Entry(seq, structure(orjson.loads(row.text), Event), row.prev, row.digest)
+
+    def _open(self) -> list[Held]:
+        return [held for held in self._book.held.values() if held.state == "open"]
+
+    def _refusal(self, payload: Mapping[str, Any], caps: Sequence[Cap]) -> Refusal | None:
+        """The first cap that can never hold, else the first that waits for open reservations; nothing costs nothing."""
+        amount, unit = Decimal(payload["amount"]), payload["unit"]
+        waiting = None
+        for cap in caps:
+            limit = cap.limit.amount
+            if not amount or limit is None or cap.limit.unit != unit:
+                continue
+            needed = amount + self._sum(("lost", "closed"), cap.scope, unit)
+            if needed > limit:
+                return Refusal(cap, wait=False)
+            if waiting is None and needed + self._sum(("open",), cap.scope, unit) > limit:
+                waiting = Refusal(cap, wait=True)
+        return waiting
+
+    def _sum(self, states: Sequence[str], scope: str, unit: str) -> Decimal:
+        in_scope = [held for held in self._book.held.values() if scope in held.payload["scopes"]]
+        return sum(
+            (held.counted[1] for held in in_scope if held.state in states and held.counted[0] == unit), Decimal(0)
+        )
+
+    def _account(self, seq: int, event: Event) -> None:
+        payload: Mapping[str, Any] = event.payload
+        if event.type == "spend.reserved":
+            if payload["reservation_id"] in self._book.held:
+                raise LedgerError(f"the reservation {payload['reservation_id']} is made twice")
+            held = Held(seq, event.run_id, payload, counted=_amount(payload))
+            self._book.held[payload["reservation_id"]] = held
+        elif event.type in ("spend.settled", "spend.released", "spend.lost"):
+            self._close(event.type, payload)
+
+    def _close(self, type_: str, payload: Mapping[str, Any]) -> None:
+        """Settled and released end a reservation, and also what was taken for lost; lost ends an open one."""
+        held = self._book.held.get(payload["reservation_id"])
+        if held is None or held.state == "closed" or (held.state == "lost" and type_ == "spend.lost"):
+            return
+        held.state = "lost" if type_ == "spend.lost" else "closed"
+        if type_ == "spend.released":
+            held.counted = (held.counted[0], Decimal(0))
+        else:
+            held.counted = _amount(held.payload if payload.get("amount") is None else payload)
+
+
+def _amount(payload: Mapping[str, Any]) -> tuple[str, Decimal]:
+    return payload["unit"], Decimal(payload["amount"])
+
+
+def _text(event: Event) -> bytes:
+    try:
+        return orjson.dumps(unstructure(event), default=unstructure, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
+
+
+def _digest(prev: str, text: bytes) -> str:
+    return sha256(prev.encode() + b"\n" + text).hexdigest()
+
+
+def _matches(event: Event, query: Query) -> bool:
+    wanted = ("run_id", "subject_kind", "subject_id")
+    if any(getattr(query, name) not in (None, getattr(event, name)) for name in wanted):
+        return False
+    return (not query.types or event.type in query.types) and (query.until is None or event.time <= query.until)
+
+
+def _is_over(held: Held, event: Event) -> bool:
+    lease = held.payload.get("lease_until")
+    return lease is not None and datetime.fromisoformat(lease) < datetime.fromisoformat(event.time)

@@ -1,0 +1,291 @@
+"""What ledgers must do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+import pytest
+
+from .._kernel.clock import Clock
+from .._kernel.errors import LedgerError
+from .._kernel.model import Cap, Cost, Entry, Event, Query
+from .conformance import Conformance, context, path_option, refuses_path
+from .pipeline import Bench, typical_events
+
+START = "0" * 64
+RUN = "01KDZ3W5Z0000000000000TEST"
+
+
+class LedgerConformance(Conformance):
+    """What a ledger must do. ``ledger = "plugin/name"`` says which one.
+
+    Two live objects that one component's ``open`` gave must be the same ledger, as two processes would have it.
+    """
+
+    kind = "ledger"
+    ledger: str
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        """Mints the events' ids and times."""
+        return Clock()
+
+    def test_returns_what_was_appended(self, component: Any, bench: Bench) -> None:
+        """Every field of every event of a run, content included, in order; also after it was closed and opened again."""
+        events = list(typical_events())
+
+        async def append(live: Any) -> list[Event]:
+            live.append(events[:10])
+            live.append(events[10:])
+            return [entry.event for entry in live.read(Query())]
+
+        assert _plain(self.opened(component, bench.folder, append)) == _plain(events)
+        assert _plain(self.opened(component, bench.folder, _events)) == _plain(events)
+
+    def test_stores_content_again_for_another_run(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """The same content read by two runs is there for both, however often it is stored."""
+        content = {"digest": sha256(b"x").hexdigest(), "content": {"output": "Canberra.", "input": None}}
+        told = [_event(clock, "subject.read", content, run_id=f"run-{number}") for number in (1, 2, 2)]
+
+        async def append(live: Any) -> list[Event]:
+            live.append(told[:1])
+            live.append(told[1:])
+            return await _events(live)
+
+        assert [event.payload for event in self.opened(component, bench.folder, append)] == [content] * 3
+
+    def test_chains_its_rows(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Each row follows from the one before, the first from 64 zeros; the head is the last."""
+
+        async def chain(live: Any) -> tuple[object, Sequence[Entry], object, object]:
+            assert live.head() is None, "a new ledger has no head"
+            last = live.append([_event(clock, "run.started", {"n": number}) for number in range(4)])
+            return last, list(live.read(Query())), live.head(), live.append([])
+
+        last, entries, head, nothing = self.opened(component, bench.folder, chain)
+        assert [entry.seq for entry in entries] == [1, 2, 3, 4]
+        assert [entry.prev for entry in entries] == [START, *(entry.digest for entry in entries[:3])]
+        assert last == head == nothing
+        assert (head.seq, head.digest) == (4, entries[3].digest)  # type: ignore[attr-defined]  # a Head
+
+    def test_verifies(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """A whole chain holds; a digest that is not in it shows that the end was cut off."""
+
+        async def verify(live: Any) -> tuple[Any, Any, Any, Any]:
+            empty = live.verify()
+            first = live.append([_event(clock, "run.started", {})])
+            live.append([_event(clock, "run.completed", {})])
+            return empty, live.verify(), live.verify(first.digest), live.verify("f" * 64)
+
+        empty, whole, with_head, cut = self.opened(component, bench.folder, verify)
+        assert empty.ok and empty.events == 0, "an empty ledger holds"
+        assert whole.ok and whole.events == 2 and whole.head.seq == 2, whole
+        assert with_head.ok, with_head
+        assert not cut.ok and cut.reason, "a head that is in no row must not verify"
+
+    def test_reads_what_is_asked_for(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Every condition of a query, oldest first unless asked."""
+        made = [
+            _event(clock, "run.started", {}, run_id="run-1"),
+            _event(clock, "eval.completed", {"judge": "a"}, run_id="run-1", subject_kind="row", subject_id="1"),
+            _event(clock, "eval.failed", {"judge": "a"}, run_id="run-2", subject_kind="turn", subject_id="1"),
+            _event(clock, "eval.completed", {"judge": "a"}, run_id="run-2", subject_kind="row", subject_id="2"),
+        ]
+        events = [attrs.evolve(event, time=f"2026-01-0{day}T00:00:00.000Z") for day, event in enumerate(made, 1)]
+        queries = {
+            Query(): [1, 2, 3, 4],
+            Query(run_id="run-1"): [1, 2],
+            Query(types=("eval.completed", "eval.failed")): [2, 3, 4],
+            Query(subject_id="1"): [2, 3],
+            Query(subject_id="1", subject_kind="row"): [2],
+            Query(until="2026-01-02T00:00:00.000Z"): [1, 2],
+            Query(after=2): [3, 4],
+            Query(after=1, limit=2): [2, 3],
+            Query(newest_first=True, limit=3): [4, 3, 2],
+            Query(run_id="run-2", types=("eval.completed",), newest_first=True): [4],
+            Query(run_id="no such run"): [],
+        }
+
+        async def read(live: Any) -> dict[Query, list[int]]:
+            live.append(events)
+            return {query: [entry.seq for entry in live.read(query)] for query in queries}
+
+        assert self.opened(component, bench.folder, read) == queries
+
+    def test_appends_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """What is not JSON is refused as a LedgerError, with everything beside it."""
+        good, bad = _event(clock, "run.started", {}), _event(clock, "run.started", {"bad": object()})
+
+        async def refused(live: Any) -> list[Event]:
+            with pytest.raises(LedgerError):
+                live.append([good, bad])
+            return await _events(live)
+
+        assert self.opened(component, bench.folder, refused) == []
+
+    def test_takes_turns_with_another_writer(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Two live objects that append at once make one chain that holds, with each one's events in order."""
+        batches = {
+            name: [[_event(clock, name, {"n": 3 * step + k}) for k in range(3)] for step in range(20)]
+            for name in ("writer.a", "writer.b")
+        }
+
+        async def race(live: Any) -> tuple[Any, list[Event]]:
+            async with component.open(context(bench.folder)) as other:
+                barrier = threading.Barrier(2)
+                with ThreadPoolExecutor(2) as pool:
+                    pairs = zip((live, other), batches.values(), strict=True)
+                    for done in [pool.submit(_append_all, one, mine, barrier) for one, mine in pairs]:
+                        done.result()
+            return live.verify(), await _events(live)
+
+        verification, events = self.opened(component, bench.folder, race)
+        assert verification.ok and verification.events == 120, verification
+        for name in batches:
+            assert [event.payload["n"] for event in events if event.type == name] == list(range(60))
+
+    def test_reserves_up_to_the_cap(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Open reservations count: what does not fit beside them waits, what fits is appended."""
+        cap = _cap("0.03")
+
+        async def reserve(live: Any) -> None:
+            first = _reservation(clock, "0.02")
+            assert live.reserve(first, [cap], _lost(clock)) is None
+            assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
+            assert live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock)) is None, "exactly the limit fits"
+            refusal = live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock))
+            assert refusal is not None and refusal.cap == cap, "more than the limit was reserved"
+            assert refusal.wait, "open reservations may still be released: the refusal says to wait"
+            assert len(await _events(live)) == 2, "a refused reservation is not appended"
+
+        self.opened(component, bench.folder, reserve)
+
+    def test_settled_spend_does_not_come_back(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Settled amounts count for ever, released ones not; what can never fit is refused without waiting."""
+        cap = _cap("0.03")
+
+        async def spend(live: Any) -> None:
+            settled, released = _reservation(clock, "0.02"), _reservation(clock, "0.01")
+            for event in (settled, released):
+                assert live.reserve(event, [cap], _lost(clock)) is None
+            live.append(
+                [_closing(clock, "spend.settled", settled, "0.015"), _closing(clock, "spend.released", released)]
+            )
+            assert list(live.reservations(RUN)) == []
+            refusal = live.reserve(_reservation(clock, "0.02"), [cap], _lost(clock))
+            assert refusal is not None and not refusal.wait, "0.015 is spent: 0.02 more can never fit into 0.03"
+            assert live.reserve(_reservation(clock, "0.015"), [cap], _lost(clock)) is None
+
+        self.opened(component, bench.folder, spend)
+        assert self.opened(component, bench.folder, _head_seq) == 5, "sums and rows outlive the process"
+
+    def test_a_lease_that_ran_out_is_lost_and_counts(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """A dead process's reservation is closed by the next to reserve, and counts as spent."""
+        cap = _cap("0.03")
+
+        async def lose(live: Any) -> None:
+            dead = _reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
+            assert live.reserve(dead, [cap], _lost(clock)) is None
+            refusal = live.reserve(_reservation(clock, "0.02"), [cap], _lost(clock))
+            assert refusal is not None and not refusal.wait, "what was lost counts as spent"
+            types = [event.type for event in await _events(live)]
+            assert types == ["spend.reserved", "spend.lost"], types
+            assert list(live.reservations(RUN)) == []
+
+        self.opened(component, bench.folder, lose)
+
+    def test_caps_hold_in_their_scope_and_unit(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Another session's, and another unit's, spending is not in the way; all caps must hold."""
+        caps = [_cap("0.01", scope="session:1"), _cap("0.03", scope="day:2026-01-31"), _cap("1", "msat")]
+
+        async def reserve(live: Any) -> None:
+            scopes = ["session:1", "day:2026-01-31"]
+            assert live.reserve(_reservation(clock, "0.01", scopes=scopes), caps, _lost(clock)) is None
+            refusal = live.reserve(_reservation(clock, "0.01", scopes=scopes), caps, _lost(clock))
+            assert refusal is not None and refusal.cap == caps[0]
+            other = ["session:2", "day:2026-01-31"]
+            assert live.reserve(_reservation(clock, "0.02", scopes=other), caps[1:], _lost(clock)) is None
+
+        self.opened(component, bench.folder, reserve)
+
+    def test_missing_ledger_is_refused_and_not_made(self, component: Any, bench: Bench) -> None:
+        """Who only reads (``create=False``) gets LedgerRefused where there is no ledger, and leaves no file."""
+        path = path_option(component)
+        if path is None:
+            return
+
+        async def read() -> None:
+            async with component.open(None, create=False):
+                pass
+
+        import asyncio
+
+        from .._kernel.errors import LedgerRefused
+
+        with pytest.raises(LedgerRefused):
+            asyncio.run(read())
+        assert not component.path.exists(), "looking for a ledger made one"
+
+
+def _event(clock: Clock, type_: str, payload: Mapping[str, object], *, run_id: str = RUN, **fields: Any) -> Event:
+    id_, time = clock.stamp()
+    return Event(id_, type_, time, run_id, payload, **fields)
+
+
+async def _events(live: Any) -> list[Event]:
+    return [entry.event for entry in live.read(Query())]
+
+
+async def _head_seq(live: Any) -> object:
+    head = live.head()
+    return None if head is None else head.seq
+
+
+def _append_all(live: Any, batches: Sequence[Sequence[Event]], barrier: threading.Barrier) -> None:
+    barrier.wait(10)
+    for batch in batches:
+        live.append(batch)
+
+
+def _cap(limit: str, unit: str = "usd", scope: str = f"run:{RUN}") -> Cap:
+    return Cap(scope, "run_cap", Cost(limit, unit))  # type: ignore[arg-type]  # one of the units
+
+
+def _reservation(
+    clock: Clock, amount: str, *, scopes: Sequence[str] = (f"run:{RUN}",), lease_until: str | None = None
+) -> Event:
+    payload = {
+        "reservation_id": clock.id(),
+        "scopes": list(scopes),
+        "amount": amount,
+        "unit": "usd",
+        "lease_until": lease_until or clock.after(600),
+    }
+    return _event(clock, "spend.reserved", payload)
+
+
+def _closing(clock: Clock, type_: str, reservation: Event, amount: str | None = None) -> Event:
+    payload: dict[str, object] = {"reservation_id": reservation.payload["reservation_id"]}
+    return _event(clock, type_, payload | ({} if amount is None else {"amount": amount, "unit": "usd"}))
+
+
+def _lost(clock: Clock) -> Any:
+    def lost(entry: Entry) -> Event:
+        payload = {key: entry.event.payload[key] for key in ("reservation_id", "amount", "unit")}
+        return _event(clock, "spend.lost", payload)
+
+    return lost
+
+
+def _plain(events: Sequence[Event]) -> list[dict[str, object]]:
+    """The events as data; amounts as the text that a ledger writes."""
+    from .._kernel.converter import unstructure
+
+    loaded: list[dict[str, object]] = orjson.loads(orjson.dumps(unstructure(list(events)), default=unstructure))
+    return loaded

@@ -1,0 +1,115 @@
+"""Running a pipeline in a test: given subjects, given components, nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from .._kernel.api import execute, in_loop, with_ledger
+from .._kernel.config import load_pipeline
+from .._kernel.config.rubrics import load_rubric
+from .._kernel.converter import Builder, Invalid, shown
+from .._kernel.converter.hints import dotted
+from .._kernel.errors import ConfigError, Problem
+from .._kernel.ledgers import verdict
+from .._kernel.model import Event, Query, Rubric, Subject, Verdict
+from .._kernel.plugins import Registry
+from .._kernel.protocols import Ledger
+from .._kernel.runner.run import Request
+from .fakes import MemorySink
+from .ledger import MemoryLedger
+from .subjects import GOLDEN
+
+LEDGER = "ledger-of-the-test"
+
+
+@attrs.frozen
+class Finished:
+    """What a run came to.
+
+    *document* is what ``dicast run --json`` prints and *exit_code* what it returns; *verdicts* and *events* are in the
+    order of the run.
+    """
+
+    document: Mapping[str, Any]
+    exit_code: int
+    verdicts: tuple[Verdict, ...]
+    events: tuple[Event, ...]
+
+    def of(self, type_: str) -> list[Event]:
+        """The events of one type, in their order."""
+        return [event for event in self.events if event.type == type_]
+
+
+def run_pipeline(
+    text: str, *, subjects: Iterable[Subject] | None = None, components: Mapping[str, object] | None = None
+) -> Finished:
+    """Run a pipeline and keep nothing of it on disk, unless its own sinks or ledger do.
+
+    :param text: the pipeline as YAML. Relative paths in it are relative to the current directory; without a ``ledger``
+        section the ledger is in memory.
+    :param subjects: what to judge; by default what the pipeline's source yields, or :data:`GOLDEN` if it has none.
+    :param components: components that are built already, by the bare names that *text* has for them.
+    :raises RequestError: when the request is wrong.
+    """
+    ready = {LEDGER: MemoryLedger(), **(components or {})}
+    pipeline = load_pipeline(text, needs_source=False, ready=ready)
+    if pipeline.ledger is None:
+        pipeline = load_pipeline(text, {"ledger": LEDGER}, needs_source=False, ready=ready)
+    ledger = pipeline.ledger
+    assert ledger is not None  # the text's own, or the one in memory
+    if subjects is None and pipeline.source is None:
+        subjects = GOLDEN
+    outcome = in_loop(execute(pipeline, ledger, Request(subjects=subjects)))
+    run_id = outcome.document["run_id"]
+    events = () if run_id is None else with_ledger(ledger, lambda live: _events(live, run_id))
+    verdicts = tuple(verdict(event) for event in events if event.type == "eval.completed")
+    return Finished(outcome.document, outcome.exit_code, verdicts, events)
+
+
+def _events(ledger: Ledger, run_id: str) -> tuple[Event, ...]:
+    return tuple(entry.event for entry in ledger.read(Query(run_id=run_id)))
+
+
+@attrs.frozen
+class Bench:
+    """Builds components as a pipeline file would, with relative paths below *folder* and *ready* components by name."""
+
+    folder: Path
+    ready: Mapping[str, object] = attrs.field(factory=dict)
+    registry: Registry = attrs.field(factory=Registry)
+
+    def builder(self) -> Builder:
+        """A builder of its own: each builds, and names, anew."""
+        texts = {Rubric: lambda text, path: load_rubric(text, self.folder)}
+        return Builder(self.registry, {}, lambda path: self.folder, texts, self.ready)
+
+    def build(self, kind: str, name: str, options: Mapping[str, object]) -> Any:
+        """The component *name*.
+
+        :raises ConfigError: with everything that is wrong.
+        """
+        try:
+            return self.builder().component({name: options}, (kind,)).live
+        except Invalid as invalid:
+            raise ConfigError(
+                Problem(fault.message, path=dotted(shown(fault.path)), value=fault.value, hint=fault.hint)
+                for fault in invalid.faults
+            ) from invalid
+
+
+def typical_events() -> tuple[Event, ...]:
+    """The events of a run with a metric, a judge, a failure and a price, over :data:`GOLDEN`."""
+    from .._kernel.model import Cost, Failure, Judgment, Score
+    from .fakes import FakeJudge, FakeMetric
+
+    text = "name: typical\nmetrics: [cheap]\njudges: [dear]\nsinks: [told]\n"
+    refused = Failure("refused", "the model would not say")
+    scores = [refused if number == 3 else Score(number / len(GOLDEN)) for number, _ in enumerate(GOLDEN)]
+    judge = FakeJudge(Judgment(0.75, 0.8, "llm", "qwen3-8b", Cost("0.0001")), cost=Cost("0.0002"))
+    sink = MemorySink()
+    run_pipeline(text, components={"cheap": FakeMetric(scores), "dear": judge, "told": sink})
+    return tuple(sink.events)

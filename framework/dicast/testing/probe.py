@@ -1,0 +1,57 @@
+"""Run in a fresh process: loads one plugin by its entry point and prints, as JSON, what that brought and cost."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+
+HEAVY = ("litellm", "httpx", "numpy", "pandas", "scipy", "torch")
+"""Libraries that belong inside the first call that needs them."""
+
+
+def probe(plugin: str) -> dict[str, object]:
+    """Load *plugin* in a process of its own.
+
+    Returns its CPU *seconds*, the *heavy* modules and the *others* (other plugins' modules) that came along, and the *error*
+    if it did not load.
+    """
+    command = [sys.executable, "-P", "-m", __name__, plugin]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603  # ourselves
+    if done.returncode:
+        return {"seconds": 0.0, "heavy": [], "others": [], "error": done.stderr.strip()}
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _refuse(*args: object, **options: object) -> None:
+    raise OSError("the network was used while the plugin was imported")
+
+
+def _load(plugin: str) -> dict[str, object]:
+    from .._kernel.errors import PluginError
+    from .._kernel.plugins import Registry
+
+    registry = Registry()
+    targets = {one.target.partition(":")[0] for name, one in registry.scan().items() if name not in (plugin, "dicast")}
+    for name in ("connect", "connect_ex", "sendto"):
+        setattr(socket.socket, name, _refuse)
+    before, began, error = set(sys.modules), time.process_time(), None
+    try:
+        registry.load(plugin)
+    except PluginError as refused:
+        error = str(refused)
+    seconds = time.process_time() - began
+    brought = set(sys.modules) - before
+    return {
+        "seconds": seconds,
+        "heavy": sorted(set(HEAVY) & brought),
+        "others": sorted(targets & brought),
+        "error": error,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(_load(sys.argv[1])))

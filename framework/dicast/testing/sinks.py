@@ -1,0 +1,112 @@
+"""What sinks must do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .._kernel.define import maybe_await
+from .._kernel.model import Event
+from .conformance import Conformance, path_option, refuses_path
+from .pipeline import Bench, typical_events
+
+
+class SinkConformance(Conformance):
+    """What a sink must do. ``sink = "plugin/name"`` says which one.
+
+    A file that it writes should be its option ``path``: then the checks also look at that.
+    """
+
+    kind = "sink"
+    sink: str
+
+    @pytest.fixture(scope="class")
+    def events(self) -> Sequence[Event]:
+        """The events of a run with all that can happen to a sink."""
+        return typical_events()
+
+    def wanted(self, live: Any, component: Any, events: Sequence[Event]) -> list[Event]:
+        """Those of *events* that the kernel would tell it."""
+        wants = getattr(live, "wants", getattr(component, "wants", ()))
+        return [event for event in events if not wants or event.type in wants]
+
+    def test_takes_the_events_of_a_run(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
+        """Told in batches, as a run does; what it returns is a count or nothing."""
+
+        async def tell(live: Any) -> list[object]:
+            wanted = self.wanted(live, component, events)
+            batches = [wanted[start : start + 7] for start in range(0, len(wanted), 7)]
+            written = [await maybe_await(live.write(batch)) for batch in batches]
+            return [*written, await maybe_await(live.close())]
+
+        counts = self.opened(component, bench.folder, tell)
+        wrong = [count for count in counts if not (count is None or (type(count) is int and count >= 0))]
+        assert not wrong, f"write and close return how many records were written, or None, not {wrong[0]!r}"
+
+    def test_close_twice_does_nothing_more(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
+        """The kernel may close again, and leaving ``open`` closes too."""
+
+        async def close(live: Any) -> object:
+            await maybe_await(live.write(self.wanted(live, component, events)))
+            await maybe_await(live.close())
+            return await maybe_await(live.close())
+
+        assert self.opened(component, bench.folder, close) in (None, 0), "the second close says that it wrote something"
+
+    def test_closes_when_nothing_was_told(self, component: Any, bench: Bench) -> None:
+        """A run that ends before its first event is no reason to fail."""
+
+        async def close(live: Any) -> object:
+            return await maybe_await(live.close())
+
+        assert self.opened(component, bench.folder, close) in (None, 0)
+
+    def test_lets_an_error_of_the_run_pass(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
+        """Leaving ``open`` because of an error neither hides it nor fails on its own."""
+
+        async def fail(live: Any) -> None:
+            await maybe_await(live.write(self.wanted(live, component, events)[:5]))
+            raise ConnectionAbortedError("the run's own")
+
+        with pytest.raises(ConnectionAbortedError, match="the run's own"):
+            self.opened(component, bench.folder, fail)
+
+    def test_wants_event_types(self, component: Any) -> None:
+        """A tuple of texts; a text alone would be taken for its letters."""
+        wants = getattr(component, "wants", ())
+        assert not isinstance(wants, str), f"wants is a tuple of event types, not {wants!r}"
+        assert all(isinstance(type_, str) for type_ in wants)
+
+    def test_unwritable_path_is_a_wrong_request(self, component: Any, bench: Bench) -> None:
+        """A path that cannot be written is refused before anything is judged: a ConfigError when it is opened."""
+        if path_option(component):
+            (bench.folder / "a-file").write_text("in the way")
+            options = {**self.options, "path": "a-file/below"}
+
+            async def nothing(live: Any) -> None:
+                return None
+
+            refuses_path(lambda: self.opened(bench.build(self.kind, self.named, options), bench.folder, nothing))
+
+    def test_file_appears_when_it_is_whole(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
+        """A file that is made anew each run (``rewrites``) has its name only after ``close``."""
+        if not path_option(component) or not getattr(component, "rewrites", False):
+            return
+        path = bench.folder / component.path
+
+        async def tell(live: Any) -> tuple[bool, bool]:
+            await maybe_await(live.write(self.wanted(live, component, events)))
+            before = _is_there(path)
+            await maybe_await(live.close())
+            return before, _is_there(path)
+
+        before, after = self.opened(component, bench.folder, tell)
+        assert not before, f"{path.name} is there before close: a run that dies leaves half a file"
+        assert after, f"{path.name} is not there after close"
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists()

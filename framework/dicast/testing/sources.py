@@ -1,0 +1,80 @@
+"""What sources must do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import orjson
+
+from .._kernel.define import maybe_await
+from .._kernel.model import Subject
+from .._kernel.runner.judging import each
+from .conformance import Conformance, path_option, refuses_path
+from .pipeline import Bench
+
+
+class SourceConformance(Conformance):
+    """What a source must do. ``source = "plugin/name"`` says which one; give it data in ``files`` and ``options``."""
+
+    kind = "source"
+    source: str
+
+    def test_yields_subjects_one_by_one(self, component: Any, bench: Bench) -> None:
+        """An iterator, so that memory does not grow with the data; every item a Subject with an id of its own."""
+        subjects = self.opened(component, bench.folder, self._all)
+        assert subjects, "the source yields nothing; give it data in 'files' and 'options'"
+        assert all(isinstance(subject, Subject) for subject in subjects)
+        assert all(isinstance(subject.id, str) and subject.id for subject in subjects), (
+            "an id is a text that is not empty"
+        )
+        keys = [(subject.kind, subject.id) for subject in subjects]
+        assert len(set(keys)) == len(keys), f"ids occur twice: {sorted({key for key in keys if keys.count(key) > 1})}"
+
+    async def _all(self, live: Any) -> list[Subject]:
+        subjects = live.subjects()
+        assert isinstance(subjects, Iterator | AsyncIterator), (
+            f"subjects() returns a {type(subjects).__name__}, no iterator"
+        )
+        return [subject async for subject in each(live)]
+
+    def test_order_is_stable(self, component: Any, bench: Bench) -> None:
+        """Twice read, twice the same: a run that was interrupted is taken up by it."""
+        first = self.opened(component, bench.folder, self._twice)
+        assert first[0] == first[1], "a second pass over the open source yields other subjects"
+        assert self.opened(component, bench.folder, self._all) == first[0], "opened again, it yields other subjects"
+
+    async def _twice(self, live: Any) -> tuple[list[Subject], list[Subject]]:
+        return await self._all(live), await self._all(live)
+
+    def test_subjects_are_json(self, component: Any, bench: Bench) -> None:
+        """What is judged is stored, so it has to be JSON."""
+        for subject in self.opened(component, bench.folder, self._all):
+            orjson.dumps([subject.input, subject.output, subject.reference, dict(subject.context)])
+
+    def test_kinds_are_those_it_declares(self, component: Any, bench: Bench) -> None:
+        """Metrics are asked about the finest of the ``kinds``."""
+        declared = tuple(getattr(component, "kinds", ()))
+        found = {subject.kind for subject in self.opened(component, bench.folder, self._all)}
+        assert not declared or found <= set(declared), f"yields {sorted(found)} and declares {declared}"
+
+    def test_digest_is_stable(self, component: Any, bench: Bench) -> None:
+        """``check`` tells whether the data is still the same."""
+
+        async def digests(live: Any) -> set[object]:
+            check = getattr(live, "check", lambda: "no check")
+            return {await maybe_await(check()), await maybe_await(check())}
+
+        found = self.opened(component, bench.folder, digests) | self.opened(component, bench.folder, digests)
+        assert len(found) == 1, f"check() gives other digests of the same data: {found}"
+        assert all(isinstance(digest, str) and digest for digest in found), "check() returns a text"
+
+    def test_missing_file_is_a_wrong_request(self, component: Any, bench: Bench) -> None:
+        """A path that leads nowhere is a ConfigError or DataError, never an OSError."""
+        if path_option(component):
+            options = {**self.options, "path": "there/is/no/such.file"}
+
+            def read() -> None:
+                self.opened(bench.build(self.kind, self.named, options), bench.folder, self._all)
+
+            refuses_path(read)
