@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-BROKEN = Path(__file__).parents[1] / "broken_plugins"
+BROKEN = Path(__file__).parent / "broken_plugins"
 
 
 @pytest.fixture
