@@ -23,7 +23,7 @@ class SinkConformance(Conformance):
     kind = "sink"
     sink: str
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def events(self) -> Sequence[Event]:
         """The events of a run with all that can happen to a sink."""
         return typical_events()

@@ -1,0 +1,20 @@
+"""The proxy metrics keep the contract."""
+
+from __future__ import annotations
+
+from dicast.testing import MetricConformance
+
+
+class TestFormat(MetricConformance):
+    metric = "proxy/format"
+    options = {"require_json": True, "field": "answer"}
+
+
+class TestKeywords(MetricConformance):
+    metric = "proxy/keywords"
+    options = {"required": ["fox"], "forbidden": ["TODO"], "whole_words": True}
+
+
+class TestLength(MetricConformance):
+    metric = "proxy/length"
+    options = {"min": 5, "max": 500, "unit": "words"}
