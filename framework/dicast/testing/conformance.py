@@ -42,9 +42,9 @@ class Conformance:
     """
 
     kind: ClassVar[str]
-    options: Mapping[str, object] = {}  # noqa: RUF012  # authors write a plain dict over it
-    files: Mapping[str, str] = {}  # noqa: RUF012
-    components: Mapping[str, object] = {}  # noqa: RUF012
+    options: Mapping[str, object] = {}
+    files: Mapping[str, str] = {}
+    components: Mapping[str, object] = {}
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class that switches the contract's own check off."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
@@ -13,6 +13,7 @@ from .._kernel.model import Cost, Event, Failure, Judgment, Score, Subject, Verd
 R = TypeVar("R", Score, Judgment)
 
 _NOTHING = Cost.zero()
+_GOOD_JUDGMENT, _GOOD_SCORE = Judgment(1.0), Score(1.0)
 
 
 @attrs.frozen
@@ -28,11 +29,15 @@ class Replies(Generic[R]):
         :raises AssertionError: when there are no replies left.
         """
         self.asked.append(subject)
-        if not isinstance(self.given, list | tuple):
-            return _answer(self.given)  # type: ignore[arg-type]  # any other sequence is refused by its use
-        if len(self.asked) > len(self.given):
-            raise AssertionError(f"asked about {subject.kind} {subject.id!r} after all {len(self.given)} replies")
-        return _answer(self.given[len(self.asked) - 1])
+        reply: Any = self.given
+        if isinstance(self.given, list | tuple):
+            if len(self.asked) > len(self.given):
+                raise AssertionError(f"asked about {subject.kind} {subject.id!r} after all {len(self.given)} replies")
+            reply = self.given[len(self.asked) - 1]
+        if isinstance(reply, Exception):
+            raise reply
+        answer: R | Failure = reply
+        return answer
 
     def check(self, who: str) -> None:
         """See :meth:`FakeJudge.assert_all_asked`."""
@@ -41,12 +46,6 @@ class Replies(Generic[R]):
         assert len(self.asked) == wanted, (
             f"{who} has {wanted} replies and was asked {len(self.asked)} times, about: {ids}"
         )
-
-
-def _answer(reply: R | Failure | Exception) -> R | Failure:
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
 
 
 @attrs.frozen
@@ -60,7 +59,7 @@ class FakeJudge:
 
     accepts = ()
 
-    replies: Sequence[Judgment | Failure | Exception] | Judgment | Failure | Exception = Judgment(1.0)
+    replies: Sequence[Judgment | Failure | Exception] | Judgment | Failure | Exception = _GOOD_JUDGMENT
     seconds: float = 0.0
     cost: Cost = _NOTHING
     _script: Replies[Judgment] = attrs.field(init=False, eq=False, repr=False)
@@ -101,7 +100,7 @@ class FakeMetric:
 
     tier = "proxy"
 
-    replies: Sequence[Score | Failure | Exception] | Score | Failure | Exception = Score(1.0)
+    replies: Sequence[Score | Failure | Exception] | Score | Failure | Exception = _GOOD_SCORE
     _script: Replies[Score] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

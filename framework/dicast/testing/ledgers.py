@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,10 @@ import orjson
 import pytest
 
 from .._kernel.clock import Clock
-from .._kernel.errors import LedgerError
-from .._kernel.model import Cap, Cost, Entry, Event, Query
-from .conformance import Conformance, context, path_option, refuses_path
+from .._kernel.converter import unstructure
+from .._kernel.errors import LedgerError, LedgerRefused
+from .._kernel.model import Cap, Cost, Entry, Event, Query, Refusal
+from .conformance import Conformance, context, path_option
 from .pipeline import Bench, typical_events
 
 START = "0" * 64
@@ -84,10 +86,11 @@ class LedgerConformance(Conformance):
             return empty, live.verify(), live.verify(first.digest), live.verify("f" * 64)
 
         empty, whole, with_head, cut = self.opened(component, bench.folder, verify)
-        assert empty.ok and empty.events == 0, "an empty ledger holds"
-        assert whole.ok and whole.events == 2 and whole.head.seq == 2, whole
+        assert (empty.ok, empty.events) == (True, 0), "an empty ledger holds"
+        assert (whole.ok, whole.events, whole.head.seq) == (True, 2, 2), whole
         assert with_head.ok, with_head
-        assert not cut.ok and cut.reason, "a head that is in no row must not verify"
+        assert not cut.ok, "a head that is in no row must not verify"
+        assert cut.reason, "a ledger that does not hold says why"
 
     def test_reads_what_is_asked_for(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Every condition of a query, oldest first unless asked."""
@@ -146,7 +149,7 @@ class LedgerConformance(Conformance):
             return live.verify(), await _events(live)
 
         verification, events = self.opened(component, bench.folder, race)
-        assert verification.ok and verification.events == 120, verification
+        assert (verification.ok, verification.events) == (True, 120), verification
         for name in batches:
             assert [event.payload["n"] for event in events if event.type == name] == list(range(60))
 
@@ -160,8 +163,8 @@ class LedgerConformance(Conformance):
             assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
             assert live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock)) is None, "exactly the limit fits"
             refusal = live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock))
-            assert refusal is not None and refusal.cap == cap, "more than the limit was reserved"
-            assert refusal.wait, "open reservations may still be released: the refusal says to wait"
+            waiting = Refusal(cap, wait=True)
+            assert refusal == waiting, "what does not fit beside open reservations has to wait, they may be released"
             assert len(await _events(live)) == 2, "a refused reservation is not appended"
 
         self.opened(component, bench.folder, reserve)
@@ -179,7 +182,7 @@ class LedgerConformance(Conformance):
             )
             assert list(live.reservations(RUN)) == []
             refusal = live.reserve(_reservation(clock, "0.02"), [cap], _lost(clock))
-            assert refusal is not None and not refusal.wait, "0.015 is spent: 0.02 more can never fit into 0.03"
+            assert refusal == Refusal(cap, wait=False), "0.015 is spent: 0.02 more can never fit into 0.03"
             assert live.reserve(_reservation(clock, "0.015"), [cap], _lost(clock)) is None
 
         self.opened(component, bench.folder, spend)
@@ -193,7 +196,7 @@ class LedgerConformance(Conformance):
             dead = _reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
             assert live.reserve(dead, [cap], _lost(clock)) is None
             refusal = live.reserve(_reservation(clock, "0.02"), [cap], _lost(clock))
-            assert refusal is not None and not refusal.wait, "what was lost counts as spent"
+            assert refusal == Refusal(cap, wait=False), "what was lost counts as spent"
             types = [event.type for event in await _events(live)]
             assert types == ["spend.reserved", "spend.lost"], types
             assert list(live.reservations(RUN)) == []
@@ -208,7 +211,7 @@ class LedgerConformance(Conformance):
             scopes = ["session:1", "day:2026-01-31"]
             assert live.reserve(_reservation(clock, "0.01", scopes=scopes), caps, _lost(clock)) is None
             refusal = live.reserve(_reservation(clock, "0.01", scopes=scopes), caps, _lost(clock))
-            assert refusal is not None and refusal.cap == caps[0]
+            assert refusal == Refusal(caps[0], wait=True)
             other = ["session:2", "day:2026-01-31"]
             assert live.reserve(_reservation(clock, "0.02", scopes=other), caps[1:], _lost(clock)) is None
 
@@ -223,10 +226,6 @@ class LedgerConformance(Conformance):
         async def read() -> None:
             async with component.open(None, create=False):
                 pass
-
-        import asyncio
-
-        from .._kernel.errors import LedgerRefused
 
         with pytest.raises(LedgerRefused):
             asyncio.run(read())
@@ -285,7 +284,5 @@ def _lost(clock: Clock) -> Any:
 
 def _plain(events: Sequence[Event]) -> list[dict[str, object]]:
     """The events as data; amounts as the text that a ledger writes."""
-    from .._kernel.converter import unstructure
-
     loaded: list[dict[str, object]] = orjson.loads(orjson.dumps(unstructure(list(events)), default=unstructure))
     return loaded

@@ -15,11 +15,11 @@ from .._kernel.converter import Builder, Invalid, shown
 from .._kernel.converter.hints import dotted
 from .._kernel.errors import ConfigError, Problem
 from .._kernel.ledgers import verdict
-from .._kernel.model import Event, Query, Rubric, Subject, Verdict
+from .._kernel.model import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
 from .._kernel.plugins import Registry
 from .._kernel.protocols import Ledger
 from .._kernel.runner.run import Request
-from .fakes import MemorySink
+from .fakes import FakeJudge, FakeMetric, MemorySink
 from .ledger import MemoryLedger
 from .subjects import GOLDEN
 
@@ -84,8 +84,8 @@ class Bench:
 
     def builder(self) -> Builder:
         """A builder of its own: each builds, and names, anew."""
-        texts = {Rubric: lambda text, path: load_rubric(text, self.folder)}
-        return Builder(self.registry, {}, lambda path: self.folder, texts, self.ready)
+        texts = {Rubric: lambda text, _: load_rubric(text, self.folder)}
+        return Builder(self.registry, {}, lambda _: self.folder, texts, self.ready)
 
     def build(self, kind: str, name: str, options: Mapping[str, object]) -> Any:
         """The component *name*.
@@ -103,9 +103,6 @@ class Bench:
 
 def typical_events() -> tuple[Event, ...]:
     """The events of a run with a metric, a judge, a failure and a price, over :data:`GOLDEN`."""
-    from .._kernel.model import Cost, Failure, Judgment, Score
-    from .fakes import FakeJudge, FakeMetric
-
     text = "name: typical\nmetrics: [cheap]\njudges: [dear]\nsinks: [told]\n"
     refused = Failure("refused", "the model would not say")
     scores = [refused if number == 3 else Score(number / len(GOLDEN)) for number, _ in enumerate(GOLDEN)]

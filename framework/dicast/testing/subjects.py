@@ -27,10 +27,10 @@ def _model_call(turn: str, second: int, stop_reason: str) -> TraceEvent:
     return _event("llm.call_completed", turn, second, payload)
 
 
-def _tool(turn: str, second: int, use: str, end: str, outcome: Mapping[str, object]) -> tuple[TraceEvent, TraceEvent]:
+def _tool(turn: str, second: int, use: str, end: str, outcome: dict[str, object]) -> tuple[TraceEvent, TraceEvent]:
     """A call of a tool and what became of it."""
-    named = {"tool_use_id": use, "tool_name": "get_reservation"}
-    asked = {"input": {"reservation_id": "ZFA04Y"}, "input_hash": "6c1f1b0a", "side_effect": "read"}
+    named: dict[str, object] = {"tool_use_id": use, "tool_name": "get_reservation"}
+    asked: dict[str, object] = {"input": {"reservation_id": "ZFA04Y"}, "input_hash": "6c1f1b0a", "side_effect": "read"}
     return _event("tool.called", turn, second, named | asked), _event(end, turn, second + 1, named | outcome)
 
 
@@ -49,8 +49,8 @@ def _turn(turn: str, question: str, answer: str | None, *work: TraceEvent, stop_
 
 def _turns() -> tuple[Subject, ...]:
     question = "Can you look up my reservation ZFA04Y?"
-    found = {"success": True, "output_size": 412}
-    gone = {"error": "HTTP 503: the booking service did not answer"}
+    found: dict[str, object] = {"success": True, "output_size": 412}
+    gone: dict[str, object] = {"error": "HTTP 503: the booking service did not answer"}
     return (
         _turn("plain-turn", "What is the capital of Australia?", "Canberra."),
         _turn("no-assistant-text", question, None, *_tool("no-assistant-text", 2, "call-1", "tool.completed", found),

@@ -12,7 +12,9 @@ CONVERSATION = {
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "get", "arguments": '{"id": "ZFA04Y"}'}}],
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "get", "arguments": '{"id": "ZFA04Y"}'}}
+            ],
         },
         {"role": "tool", "tool_call_id": "c1", "content": "two passengers"},
         {"role": "assistant", "content": "It is for two."},
@@ -35,5 +37,7 @@ class TestMessages(SourceConformance):
 
 class TestEvents(SourceConformance):
     source = "traces/events"
-    files = {"trace.jsonl": "".join(json.dumps({"session_id": "s", "turn_id": "t", **event}) + "\n" for event in EVENTS)}
+    files = {
+        "trace.jsonl": "".join(json.dumps({"session_id": "s", "turn_id": "t", **event}) + "\n" for event in EVENTS)
+    }
     options = {"path": "trace.jsonl", "subjects": ["turn", "tool_cycle", "session"]}

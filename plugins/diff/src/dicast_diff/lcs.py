@@ -12,11 +12,13 @@ def lcs_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     the bits of one integer, so the inner loop is integer arithmetic. Time grows with len(first)·len(second)/30; a timer
     can end it between two items.
     """
+    shorter, longer = sorted((first, second), key=len)  # the integers are as long as the shorter one
     places: dict[Hashable, int] = {}
-    for index, item in enumerate(first):
+    for index, item in enumerate(shorter):
         places[item] = places.get(item, 0) | 1 << index
-    column = all_ones = (1 << len(first)) - 1
-    for item in second:
-        matches = column & places.get(item, 0)
-        column = ((column + matches) | (column - matches)) & all_ones
-    return len(first) - column.bit_count()
+    column = all_ones = (1 << len(shorter)) - 1
+    for item in longer:
+        if item in places:
+            matches = column & places[item]
+            column = ((column + matches) | (column - matches)) & all_ones
+    return len(shorter) - column.bit_count()
