@@ -125,6 +125,9 @@ class _Run:
             stopped = {"reason": str(error), **self.stop.details}
         except LedgerError as error:
             stopped = {"reason": "ledger_failed", "error": str(error)}
+        except BaseException:
+            stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
+            raise
         return await self._end(stream, stopped)
 
     async def _open_source(self, stack: AsyncExitStack) -> Source:

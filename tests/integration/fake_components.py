@@ -1,0 +1,184 @@
+"""The plugin ``fake``: components that do what the subject's output says. Tests install it; it is not imported from here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+
+from dicast import Cost, Failure, Judgment, Score, Subject, hookimpl, judge, metric
+
+
+def log(path: str, text: str) -> None:
+    """Append a line that outlives a kill."""
+    if path:
+        with Path(path).open("a") as file:
+            file.write(f"{text}\n")
+
+
+@metric(tier="proxy")
+def act(subject: Subject, *, journal: str = ""):
+    """Do what the output says: a number is the score, a word is a way to fail."""
+    log(journal, subject.id)
+    said = subject.output
+    match said:
+        case "raise":
+            raise RuntimeError("as told")
+        case "exit":
+            raise SystemExit(9)
+        case "none":
+            return None
+        case "bare":
+            return 0.5
+        case "text":
+            return "0.5"
+        case "high":
+            return Score(1.5)
+        case "nan":
+            return Score(float("nan"))
+        case "busy":
+            while True:
+                pass
+        case "stubborn":
+            while True:
+                try:
+                    while True:
+                        pass
+                except Exception:
+                    pass
+        case "regex":
+            re.match(r"(a+)+$", "a" * 40 + "!")
+        case "odd":
+            return Score(0.5, signals={"odd": object()})
+        case str() if said.startswith("fail:"):
+            return Failure(said[5:], "as told")
+    return Score(float(said))
+
+
+@metric(tier="truth")
+def truth(subject: Subject, *, value: float = 1.0, journal: str = "") -> Score:
+    """A truth metric that always says the same."""
+    log(journal, subject.id)
+    return Score(value)
+
+
+@metric(tier="proxy")
+async def wait(subject: Subject, *, seconds: float = 0.0, journal: str = "", jitter: float = 0.0):
+    """Wait, then score what the output says."""
+    log(journal, subject.id)
+    if subject.output == "hang":
+        await asyncio.Event().wait()
+    if subject.output == "raise":
+        raise RuntimeError("as told")
+    await asyncio.sleep(seconds + random.random() * jitter)
+    return Score(float(subject.output))
+
+
+@metric(tier="proxy")
+def spin(subject: Subject, *, seconds: float = 0.05, journal: str = "") -> Score:
+    """Keep the processor busy, then score what the output says."""
+    log(journal, subject.id)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return Score(float(subject.output))
+
+
+@metric(tier="truth", cost="0.01 usd")
+async def paid(subject: Subject, *, seconds: float = 0.0, journal: str = "", after: str = "") -> Score:
+    """A paid call: logged when it is made, and in *after* when it is answered."""
+    log(journal, subject.id)
+    await asyncio.sleep(seconds)
+    log(after, subject.id)
+    return Score(float(subject.output), cost=Cost("0.01"))
+
+
+@judge(cost="0.01 usd")
+async def paid_judge(subject: Subject, *, journal: str = "") -> Judgment:
+    """A paid judge with nothing to fall back on."""
+    log(journal, subject.id)
+    return Judgment(float(subject.output), 0.8, "llm", "m-1", Cost("0.01"))
+
+
+@judge()
+def opinion(subject: Subject, *, journal: str = "", rationale: str = "", moody: str = "") -> Judgment | Failure:
+    """A judge that says what the output says, and fails on a word while the file *moody* is there."""
+    log(journal, subject.id)
+    if moody and Path(moody).exists() and float(subject.output) < 0.5:
+        return Failure("judge_call_failed", "in a mood")
+    signals = {"rationale_redacted": rationale} if rationale else {}
+    return Judgment(float(subject.output), 0.9, "heuristic", signals=signals)
+
+
+@judge(accepts=("turn",))
+def turns_only(subject: Subject) -> Judgment:
+    """A judge that judges turns and nothing else."""
+    return Judgment(0.25, 0.5, "heuristic")
+
+
+@attrs.frozen
+class Leaky:
+    """A sink that fails: *at* its ``open``, from its n-th ``write`` on, or at its ``close``.
+
+    :param at: ``open``, ``write`` or ``close``.
+    :param after: writes that succeed before.
+    """
+
+    wants: ClassVar[tuple[str, ...]] = ("eval.completed",)
+
+    at: str = "write"
+    after: int = 0
+    _writes: list[int] = attrs.field(factory=list, init=False, eq=False)
+
+    def write(self, events):
+        """Take events, as told."""
+        if self.at == "write" and len(self._writes) >= self.after:
+            raise OSError("the pipe burst")
+        self._writes.append(len(events))
+
+    def close(self):
+        """Close, as told."""
+        if self.at == "close":
+            raise OSError("the lid is stuck")
+
+
+@attrs.frozen
+class Told:
+    """A sink that writes what it is told to a file at once, with the process that told it.
+
+    :param path: the file.
+    """
+
+    path: str
+
+    def write(self, events):
+        """Append the events' types and eval_ids."""
+        for event in events:
+            log(self.path, f"{os.getpid()} {event.type} {event.subject_id} {event.payload.get('eval_id')}")
+
+    def close(self):
+        """Nothing is open."""
+
+
+@hookimpl
+def dicast_metrics():
+    """Offer the metrics."""
+    return [act, truth, wait, spin, paid]
+
+
+@hookimpl
+def dicast_judges():
+    """Offer the judges."""
+    return [paid_judge, opinion, turns_only]
+
+
+@hookimpl
+def dicast_sinks():
+    """Offer the sinks."""
+    return [Leaky, Told]

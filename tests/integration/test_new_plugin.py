@@ -1,0 +1,191 @@
+"""Other people's plugins, as they really are: generated or copied from the documentation, built and installed as wheels."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dicast._kernel.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = ("metric", "judge", "sink", "source")
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+PANEL = '''
+from __future__ import annotations
+import attrs
+from dicast import Judge, Judgment, Subject, hookimpl, maybe_await
+
+@attrs.frozen
+class Panel:
+    """Half as sure as its grader.
+
+    :param grader: the judge that is asked.
+    """
+    grader: Judge
+    name = "panel"
+
+    async def judge(self, subject: Subject, children):
+        found = await maybe_await(self.grader.judge(subject, ()))
+        return attrs.evolve(found, confidence=found.confidence / 2)
+
+@hookimpl
+def dicast_judges():
+    return [Panel]
+'''
+PROJECT = """
+[project]
+name = "dicast-{name}"
+version = "0.1.0"
+dependencies = ["dicast-kernel"]
+[project.entry-points.dicast]
+{name} = "dicast_{name}"
+[build-system]
+requires = ["hatchling>=1.27"]
+build-backend = "hatchling.build"
+"""
+THREE_WAYS = """
+import json
+from dicast import Subject
+from dicast.testing import run_pipeline, sample
+text = '''
+metrics:
+  - my_metric/my_metric: {words: 2}
+  - my_judge/my_judge: {as: polite, weight: 3}
+judges:
+  - my_judge/my_judge
+  - panel/panel: {grader: {my_judge/my_judge: {phrases: [canberra]}}}
+'''
+run = run_pipeline(text, subjects=[sample("Thank you"), sample("It is Canberra of course", id="curt")])
+print(json.dumps({"exit": run.exit_code, "verdicts": [
+    [verdict.subject_id, verdict.judge, verdict.score, verdict.confidence, verdict.tier] for verdict in run.verdicts]}))
+"""
+
+
+def uv(*arguments: object) -> None:
+    """Run uv, wherever it is: on the path, or a module of this interpreter."""
+    found = shutil.which("uv")
+    command = [found] if found else [sys.executable, "-m", "uv"]
+    ran = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=clean())
+    assert ran.returncode == 0, f"uv {' '.join(map(str, arguments))}\n{ran.stderr}"
+
+
+def clean() -> dict[str, str]:
+    """The environment without what points into this one."""
+    ours = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_ADDOPTS", "DICAST_", "COV_", "UV_PROJECT")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def wheel(project: Path, into: Path) -> Path:
+    uv("build", "--wheel", "--quiet", "--out-dir", into / project.name, project)
+    (built,) = (into / project.name).glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    """The wheels of plugins and of what they need, by folder's name, each built once."""
+    folder = tmp_path_factory.mktemp("plugins")
+    for kind in KINDS:
+        assert main(["new", kind, f"my_{kind}", "--directory", str(folder)]) == 0
+    (folder / "panel").mkdir()
+    (folder / "panel" / "dicast_panel.py").write_text(PANEL)
+    (folder / "panel" / "pyproject.toml").write_text(PROJECT.format(name="panel"))
+    documented(folder / "brevity")
+    ours = [ROOT / "framework", ROOT / "plugins" / "rows", ROOT / "plugins" / "ledger"]
+    projects = [*ours, *(path for path in sorted(folder.iterdir()))]
+    return {project.name: wheel(project, folder.parent / "dist") for project in projects}, folder
+
+
+def documented(folder: Path) -> str:
+    """Write the plugin of docs/plugins.md to *folder*, as its blocks say; return its pipeline."""
+    blocks = dict(reversed(FENCE.findall((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))))
+    folder.mkdir()
+    (module,) = tomllib.loads(blocks["toml"])["project"]["entry-points"]["dicast"].values()
+    (folder / f"{module}.py").write_text(blocks["python"])
+    (folder / "pyproject.toml").write_text(blocks["toml"])
+    (folder / "answers.jsonl").write_text(blocks["jsonl"])
+    (folder / "pipeline.yaml").write_text(blocks["yaml"])
+    return blocks["yaml"]
+
+
+@pytest.fixture(scope="module")
+def environment(wheels, tmp_path_factory):
+    """Make an environment with the kernel and the named wheels, and nothing else of dicast's."""
+    constraints = tmp_path_factory.mktemp("constraints") / "constraints.txt"
+    tested = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]
+    constraints.write_text("\n".join(tested["constraint-dependencies"]))
+
+    def make(*names: str, extra: str = "") -> Path:
+        folder = tmp_path_factory.mktemp("environment")
+        uv("venv", "--quiet", "--python", sys.executable, folder)
+        python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+        built, _ = wheels
+        needed = [f"dicast-kernel{extra} @ {built['framework'].as_uri()}", *(built[name] for name in names)]
+        uv("pip", "install", "--quiet", "--python", python, "--constraint", constraints, *needed)
+        return python
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def authors(environment):
+    """What the authors of all four kinds of plugin have, and the one whose judge asks another."""
+    return environment(*(f"dicast-my-{kind}" for kind in KINDS), "panel", extra="[testing]")
+
+
+def run(python: Path, *arguments: object, folder: Path) -> str:
+    """Run Python in another environment, warnings as errors; return what it printed."""
+    command = [python, "-W", "error", *map(str, arguments)]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=clean())
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_plugin_passes_its_own_tests_from_its_wheel(kind, wheels, authors, tmp_path):
+    tests = wheels[1] / f"dicast-my-{kind}" / "tests"
+    shown = run(authors, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests, folder=tmp_path)
+    assert re.search(r"^\d\d passed", shown, re.MULTILINE), shown
+
+
+def test_a_judge_serves_as_judge_as_metric_and_inside_another(authors, tmp_path):
+    found = json.loads(run(authors, "-c", THREE_WAYS, folder=tmp_path))
+    assert found == {
+        "exit": 0,
+        "verdicts": [
+            ["sample", "metrics", 1.0, 0.7, "truth"],
+            ["sample", "my_judge/my_judge", 1.0, 0.6, "truth"],
+            ["sample", "panel/panel", 0.0, 0.3, "truth"],
+            ["curt", "metrics", 0.1, 0.7, "truth"],
+            ["curt", "my_judge/my_judge", 0.0, 0.6, "truth"],
+            ["curt", "panel/panel", 1.0, 0.3, "truth"],
+        ],
+    }
+
+
+def test_wheels_bring_nothing_but_themselves(authors, tmp_path):
+    listed = json.loads(run(authors, "-m", "dicast", "plugins", "--load", "--json", folder=tmp_path))["plugins"]
+    assert {plugin["name"]: plugin["status"] for plugin in listed} == {
+        name: "ok" for name in ("dicast", "my_judge", "my_metric", "my_sink", "my_source", "panel")
+    }
+
+
+def test_the_documented_plugin_works_from_its_wheel(environment, wheels, tmp_path):
+    python = environment("brevity", "rows", "ledger")
+    for name in ("pipeline.yaml", "answers.jsonl"):
+        shutil.copy(wheels[1] / "brevity" / name, tmp_path)
+    document = json.loads(run(python, "-m", "dicast", "run", "pipeline.yaml", "--json", folder=tmp_path))
+    assert (document["subjects"], document["scored"], document["score"]["mean"]) == (2, 2, 1.0)
+    assert document["metrics"]["brevity/brevity"]["total"] == 2
+    assert json.loads(run(python, "-m", "dicast", "ledger", "verify", "--json", folder=tmp_path))["ok"]
+    plugins = json.loads(run(python, "-m", "dicast", "plugins", "--json", folder=tmp_path))["plugins"]
+    assert {plugin["name"] for plugin in plugins} == {"dicast", "brevity", "rows", "ledger"}
