@@ -1,0 +1,89 @@
+"""Several numbers brought to one."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast._kernel.aggregation import TrimmedMean, aggregate, mean
+
+TENTHS = [n / 10 for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "expected"),
+    [
+        ("median", [0.1, 0.5, 0.9], 0.5),
+        ("median", [0.9, 0.1, 0.5], 0.5),
+        ("median", [0.1, 0.2, 0.8, 0.9], 0.5),
+        ("mean", [0.1, 0.2, 0.9], 0.4),
+        ("min", [0.4, 0.2, 0.9], 0.2),
+        ("max", [0.4, 0.9, 0.2], 0.9),
+        (TrimmedMean(10), TENTHS, 0.45),
+        (TrimmedMean(10), [*TENTHS[1:], 0.9], 0.55),
+        (TrimmedMean(25), [0, 0.5, 0.6, 1], 0.55),
+        (TrimmedMean(25), [1, 0.6, 0.5, 0], 0.55),
+        (TrimmedMean(34), [0.1, 0.2, 0.9], 0.2),
+        (TrimmedMean(33), [0.1, 0.2, 0.9], 0.4),
+        (TrimmedMean(50), [0.1, 0.2, 0.4, 0.9], 0.3),
+        (TrimmedMean(50), [0.1, 0.2, 0.9], 0.2),
+        (TrimmedMean(0), [0.1, 0.2, 0.9], 0.4),
+    ],
+)
+def test_each_method_on_figures_worked_by_hand(method, values, expected):
+    assert aggregate(values, method) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["median", "mean", "min", "max", TrimmedMean(20)])
+def test_one_value_is_itself(method):
+    assert aggregate([0.3], method) == 0.3
+
+
+@pytest.mark.parametrize(("percent", "count", "cut"), [(0, 5, 0), (10, 9, 0), (10, 10, 1), (34, 3, 1), (50, 7, 3)])
+def test_the_cut_is_the_whole_part_of_the_percent(percent, count, cut):
+    assert TrimmedMean(percent).cut(count) == cut
+
+
+@pytest.mark.parametrize("percent", [-0.1, 50.1, math.nan])
+def test_a_percent_outside_0_to_50_is_refused(percent):
+    with pytest.raises(ValueError):
+        TrimmedMean(percent)
+
+
+METHODS = st.sampled_from(["median", "mean", "min", "max"]) | st.floats(0, 50).map(TrimmedMean)
+VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+@given(VALUES, METHODS)
+def test_the_result_lies_between_the_lowest_and_the_highest(values, method):
+    found = aggregate(values, method)
+    assert min(values) - 1e-12 <= found <= max(values) + 1e-12
+    assert 0 <= found <= 1
+
+
+@given(VALUES, METHODS, st.randoms(use_true_random=False))
+def test_the_order_does_not_matter(values, method, random):
+    assert aggregate(random.sample(values, len(values)), method) == aggregate(values, method)
+
+
+@given(VALUES, METHODS, st.data())
+def test_raising_a_value_never_lowers_the_result(values, method, data):
+    n = data.draw(st.integers(0, len(values) - 1))
+    raised = [*values[:n], data.draw(st.floats(values[n], 1)), *values[n + 1 :]]
+    assert aggregate(raised, method) >= aggregate(values, method) - 1e-12
+
+
+@given(VALUES, st.floats(0, 49))
+def test_a_trimmed_mean_is_the_mean_of_the_middle(values, percent):
+    cut = math.floor(len(values) * percent / 100)
+    middle = sorted(values)[cut : len(values) - cut]
+    assert aggregate(values, TrimmedMean(percent)) == pytest.approx(fmean(middle))
+
+
+def test_a_mean_stays_in_the_unit_interval_whatever_the_rounding():
+    assert mean([1.0 + 2**-52] * 3) == 1.0
+    assert mean([math.nextafter(1.0, 0)] * 7) <= 1.0

@@ -1,0 +1,113 @@
+"""What is kept outside of memory: scores for the statistics, units for a resumed run."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dicast._kernel.spool import BATCH, ScoreSpool, UnitSpool
+
+SCORED = st.lists(st.tuples(st.none() | st.sampled_from("abc") | st.just(""), st.floats(0, 1)), min_size=1, max_size=40)
+
+
+def spooled(pairs):
+    spool = ScoreSpool()
+    for session, score in pairs:
+        spool.add(session, score)
+    return spool
+
+
+@given(SCORED, st.integers(0, 45), st.integers(0, 45))
+def test_scores_come_back_by_rank(pairs, start, stop):
+    spool = spooled(pairs)
+    assert spool.count == len(pairs)
+    assert spool.ascending(start, stop) == sorted(score for _, score in pairs)[start:stop]
+
+
+@given(SCORED, st.data())
+def test_the_trimmed_mean_is_exact(pairs, data):
+    cut = data.draw(st.integers(0, (len(pairs) - 1) // 2))
+    kept = sorted(score for _, score in pairs)[cut : len(pairs) - cut]
+    assert spooled(pairs).trimmed(cut) == math.fsum(kept) / len(kept)
+
+
+@given(SCORED, st.floats(0, 1))
+def test_residuals_are_summed_by_session_and_a_lone_score_is_its_own_cluster(pairs, mean):
+    clusters = defaultdict(float)
+    for number, (session, score) in enumerate(pairs):
+        clusters[number if session is None else session] += score - mean
+    count, squares = spooled(pairs).cluster_residuals(mean)
+    assert count == len(clusters)
+    assert squares == pytest.approx(sum(residual**2 for residual in clusters.values()), abs=1e-12)
+
+
+def test_scores_are_all_there_beyond_a_batch():
+    spool = spooled(("s", n / (2 * BATCH)) for n in range(2 * BATCH + 1))
+    assert spool.count == 2 * BATCH + 1
+    assert spool.ascending(2 * BATCH, 2 * BATCH + 1) == [1.0]
+    assert spool.trimmed(0) == 0.5
+    spool.add(None, 0.0)
+    assert spool.ascending(0, 3) == [0.0, 0.0, 1 / (2 * BATCH)]
+
+
+UNIT = ("row", "7", "metrics")
+
+
+def test_a_unit_is_as_its_newest_event_says():
+    spool = UnitSpool()
+    assert spool.states("row", "7") == {}
+    spool.note(UNIT, "E1", "open", 3)
+    spool.note(("row", "7", "other"), "E2", "open", 4)
+    spool.note(UNIT, "E1", "scored", 5)
+    states = spool.states("row", "7")
+    assert {label: (one.eval_id, one.state, one.seq, one.late) for label, one in states.items()} == {
+        "metrics": ("E1", "scored", 5, False),
+        "other": ("E2", "open", 4, False),
+    }
+    assert spool.states("turn", "7") == {}
+
+
+@pytest.mark.parametrize(
+    ("history", "late"),
+    [(["open", "failed"], False), (["open", "failed", "open"], True), (["failed", "open", "scored"], True)],
+)
+def test_what_follows_a_failure_is_late(history, late):
+    spool = UnitSpool()
+    for seq, state in enumerate(history):
+        spool.note(UNIT, f"E{seq}", state, seq)
+    assert spool.states("row", "7")["metrics"].late is late
+
+
+def test_a_subject_is_read_where_it_was_read_first():
+    spool = UnitSpool()
+    assert spool.read_at("row", "7") is None
+    spool.note_read("row", "7", 4)
+    spool.note_read("row", "7", 9)
+    assert spool.read_at("row", "7") == 4
+    assert spool.read_at("turn", "7") is None
+
+
+def test_a_paid_answer_is_found_by_all_of_its_key():
+    spool = UnitSpool()
+    spool.note_reply(("E1", "m", 0), b"old")
+    spool.note_reply(("E1", "m", 0), b"new")
+    assert spool.reply(("E1", "m", 0)) == b"new"
+    assert [spool.reply(key) for key in (("E2", "m", 0), ("E1", "n", 0), ("E1", "m", 1))] == [None, None, None]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 99)), max_size=12))
+def test_reads_and_units_do_not_mix(notes):
+    spool, reads, units = UnitSpool(), {}, {}
+    for kind, id_, seq in notes:
+        spool.note_read(kind, id_, seq)
+        reads.setdefault((kind, id_), seq)
+        spool.note((kind, id_, "l"), "E", "open", seq)
+        units[kind, id_] = seq
+    for key, seq in reads.items():
+        assert spool.read_at(*key) == seq
+        assert spool.states(*key)["l"].seq == units[key]
