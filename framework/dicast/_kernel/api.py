@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -152,6 +150,9 @@ def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run *work* to its end, in a thread of its own where an event loop is running already."""
+    import asyncio  # 20 ms, which importing dicast does not spend
+    from concurrent.futures import ThreadPoolExecutor
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
