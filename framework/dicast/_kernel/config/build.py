@@ -115,6 +115,7 @@ class _Building:
         for slots in (metrics, judges, sinks):
             self._check_labels(slots)
         self._check_gate(gate, metrics, judges)
+        self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         self._builder.check_unused(self.faults)
         name = self._section("name", str, _stem(self._document.file))
         if executor is None or self.faults:
@@ -142,7 +143,8 @@ class _Building:
                 self._fault((), f"unknown section {key!r}", key, nearest(key, SECTIONS), key)
         if self._needs_source and "source" not in self._file:
             self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
-        if not self._file.get("metrics") and not self._file.get("judges"):
+        metrics = self._file.get("metrics")
+        if not (any(metrics.values()) if isinstance(metrics, Mapping) else metrics) and not self._file.get("judges"):
             self._fault((), "the pipeline needs metrics or judges: nothing would be judged")
         define = self._file.get("define", {})
         if not isinstance(define, Mapping):
@@ -247,6 +249,15 @@ class _Building:
                     f"the label {slot.label!r} is taken, at {where} ({other.path}); give one of them another with 'as'"
                 )
                 self._fault((*path, Part(slot.name), "as"), message, slot.label)
+
+    def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
+        """Find a sink that would write over the source, the ledger, the pipeline or another sink."""
+        first: dict[Path, str] = {Path(self._document.file).resolve(): "the pipeline file"}
+        for path, slot in placed:
+            file = None if slot is None else getattr(slot.component, "path", None)
+            if slot is not None and isinstance(file, Path) and first.setdefault(file.resolve(), slot.path) != slot.path:
+                message = f"{slot.path} would write over {first[file.resolve()]}: {file}; give it a file of its own"
+                self._fault((*path, Part(slot.name), "path"), message, self._builder.written.get(file))
 
     def _check_gate(self, gate: Gate, metrics: Sequence[Placed], judges: Sequence[Placed]) -> None:
         labels = [*([METRICS] if metrics else []), *(slot.label for _, slot in judges)]

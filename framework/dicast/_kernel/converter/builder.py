@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -62,7 +62,7 @@ class Builder:
         """
         name, options = self._parts(value, kinds)
         keyed = (Part(name),) if isinstance(value, Mapping) else ()
-        extra, faults = None, list[Fault]()
+        extra, faults, slot = None, list[Fault](), set[str]()
         if beside is not None:
             slot = {key for field in hints.fields(beside) for key in hints.keys(field)}
             with self.data.at(*keyed, faults=faults):
@@ -70,8 +70,9 @@ class Builder:
             options = {key: options[key] for key in options if key not in slot}
         built = None
         with self.data.at(faults=faults):
-            build = self._new if "/" in name else self._reference
-            built = attrs.evolve(build(name, kinds, options, keyed), beside=extra)
+            new = "/" in name
+            made = self._new(name, kinds, options, keyed, slot) if new else self._reference(name, kinds, options, keyed)
+            built = attrs.evolve(made, beside=extra)
         if faults or built is None:  # not built and no fault: it was reported where it is defined
             raise Invalid(faults)
         return built
@@ -116,7 +117,9 @@ class Builder:
         message = f"expected a {' or '.join(kinds)}, written NAME or {{NAME: {{options}}}}{advice}"
         raise Invalid([Fault(self.data.path, message, mismatch=not advice)])
 
-    def _new(self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path) -> Built:
+    def _new(
+        self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path, beside: Iterable[str]
+    ) -> Built:
         try:
             found = self._registry.find(name, kinds)
         except PluginError as error:
@@ -125,7 +128,7 @@ class Builder:
             raise Invalid([Fault(self.data.path, problem.message, name, problem.hint, key, plugin=True)]) from error
         self.names[found.cls] = found.name
         with self.data.jump((*self.data.path, *keyed)):
-            return Built(found, self.data.options(options, found.cls, name))
+            return Built(found, self.data.options(options, found.cls, name, beside))
 
     def _reference(self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path) -> Built:
         key = name if keyed else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -69,8 +69,8 @@ class Structurer:
         except (ValueError, TypeError, cattrs.StructureHandlerNotFoundError) as error:
             raise self.mismatch(value, annotation) from error
 
-    def options(self, data: object, cls: type[Any], of: str | None = None) -> Any:
-        """Return an instance of the attrs class *cls*; *of* names it in messages."""
+    def options(self, data: object, cls: type[Any], of: str | None = None, beside: Iterable[str] = ()) -> Any:
+        """Return an instance of the attrs class *cls*; *of* names it in messages, *beside* are keys that may stand there too."""
         if not isinstance(data, Mapping):
             raise self.mismatch(data, cls)
         owner, faults, values = of or hints.dotted(shown(self.path)), list[Fault](), dict[str, Any]()
@@ -79,7 +79,9 @@ class Structurer:
         for key, value in data.items():
             field = known.get(key)
             if field is None:
-                faults.append(Fault(self.path, f"unknown option {key!r} of {owner}", key, nearest(key, known), key))
+                faults.append(
+                    Fault(self.path, f"unknown option {key!r} of {owner}", key, nearest(key, (*known, *beside)), key)
+                )
             elif field.name in values:
                 faults.append(
                     Fault(self.path, f"{key} and another name of the same option are both given", key, None, key)
