@@ -62,7 +62,7 @@ class Cost:
     @classmethod
     def zero(cls, unit: Unit = "usd") -> Cost:
         """Nothing, known to be nothing."""
-        return _ZERO if unit == "usd" else cls(0, unit)
+        return _ZERO if unit == "usd" else _ZERO_MSAT
 
     @classmethod
     def unknown(cls, unit: Unit = "usd") -> Cost:
@@ -92,7 +92,8 @@ class Cost:
         if self.unit != other.unit:
             raise InvalidCost(f"{self.unit} and {other.unit} cannot be added")
         amount = None if self.amount is None or other.amount is None else self.amount + other.amount
-        versions = dict.fromkeys(v for v in (self.pricing_version, other.pricing_version) if v)
+        both = "; ".join(filter(None, (self.pricing_version, other.pricing_version)))
+        versions = dict.fromkeys(filter(None, both.split("; ")))
         return Cost(amount, self.unit, "; ".join(versions) or None)
 
     def __str__(self) -> str:
@@ -100,6 +101,7 @@ class Cost:
 
 
 _ZERO = Cost(0)
+_ZERO_MSAT = Cost(0, "msat")
 
 
 def unit_interval(name: str, value: object) -> float:

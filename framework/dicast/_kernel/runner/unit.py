@@ -26,7 +26,7 @@ class Bill:
     """What one unit cost, by unit of money."""
 
     usd: Cost = Cost.zero()
-    msat: Cost = attrs.field(factory=lambda: Cost.zero("msat"))
+    msat: Cost = Cost.zero("msat")
 
     def add(self, cost: Cost) -> None:
         """Add one call's cost."""
@@ -74,8 +74,10 @@ class Teller:
         return await self._once(call, subject, rollout)
 
     async def _once(self, call: Call, subject: Subject, rollout: int) -> Score | Judgment | Failure | Skip:
-        projected = None if call.estimate is None else call.estimate(subject)
-        if projected is not None and not projected.is_zero:
+        projected = self._desk.caller.estimate(call, subject)
+        if isinstance(projected, Failure):
+            return projected
+        if not projected.is_zero:
             return await self._bought(call, subject, rollout, projected)
         answer = await self._desk.caller.call(call, subject)
         self._charge(call, subject, rollout, answer)
