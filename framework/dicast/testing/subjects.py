@@ -86,7 +86,7 @@ GOLDEN: tuple[Subject, ...] = (
     Subject("row", "right", "What is the capital of Australia?", "Canberra", "Canberra", session_id="session-1"),
     Subject("row", "no-reference", "Name a colour.", "Blue, with an apostrophe that isn't a quote (and [brackets])."),
     Subject("row", "unicode", "\u4f60\u597d?", "\u4f60\u597d, \u05e9\u05dc\u05d5\u05dd \U0001f469\u200d\U0001f52c e\u0301\u202e\u0000", "\u4f60\u597d"),
-    Subject("row", "very-long", "Summarise this.", LONG_TEXT, "A fox jumps over a dog."),
+    Subject("row", "very-long", "Summarise this.", LONG_TEXT, "It is about a fox and some dogs."),
     Subject("row", "json-text", None, '{"answer": "Canberra", "confidence": 0.9}', '{"answer": "Canberra"}'),
     Subject("row", "object", None, {"answer": "Canberra", "steps": [1, 2.5, None, True], "": {}}, {"answer": "Sydney"}),
     Subject("row", "list", None, ["Canberra", ["nested", {"deep": []}]], ["Canberra"]),

@@ -17,8 +17,7 @@ def lcs_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     for index, item in enumerate(shorter):
         places[item] = places.get(item, 0) | 1 << index
     column = all_ones = (1 << len(shorter)) - 1
-    for item in longer:
-        if item in places:
-            matches = column & places[item]
-            column = ((column + matches) | (column - matches)) & all_ones
+    for item in filter(places.__contains__, longer):
+        matches = column & places[item]
+        column = ((column + matches) | (column - matches)) & all_ones
     return len(shorter) - column.bit_count()

@@ -1,0 +1,461 @@
+"""The plugin author's kit: each check finds what it is for, fakes say what they were asked, runs leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from textwrap import dedent, indent
+
+import pytest
+
+from dicast import ConfigError, Cost, Failure, Judgment, LedgerError, Query, Score, ScoringError
+from dicast.testing import (
+    GOLDEN,
+    FakeJudge,
+    FakeMetric,
+    JudgeConformance,
+    LedgerConformance,
+    MemoryLedger,
+    MemorySink,
+    MetricConformance,
+    SinkConformance,
+    SourceConformance,
+    run_pipeline,
+    sample,
+)
+from dicast.testing.pipeline import Bench, typical_events
+
+CONTRACTS = {
+    "metric": MetricConformance,
+    "judge": JudgeConformance,
+    "source": SourceConformance,
+    "sink": SinkConformance,
+}
+SCORES = "def score(self, subject): return Score(1.0)"
+JUDGES = "def judge(self, subject, children): return Judgment(1.0)"
+
+
+@pytest.fixture
+def check(plugin, tmp_path, monkeypatch):
+    """Run one inherited check on a component that has *body*: ``check("test_is_frozen", "metric", "body")``."""
+
+    def run(test, kind, body, doc="A component.", **attributes):
+        module = f"import asyncio, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
+        module += indent(f"tier = 'proxy'\n{dedent(body)}", "    ")
+        plugin("x", f"{module}\n@hookimpl\ndef dicast_{kind}s(): return [X]\n")
+        contract = type("TestX", (CONTRACTS[kind],), {kind: "x/x", **attributes})()
+        bench = Bench(tmp_path, contract.components)
+        given = {"bench": bench, "monkeypatch": monkeypatch, "events": typical_events()}
+        method = getattr(contract, test)
+        wanted = method.__code__.co_varnames[1 : method.__code__.co_argcount]
+        if "component" in wanted:
+            given["component"] = bench.build(kind, "x/x", contract.options)
+        method(**{name: given[name] for name in wanted})
+
+    return run
+
+
+ANSWERS = "test_answers_every_subject_with_a_score_or_a_failure"
+
+
+@pytest.mark.parametrize(
+    ("test", "body", "found"),
+    [
+        (ANSWERS, "def score(self, subject): return 0.5", r"unicode: returned 0\.5, not a Score"),
+        (ANSWERS, "def score(self, subject): return Score(len(subject.output))", "no-output: raised TypeError"),
+        (ANSWERS, "def score(self, subject): return Score(1.0, signals={'x': object()})", "signals that are not JSON"),
+        ("test_estimate_is_a_cost", f"{SCORES}\ndef estimate(self, subject): return 0.01", r"dicast\.Cost, not 0\.01"),
+        ("test_every_option_is_documented", f"words: int = 1\n{SCORES}", "does not mention words"),
+        (
+            "test_options_survive_a_round_trip",
+            f"words: int = attrs.field(default=1, converter=lambda given: given + 1)\n{SCORES}",
+            "build another component",
+        ),
+        (
+            "test_same_subject_gets_the_same_answer",
+            """
+            seen: list = attrs.field(factory=list, init=False, eq=False)
+            def score(self, subject):
+                self.seen.append(1)
+                return Score(1 / len(self.seen))
+            """,
+            "other answers the second time, about empty, ",
+        ),
+        (
+            "test_leaves_the_subject_as_it_was",
+            """
+            def score(self, subject):
+                subject.context["seen"] = True
+                return Score(1.0)
+            """,
+            "assert",
+        ),
+        (
+            "test_def_is_quick",
+            """
+            def score(self, subject):
+                end = time.thread_time() + 0.06
+                while time.thread_time() < end: pass
+                return Score(1.0)
+            """,
+            "takes more than 50 ms of CPU about",
+        ),
+    ],
+)
+def test_checks_of_metrics_find_what_is_wrong(check, test, body, found):
+    with pytest.raises(AssertionError, match=found):
+        check(test, "metric", body, subjects=[*GOLDEN[:6], sample("x", context={})])
+
+
+def test_failures_and_scoring_errors_are_answers(check):
+    body = """
+    def score(self, subject):
+        if subject.output:
+            raise ScoringError("no")
+        return Failure("refused", "no")
+    """
+    check(ANSWERS, "metric", body)
+
+
+def test_what_samples_may_answer_anew(check):
+    body = """
+    seen: list = attrs.field(factory=list, init=False, eq=False)
+    def score(self, subject):
+        self.seen.append(1)
+        return Score(1 / len(self.seen))
+    """
+    check("test_same_subject_gets_the_same_answer", "metric", body, deterministic=False)
+
+
+def test_judge_that_swallows_its_cancellation_is_found(check, monkeypatch):
+    monkeypatch.setattr("dicast.testing.judging.CANCEL_SECONDS", 0.05)
+    body = """
+    async def judge(self, subject, children):
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.2)
+        return Judgment(1.0)
+    """
+    with pytest.raises(AssertionError, match="still running 0.05 s after being cancelled, about sample"):
+        check("test_cancelled_call_ends", "judge", body, subjects=[sample("x")])
+
+
+def test_judge_that_lets_itself_be_cancelled_passes(check):
+    body = """
+    async def judge(self, subject, children):
+        await asyncio.sleep(9)
+        return Judgment(1.0)
+    """
+    check("test_cancelled_call_ends", "judge", body, subjects=[sample("x")])
+
+
+def test_judge_of_an_odd_kind_needs_subjects_of_it(check):
+    body = f"accepts = ('molecule',)\n{JUDGES}"
+    with pytest.raises(AssertionError, match="none of the subjects is of these kinds; give it some"):
+        check(ANSWERS, "judge", body)
+
+
+def test_component_without_a_docstring_is_found(check):
+    with pytest.raises(AssertionError, match="needs a docstring"):
+        check("test_has_name_version_and_summary", "metric", SCORES, doc="")
+
+
+def test_rubrics_secrets_paths_and_nested_components_survive_a_round_trip(check, tmp_path):
+    (tmp_path / "r.yaml").write_text("id: r\nversion: '1'\n")
+    body = f"""
+    rubric: Rubric
+    key: Secret
+    grader: Judge
+    price: Cost
+    path: pathlib.Path = pathlib.Path("out/here")
+    words: tuple[str, ...] = ("a", "b")
+    {SCORES}
+    """
+    options = {"rubric": "r.yaml", "key": "s3cret", "grader": "fake", "price": "0.01 usd", "path": "there"}
+    check("test_options_survive_a_round_trip", "metric", body, options=options, components={"fake": FakeJudge()})
+
+
+def test_network_while_building_is_found(check):
+    body = f"""
+    {SCORES}
+    def __attrs_post_init__(self):
+        socket.getaddrinfo("localhost", 80)
+    """
+    with pytest.raises(ConfigError, match="the network was used while the component was built"):
+        check("test_building_uses_no_network", "metric", body)
+
+
+def test_component_that_cannot_be_pickled_is_found(check):
+    body = f"call: object = attrs.field(factory=lambda: lambda: 1, init=False)\n{SCORES}"
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        check("test_can_be_pickled", "metric", body)
+
+
+SOURCE = "kinds = ('row',)\ndef subjects(self):\n    yield from {}\n"
+ROWS = "(Subject('row', str(n)) for n in range(3))"
+
+
+@pytest.mark.parametrize(
+    ("test", "body", "found"),
+    [
+        ("test_yields_subjects_one_by_one", f"def subjects(self): return list({ROWS})", "returns a list, no iterator"),
+        ("test_yields_subjects_one_by_one", SOURCE.format("(Subject('row', 'a') for _ in '12')"), "ids occur twice"),
+        ("test_yields_subjects_one_by_one", SOURCE.format("()"), "yields nothing"),
+        ("test_order_is_stable", SOURCE.format("[Subject('row', str(time.perf_counter_ns()))]"), "other subjects"),
+        ("test_kinds_are_those_it_declares", SOURCE.format("[Subject('turn', '1')]"), "yields .'turn'. and declares"),
+        (
+            "test_digest_is_stable",
+            f"{SOURCE.format(ROWS)}def check(self): return str(time.perf_counter_ns())",
+            "digests",
+        ),
+    ],
+)
+def test_checks_of_sources_find_what_is_wrong(check, test, body, found):
+    with pytest.raises(AssertionError, match=found):
+        check(test, "source", body)
+
+
+def test_missing_file_that_is_an_os_error_is_found(check, tmp_path):
+    (tmp_path / "here").touch()
+    body = "path: pathlib.Path\ndef subjects(self):\n    yield Subject('row', self.path.read_text())\n"
+    with pytest.raises(FileNotFoundError):
+        check("test_missing_file_is_a_wrong_request", "source", body, options={"path": "here"})
+
+
+WRITES = "def write(self, events): pass\n"
+FILE = "rewrites = True\npath: pathlib.Path\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "body", "found"),
+    [
+        ("test_takes_the_events_of_a_run", "def write(self, events): return 'ok'\ndef close(self): ...", "not 'ok'"),
+        ("test_close_twice_does_nothing_more", f"{WRITES}def close(self): return 1", "second close"),
+        ("test_wants_event_types", f"wants = 'eval.completed'\n{WRITES}def close(self): ...", "a tuple of event types"),
+        (
+            "test_file_appears_when_it_is_whole",
+            f"{FILE}def write(self, events): self.path.write_text('half')\ndef close(self): ...",
+            "is there before close",
+        ),
+        ("test_file_appears_when_it_is_whole", f"{FILE}{WRITES}def close(self): ...", "is not there after close"),
+    ],
+)
+def test_checks_of_sinks_find_what_is_wrong(check, test, body, found):
+    with pytest.raises(AssertionError, match=found):
+        check(test, "sink", body, options={"path": "out.txt"} if "path:" in body else {})
+
+
+def test_unwritable_path_that_nobody_refuses_is_found(check):
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        check(
+            "test_unwritable_path_is_a_wrong_request",
+            "sink",
+            f"{FILE}{WRITES}def close(self): ...",
+            options={"path": "x"},
+        )
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [
+        ("import numpy", r"importing 'x' brings \['numpy'\]"),
+        ("import dicast_other", r"importing 'x' brings other plugins: \['dicast_other'\]"),
+        ("import nope_missing", "No module named 'nope_missing'"),
+        (
+            "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+            "the network was used while the plugin was imported",
+        ),
+        ("import time\nend = time.process_time() + 0.55\nwhile time.process_time() < end: pass", "the import takes"),
+    ],
+)
+def test_fresh_process_shows_what_an_import_brings(install, plugin, monkeypatch, tmp_path, module, found):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    install("numpy", numpy="")
+    plugin("other", "")
+    plugin("x", module)
+    contract = type("TestX", (MetricConformance,), {"metric": "x/x"})()
+    with pytest.raises(AssertionError, match=found):
+        contract.test_loads_by_entry_point_in_a_fresh_process()
+
+
+class Excused(MetricConformance):
+    metric = "x/x"
+
+    @pytest.mark.xfail(reason="the model is loaded while it is built")
+    def test_building_uses_no_network(self):
+        raise AssertionError
+
+
+Excused.__test__ = False
+
+
+def test_a_check_may_be_replaced_with_a_reason():
+    Excused().test_contract_is_intact()
+
+
+@pytest.mark.parametrize("replacement", [None, lambda self: None, pytest.mark.xfail(lambda self: None)])
+def test_a_dropped_or_replaced_check_is_named(replacement):
+    contract = type("TestX", (MetricConformance,), {"metric": "x/x", "test_def_is_quick": replacement})()
+    with pytest.raises(AssertionError, match="TestX drops or overrides test_def_is_quick; if the component really"):
+        contract.test_contract_is_intact()
+
+
+def test_the_guard_itself_cannot_be_replaced():
+    with pytest.raises(TypeError, match="overrides test_contract_is_intact"):
+        type("TestX", (MetricConformance,), {"test_contract_is_intact": None})
+
+
+@pytest.mark.parametrize("named", [{}, {"metric": "words"}])
+def test_contract_must_name_a_component(named):
+    contract = type("TestX", (MetricConformance,), named)()
+    with pytest.raises(TypeError, match='must say which metric it checks: metric = "PLUGIN/NAME"'):
+        _ = contract.plugin
+
+
+class TestMemoryLedger(LedgerConformance):
+    ledger = "mem/memory_ledger"
+
+    @pytest.fixture(autouse=True)
+    def offered(self, plugin, monkeypatch, tmp_path):
+        plugin(
+            "mem", "from dicast.testing import MemoryLedger\n@hookimpl\ndef dicast_ledgers(): return [MemoryLedger]\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+        monkeypatch.setattr("dicast.testing.conformance.IMPORT_SECONDS", 5.0)  # this one imports pytest
+
+
+def test_memory_ledger_finds_a_changed_row():
+    async def tamper():
+        ledger = MemoryLedger()
+        async with ledger.open() as live:
+            live.append(typical_events()[:4])
+            live._book.rows[1] = type(live._book.rows[1])(b"{}", live._book.rows[1].prev, live._book.rows[1].digest)
+            return live.verify()
+
+    found = asyncio.run(tamper())
+    assert (found.ok, found.bad_seq) == (False, 2)
+
+
+def test_memory_ledger_refuses_a_reservation_made_twice():
+    reserved = next(event for event in typical_events() if event.type == "spend.reserved")
+
+    async def twice():
+        async with MemoryLedger().open() as live:
+            live.append([reserved])
+            with pytest.raises(LedgerError, match="made twice"):
+                live.append([reserved])
+            return len(list(live.read(Query())))
+
+    assert asyncio.run(twice()) == 1
+
+
+# Fakes
+
+
+def test_fake_judge_gives_its_replies_and_remembers_who_was_asked_about():
+    judge = FakeJudge([Judgment(0.25), Failure("refused", "no"), ScoringError("no")])
+    run = run_pipeline(
+        "judges: [judge]", subjects=[sample("x", id=name) for name in "abc"], components={"judge": judge}
+    )
+    assert [(verdict.subject_id, verdict.score) for verdict in run.verdicts] == [("a", 0.25)]
+    assert [event.payload["failure_mode"] for event in run.of("eval.failed")] == ["refused", "crashed"]
+    assert [subject.id for subject in judge.asked] == ["a", "b", "c"]
+    judge.assert_all_asked()
+
+
+@pytest.mark.parametrize(
+    ("replies", "found"), [([Judgment(1.0)] * 3, "has 3 replies and was asked 2 times"), ([], "0 replies")]
+)
+def test_fake_judge_that_was_asked_too_little_or_too_much_says_so(replies, found):
+    judge = FakeJudge(replies)
+    run_pipeline("judges: [judge]", subjects=[sample("x"), sample("y", id="y")], components={"judge": judge})
+    with pytest.raises(AssertionError, match=found):
+        judge.assert_all_asked()
+
+
+def test_single_reply_is_given_each_time_and_asked_for_at_least_once():
+    metric = FakeMetric(Score(0.75))
+    with pytest.raises(AssertionError, match="asked 0 times, about: nobody"):
+        metric.assert_all_asked()
+    run = run_pipeline("metrics: [metric]", components={"metric": metric})
+    assert {verdict.score for verdict in run.verdicts} == {0.75}
+    metric.assert_all_asked()
+
+
+def test_two_fakes_of_one_kind_are_told_apart_by_their_names():
+    text = "metrics: {proxy: [one], truth: [two]}\njudges: [three, four]\nsinks: [told]"
+    sink = MemorySink(wants=("eval.completed",))
+    fakes = {
+        "one": FakeMetric(Score(1.0)),
+        "two": FakeMetric(Score(0.5)),
+        "three": FakeJudge(),
+        "four": FakeJudge(Judgment(0.0)),
+    }
+    run = run_pipeline(text, subjects=[sample("x")], components={**fakes, "told": sink})
+    assert {verdict.judge: verdict.score for verdict in run.verdicts} == {"metrics": 0.75, "three": 1.0, "four": 0.0}
+    assert [event.id for event in sink.of("eval.completed")] == [event.id for event in run.of("eval.completed")]
+    assert len(sink.events) == 3
+
+
+def test_slow_fake_is_caught_by_a_timeout():
+    slow = FakeJudge(seconds=30)
+    run = run_pipeline("judges: [slow: {timeout: 0.02}]", subjects=[sample("x")], components={"slow": slow})
+    assert (run.exit_code, run.document["failures"]) == (3, {"timeout": 1})
+
+
+def test_sink_that_fails_loses_its_events_and_nothing_else():
+    run = run_pipeline(
+        "metrics: [m]\nsinks: [s]",
+        subjects=[sample("x")],
+        components={"m": FakeMetric(), "s": MemorySink(error=OSError("full"))},
+    )
+    assert run.exit_code == 4
+    assert run.document["sinks"]["s"]["written"] == 0
+    assert "OSError: full" in run.document["sinks"]["s"]["error"]
+
+
+def test_priced_fake_is_kept_to_the_budget():
+    judge = FakeJudge(Judgment(1.0, cost=Cost("0.02")), cost=Cost("0.02"))
+    text = "judges: [judge]\nbudget: {run: 0.04 usd}"
+    run = run_pipeline(text, subjects=[sample("x", id=str(n)) for n in range(5)], components={"judge": judge})
+    assert (len(run.verdicts), run.document["cost"]["usd"], run.exit_code) == (2, "0.04", 3)
+
+
+# Pipelines and subjects
+
+
+def test_run_pipeline_judges_the_golden_subjects_and_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = run_pipeline("metrics: [m]", components={"m": FakeMetric()})
+    assert [event.subject_id for event in run.of("subject.read")] == [subject.id for subject in GOLDEN]
+    assert (run.exit_code, run.document["scored"], run.document["ledger"]["path"]) == (0, len(GOLDEN), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_pipeline_works_inside_a_running_loop():
+    async def inside():
+        return run_pipeline("metrics: [m]", subjects=[sample("x")], components={"m": FakeMetric()})
+
+    assert asyncio.run(inside()).exit_code == 0
+
+
+def test_component_of_the_wrong_kind_is_refused_where_it_is_named():
+    with pytest.raises(ConfigError, match=r"<text>:1:10: 'm' was given as MemorySink\(.*\), which is no judge"):
+        run_pipeline("judges: [m]", components={"m": MemorySink()})
+    with pytest.raises(ConfigError, match=r"not a frozen attrs class"):
+        run_pipeline("judges: [m]", components={"m": type("M", (), {"judge": None})()})
+    with pytest.raises(ConfigError, match=r"'n' is not under 'define'"):
+        run_pipeline("judges: [n]", components={"m": FakeJudge()})
+
+
+def test_golden_subjects_have_ids_of_their_own_and_are_json():
+    keys = [(subject.kind, subject.id) for subject in GOLDEN]
+    assert len(set(keys)) == len(keys)
+    assert {"row", "turn", "tool_cycle", "session", "workload", "candidate"} < {subject.kind for subject in GOLDEN}
+    assert len(next(subject for subject in GOLDEN if subject.id == "very-long").text) == 2**20
+
+
+def test_sample_is_a_row_unless_told_otherwise():
+    assert (sample("x").kind, sample("x").id, sample("x").text) == ("row", "sample", "x")
+    assert sample("x", kind="turn", id="t1", reference="y").reference == "y"
