@@ -79,7 +79,8 @@ class Purse:
 
     def charge(self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object]) -> None:
         """Record what was spent without having been announced; it is never refused, because it is gone."""
-        reservation, event = self._reservation(subject, eval_id, cost, 0.0)
+        known = Cost.zero(cost.unit) if cost.amount is None else cost
+        reservation, event = self._reservation(subject, eval_id, known, 0.0)
         self._record.record(event)
         self.settle(reservation, cost, unit)
 
