@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import attrs
 import orjson
@@ -12,7 +13,7 @@ import orjson
 from ..errors import Interrupted, InvalidScore
 from ..model import Cost, Failure, Judgment, Score, Subject
 from ..sections import Slot
-from .timer import Overtime, Timer
+from .timer import INSIST_SECONDS, Overtime, Timer
 
 DEF_SECONDS = 60.0
 """How long a ``def`` component may take where its slot has no ``timeout``."""
@@ -74,7 +75,7 @@ class Caller:
             return answer
         try:
             return checked(await _within(answer, call.seconds), call)
-        except (Exception, SystemExit) as error:  # the border, as above
+        except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
 
     def call_def(self, call: Call, subject: Subject) -> Score | Judgment | Failure | Awaitable[object]:
@@ -86,38 +87,94 @@ class Caller:
                 answer = call.function(subject)
             finally:
                 timer.end()
-        except (Exception, Overtime, SystemExit) as error:  # the border: a plugin's fault is counted, not passed on
+            if timer.over:
+                raise Overtime  # the component has swallowed the first one
+            if type(answer) is not Score and isinstance(answer, Awaitable):
+                return answer
+            return checked(answer, call)
+        except BaseException as error:  # the border, as above
             return self.failure(call, error)
-        if type(answer) is not Score and isinstance(answer, Awaitable):
-            return answer
-        return checked(answer, call)
+
+    def estimate(self, call: Call, subject: Subject) -> Cost | Failure:
+        """What *call* may cost at most; nothing where it does not say."""
+        if call.estimate is None:
+            return Cost.zero()
+        try:
+            cost: object = call.estimate(subject)
+        except BaseException as error:  # the border, as above
+            return self.failure(call, error)
+        return cost if isinstance(cost, Cost) else Failure("crashed", f"its estimate is {cost!r:.200}, not a Cost")
 
     def failure(self, call: Call, error: BaseException) -> Failure:
         """What an exception of a component counts as.
 
         :raises Interrupted: when it was raised because the run has to stop.
         """
+        if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
+            raise error
         if isinstance(error, Interrupted) or (isinstance(error, Overtime) and self._stopped()):
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | _TimeUp):
             return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
         if isinstance(error, InvalidScore):
             return Failure("invalid_score", str(error))
-        return Failure("crashed", f"{type(error).__name__}: {error}")
+        return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}"))
 
 
 class _TimeUp(Exception):
     """An awaited answer did not come in time."""
 
 
-async def _within(answer: Awaitable[object], seconds: float) -> object:
+def _is_our_cancellation(error: BaseException) -> bool:
+    """Whether the run has cancelled this task; a component may also raise CancelledError for tasks of its own."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _words(error: BaseException) -> str:
     try:
-        async with asyncio.timeout(seconds) as limit:
-            return await answer
+        return str(error)
+    except Exception:  # the border: an exception's text is a plugin's code, too
+        return "(its message cannot be shown)"
+
+
+def _readable(text: str) -> str:
+    """*text* as it can be written in UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+async def _within(answer: Awaitable[object], seconds: float) -> object:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            with _insisting(seconds):
+                found = await answer
     except TimeoutError:
-        if limit.expired():
-            raise _TimeUp from None
-        raise
+        if not limit.expired():
+            raise
+    if limit.expired():
+        raise _TimeUp
+    return found
+
+
+@contextmanager
+def _insisting(seconds: float) -> Iterator[None]:
+    """Cancel the current task again, and again, once *seconds* are over: a component may have swallowed the first time."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # components are awaited in tasks
+    timers: list[asyncio.TimerHandle] = []
+
+    def insist() -> None:
+        task.cancel()
+        timers.append(loop.call_later(INSIST_SECONDS, insist))
+
+    timers.append(loop.call_later(seconds + INSIST_SECONDS, insist))
+    try:
+        yield
+    finally:
+        timers[-1].cancel()
+        for _ in timers[1:]:
+            task.uncancel()
 
 
 def checked(answer: object, call: Call) -> Score | Judgment | Failure:
@@ -131,19 +188,22 @@ def checked(answer: object, call: Call) -> Score | Judgment | Failure:
     if isinstance(answer, call.expects):
         return _evidence_failure(answer) or answer
     if isinstance(answer, Failure):
-        return answer
+        return attrs.evolve(answer, message=_readable(str(answer.message)))
     article = "a Judgment" if call.expects is Judgment else "a Score"
     return Failure("invalid_score", f"{slot.name} returned {answer!r:.200}, not {article}")
 
 
 def _evidence_failure(answer: Score | Judgment) -> Failure | None:
-    details: object = answer.details if isinstance(answer, Score) else ""
-    if not answer.signals and type(details) is str and details.isascii():
+    signals: object = answer.signals
+    if not isinstance(signals, dict | Mapping):
+        return Failure("invalid_score", f"signals must be a mapping, not {type(signals).__name__}", cost=answer.cost)
+    texts: list[object] = [answer.details, answer.feedback] if isinstance(answer, Score) else [answer.judge_model]
+    if not signals and all(type(text) is str and text.isascii() for text in texts):
         return None
     try:
-        orjson.dumps([answer.signals, details])
+        orjson.dumps([signals, texts])
     except TypeError as error:
-        return Failure("invalid_score", f"signals and details must be JSON: {error}")
+        return Failure("invalid_score", f"signals and texts must be JSON: {error}", cost=answer.cost)
     return None
 
 

@@ -25,15 +25,17 @@ class Overtime(BaseException):
 class Timer:
     """Watches the ``def`` call that is under way; there is at most one.
 
-    Where no signal can be had (not POSIX, not the main thread) nothing is interrupted.
+    Where no signal can be had (not POSIX, not the main thread) nothing is interrupted. *over* says that the newest call was.
     """
 
     def __init__(self) -> None:
+        self.over = False
         self._deadline = 0.0
         self._aborted: Callable[[], bool] = bool
 
     def begin(self, seconds: float) -> None:
         """A call begins that may take *seconds*."""
+        self.over = False
         self._deadline = time.monotonic() + seconds
 
     def end(self) -> None:
@@ -58,4 +60,5 @@ class Timer:
     def _tick(self, signum: int, frame: FrameType | None) -> None:
         if self._deadline and (time.monotonic() > self._deadline or self._aborted()):
             self._deadline = time.monotonic() + INSIST_SECONDS
+            self.over = True
             raise Overtime

@@ -108,11 +108,15 @@ class Teller:
             purse.forfeit(held)
             raise
         if isinstance(answer, Failure) and answer.cost.is_zero:
-            (purse.forfeit if answer.kind in ("timeout", "crashed") else purse.release)(held)
+            (purse.forfeit if answer.kind in _UNHEARD else purse.release)(held)
         else:
             self.bill.add(answer.cost)
             purse.settle(held, answer.cost, _bought(call, rollout, answer))
         return answer
+
+
+_UNHEARD = ("timeout", "crashed", "invalid_score")
+"""Failures that the kernel finds: what such a call did cost, nobody has said."""
 
 
 def _bought(call: Call, rollout: int, answer: Score | Judgment | Failure) -> Payload:
