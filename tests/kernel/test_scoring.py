@@ -396,7 +396,9 @@ def slots(tier, weights):
 def combined(values, scoring=None, *, rollouts=None):
     """What a set makes of *values*: ``{tier: [(value, weight)]}``; *rollouts* are further lists of values."""
     metrics = [slot for tier in values for slot in slots(tier, [weight for _, weight in values[tier]])]
-    answers = {slot.label: [value] for slot, value in zip(metrics, (v for t in values.values() for v, _ in t), strict=True)}
+    answers = {
+        slot.label: [value] for slot, value in zip(metrics, (v for t in values.values() for v, _ in t), strict=True)
+    }
     for more in rollouts or ():
         for slot, value in zip(metrics, more, strict=True):
             answers[slot.label].append(value)
