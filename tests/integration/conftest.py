@@ -38,6 +38,7 @@ class Shop:
 
     def __init__(self, folder, capfd):
         self.folder, self._capfd = folder, capfd
+        self._started = []
 
     def __truediv__(self, name):
         return self.folder / name
@@ -76,9 +77,21 @@ class Shop:
 
     def start(self, *arguments, **options):
         """Start a command as a process of its own."""
-        command = [sys.executable, "-m", "dicast", *map(str, arguments)]
+        return self.python("-m", "dicast", *map(str, arguments), **options)
+
+    def python(self, *arguments, **options):
+        """Start Python as a process of its own."""
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=self.folder, text=True, **streams | options)
+        process = subprocess.Popen([sys.executable, *arguments], cwd=self.folder, text=True, **streams | options)
+        self._started.append(process)
+        return process
+
+    def clear(self):
+        """End what a failed test left running."""
+        for process in self._started:
+            if process.returncode is None:
+                process.kill()
+                finish(process)
 
     def process(self, *arguments, **options):
         """Run a command as a process of its own and wait for it."""
@@ -131,4 +144,6 @@ def shop(tmp_path, monkeypatch, install, capfd):
     for name in ("DICAST_LEDGER", "DICAST_DISABLED", "DICAST_BLOCK"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]))
-    return Shop(folder, capfd)
+    shop = Shop(folder, capfd)
+    yield shop
+    shop.clear()

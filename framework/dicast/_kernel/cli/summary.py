@@ -14,6 +14,8 @@ def run_text(done: Document) -> str:
     """The summary of a run's document."""
     if done.get("disabled"):
         return f"{done['name']}: disabled; nothing was read and nothing judged"
+    if done["run_id"] is None:
+        return f"{done['name']}: {done['stopped']['reason']} before anything was judged"
     return "\n".join(_run_lines(done))
 
 

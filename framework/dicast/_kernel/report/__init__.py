@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .document import disabled_document, document, exit_code
+from .document import disabled_document, document, exit_code, stopped_document
 from .fold import Report
 
-__all__ = ["Report", "disabled_document", "document", "exit_code"]
+__all__ = ["Report", "disabled_document", "document", "exit_code", "stopped_document"]

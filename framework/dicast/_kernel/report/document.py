@@ -54,8 +54,15 @@ def document(
 
 def disabled_document(name: str) -> Document:
     """The document of a run that the kill switch kept from beginning."""
-    done = document(Report(), "median", Gate(given=False), stopped=None, sinks={})
-    return done | {"name": name, "gate": {"passed": True, "reasons": []}, "ledger": None, "disabled": True}
+    done = stopped_document(name, None)
+    return done | {"gate": {"passed": True, "reasons": []}, "disabled": True}
+
+
+def stopped_document(name: str, reason: str | None) -> Document:
+    """The document of a run that ended before it began."""
+    stopped = None if reason is None else {"reason": reason}
+    done = document(Report(), "median", Gate(given=False), stopped=stopped, sinks={})
+    return done | {"run_id": None, "name": name, "ledger": None}
 
 
 def amount(cost: Cost) -> str | None:

@@ -14,6 +14,7 @@ class Stop:
     """Whether the run has to end, and why; the first reason stands."""
 
     def __init__(self) -> None:
+        self.begun = False
         self.reason: str | None = None
         self.details: dict[str, object] = {}
         self._event = asyncio.Event()
@@ -35,7 +36,8 @@ class Stop:
     def on_signals(self) -> Iterator[None]:
         """Let SIGINT and SIGTERM ask for the end while the block runs; only the main thread can.
 
-        A second signal is not caught again: it ends the process as it always would.
+        Until *begun* is set there is nothing to keep, and the first signal already does what the second one does.
+        A second signal, of either kind, raises KeyboardInterrupt wherever the process is.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -44,7 +46,10 @@ class Stop:
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
         def handle(number: int, frame: FrameType | None) -> None:
-            signal.signal(number, before[signal.Signals(number)])
+            for each in before:  # not the handlers of before: asyncio's would only ask once more
+                signal.signal(each, signal.default_int_handler)
+            if not self.begun:
+                raise KeyboardInterrupt
             self.reason = self.reason or "interrupted"
             loop.call_soon_threadsafe(self._event.set)
 

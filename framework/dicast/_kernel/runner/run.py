@@ -14,12 +14,13 @@ from ..define import maybe_await
 from ..errors import ConfigError, DataError, Interrupted, LedgerError
 from ..model import RunContext, Subject
 from ..protocols import Ledger, Source
-from ..report import Report, document, exit_code
+from ..report import Report, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
 from ..sinks import SinkFeed
 from ..spool import UnitSpool
 from . import resume
 from .calls import Caller
+from .collector import patient_collector
 from .interrupt import Stop
 from .judging import Judging, each
 from .opening import open_component
@@ -110,12 +111,17 @@ class _Run:
 
     async def carry_out(self, stack: AsyncExitStack) -> Outcome:
         """Open everything, judge, close, and write down what came of it."""
-        source = await self._open_source(stack)
-        fingerprints = await self._fingerprints(source)
-        plan = await make_plan(self.pipeline, self.context, stack)
-        subjects = await _peeked(each(source))
-        spool = self._spool(fingerprints)
-        stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, await self._open_sinks(stack))
+        try:
+            source = await self._open_source(stack)
+            fingerprints = await self._fingerprints(source)
+            plan = await make_plan(self.pipeline, self.context, stack)
+            subjects = await _peeked(each(source))
+            spool = self._spool(fingerprints)
+            feeds = await self._open_sinks(stack)
+        except KeyboardInterrupt:
+            return self._unbegun()
+        self.stop.begun = True
+        stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
         stopped = None
         try:
@@ -129,6 +135,10 @@ class _Run:
             stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
             raise
         return await self._end(stream, stopped)
+
+    def _unbegun(self) -> Outcome:
+        done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
+        return Outcome(done, exit_code(done, self.pipeline.gate))
 
     async def _open_source(self, stack: AsyncExitStack) -> Source:
         if self.request.subjects is not None:
@@ -184,7 +194,7 @@ class _Run:
             concurrency=self.pipeline.executor.component.concurrency,
             retry=self.request.retry_failed,
         )
-        with timer.ticking(self.stop.__bool__):
+        with patient_collector(), timer.ticking(self.stop.__bool__):
             await judging.run(subjects, self._limit())
         await stream.flush()
 
