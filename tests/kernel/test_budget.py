@@ -1,0 +1,411 @@
+"""Caps: what may be bought, what waits, what is turned down, and what counts as spent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from dicast import Cost, Event, Failure, Judgment, Query, Refusal, Score, metric
+from dicast._kernel import budget
+from dicast._kernel.budget import Purse, Reservation
+from dicast._kernel.clock import Clock
+from dicast._kernel.sections import Budget
+from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline, sample
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Book:
+    """A ledger in memory with its purse, as a run has them; *now* is what the clock shows."""
+
+    def __init__(self, ledger, limits, run_id="R1"):
+        self.now, self.ledger, self.run_id = NOW, ledger, run_id
+        self.clock = Clock(lambda: (self.now - EPOCH) // timedelta(microseconds=1) * 1000)
+        self.purse = Purse(limits, ledger, self, self.clock, run_id)
+        self.told = []
+
+    def event(self, type_, payload, subject=None):
+        id_, now = self.clock.stamp()
+        session = None if subject is None else subject.session_id
+        return Event(id_, type_, now, self.run_id, payload, session_id=session)
+
+    def record(self, event):
+        self.ledger.append([event])
+
+    def recorded(self, event):
+        self.told.append(event)
+
+    def commit(self):
+        pass
+
+    async def reserve(self, amount, session="s", unit="usd", seconds=30.0):
+        cost = amount if isinstance(amount, Cost) else Cost(amount, unit)
+        return await self.purse.reserve(sample("x", session_id=session), "E1", cost, seconds)
+
+    async def spend(self, amount, session="s", unit="usd"):
+        held = await self.reserve(amount, session, unit)
+        self.purse.settle(held, held.projected, {})
+
+    def of(self, type_):
+        return [entry.event for entry in self.ledger.read(Query(types=(type_,)))]
+
+
+def limits(**scopes):
+    given = {scope: tuple(Cost.parse(text) for text in texts.split(", ")) for scope, texts in scopes.items()}
+    return Budget(**({"run": (), "session": (), "day": ()} | given))
+
+
+def using(work, ledger=None, run_id="R1", **scopes):
+    """Run *work* on a book whose caps are *scopes*; it may not wait for long."""
+
+    async def main():
+        async with (ledger or MemoryLedger()).open() as live:
+            async with asyncio.timeout(5):
+                return await work(Book(live, limits(**scopes), run_id))
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("projected", "reason"), [("0.006", "session_cap"), ("0.005", None), ("0.0050000001", "session_cap")]
+)
+def test_a_cap_may_be_reached_and_not_passed(projected, reason):
+    async def work(book):
+        await book.spend("0.005")
+        return await book.reserve(projected)
+
+    found = using(work, session="0.01 usd")
+    assert (found.cap.reason if isinstance(found, Refusal) else None) == reason
+
+
+@pytest.mark.parametrize(("scope", "reason"), [("run", "run_cap"), ("session", "session_cap"), ("day", "daily_cap")])
+def test_each_scope_has_its_cap_and_its_reason(scope, reason):
+    async def work(book):
+        await book.spend("0.01")
+        refusal = await book.reserve("0.001")
+        assert refusal.cap.reason == reason
+        assert not refusal.wait
+        (event,) = book.of("budget.throttled")
+        assert event.payload == {
+            "reason": reason,
+            "scope": {"run": "run:R1", "session": "session:s", "day": "day:2026-03-01"}[scope],
+            "limit": "0.01",
+            "projected": "0.001",
+            "unit": "usd",
+        }
+
+    using(work, **{scope: "0.01 usd"})
+
+
+def test_yesterday_s_spend_does_not_count():
+    async def work(book):
+        book.now = NOW - timedelta(hours=13)
+        await book.spend("1.00")
+        assert isinstance(await book.reserve("0.01"), Refusal)
+        book.now = NOW
+        assert isinstance(await book.reserve("1.00"), Reservation)
+
+    using(work, day="1.00 usd")
+
+
+def test_nothing_is_refused_that_costs_nothing():
+    async def work(book):
+        assert isinstance(await book.reserve("0"), Reservation)
+        assert isinstance(await book.reserve("0.000001"), Refusal)
+
+    using(work, run="0 usd", session="0 usd", day="0 usd")
+
+
+def test_another_session_and_another_run_have_room_of_their_own():
+    ledger = MemoryLedger()
+
+    async def first(book):
+        await book.spend("0.01")
+        assert isinstance(await book.reserve("0.01", session="t"), Reservation)
+        assert isinstance(await book.reserve("0.01"), Refusal)
+
+    async def second(book):
+        assert isinstance(await book.reserve("0.01"), Refusal)
+        assert isinstance(await book.reserve("0.01", session="u"), Reservation)
+
+    using(first, ledger, session="0.01 usd", run="0.02 usd")
+    using(second, ledger, run_id="R2", session="0.01 usd", run="0.02 usd")
+
+
+def test_a_row_without_a_session_counts_against_run_and_day_alone():
+    async def work(book):
+        await book.spend("0.05", session=None)
+        assert isinstance(await book.reserve("0.05", session=None), Reservation)
+        assert [event.payload["scopes"] for event in book.of("spend.reserved")] == [["day:2026-03-01", "run:R1"]] * 2
+
+    using(work, session="0.01 usd", run="0.10 usd")
+
+
+def test_each_unit_has_its_own_cap():
+    async def work(book):
+        await book.spend("900", unit="msat")
+        assert isinstance(await book.reserve("1", unit="msat"), Refusal)
+        assert isinstance(await book.reserve("0.01"), Reservation)
+        assert isinstance(await book.reserve("0.001"), Refusal) is False
+
+    using(work, run="0.02 usd, 900 msat")
+
+
+@pytest.mark.parametrize("end", ["settle", "release", "forfeit"])
+def test_a_reservation_that_does_not_fit_waits_for_those_that_are_open(end):
+    async def work(book):
+        held = await book.reserve("0.01")
+        waiting = asyncio.ensure_future(book.reserve("0.01"))
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        assert book.of("budget.throttled") == []
+        if end == "settle":
+            book.purse.settle(held, Cost("0.002"), {})
+        else:
+            getattr(book.purse, end)(held)
+        return await waiting
+
+    found = using(work, run="0.012 usd")
+    assert isinstance(found, Refusal if end == "forfeit" else Reservation)
+
+
+def test_all_that_wait_are_served_one_after_the_other():
+    async def work(book):
+        most = []
+
+        async def buy():
+            held = await book.reserve("0.01")
+            most.append(len(book.ledger.reservations("R1")))
+            await asyncio.sleep(0.001)
+            book.purse.release(held)
+
+        await asyncio.gather(*(buy() for _ in range(20)))
+        return most
+
+    most = using(work, run="0.03 usd")
+    assert len(most) == 20
+    assert max(most) == 3
+
+
+def test_what_another_process_gives_back_is_found(monkeypatch):
+    monkeypatch.setattr(budget, "POLL_SECONDS", 0.01)
+
+    async def work(book):
+        other = Book(book.ledger, limits(), "R2")
+        held = await other.reserve("0.01")
+        waiting = asyncio.ensure_future(book.reserve("0.01"))
+        await asyncio.sleep(0.03)
+        assert not waiting.done()
+        other.purse.release(held)
+        assert isinstance(await waiting, Reservation)
+
+    using(work, day="0.01 usd")
+
+
+def test_a_lease_lasts_as_long_as_the_call_may_and_then_counts_as_spent():
+    async def work(book):
+        dead = Book(book.ledger, limits(), "R0")
+        await dead.reserve("0.01", seconds=30)
+        (event,) = book.of("spend.reserved")
+        lease = datetime.fromisoformat(event.payload["lease_until"])
+        assert lease == NOW + timedelta(seconds=30 + budget.GRACE_SECONDS)
+        book.now = lease
+        waiting = asyncio.ensure_future(book.reserve("0.01"))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        waiting.cancel()
+        book.now = lease + timedelta(milliseconds=1)
+        assert isinstance(await book.reserve("0.01"), Refusal)
+        (lost,) = book.of("spend.lost")
+        assert (lost.run_id, lost.session_id) == ("R0", "s")
+        assert lost.payload == {
+            "reservation_id": event.payload["reservation_id"],
+            "amount": "0.01",
+            "unit": "usd",
+        }
+
+    using(work, day="0.01 usd")
+
+
+def test_what_a_killed_process_of_this_run_had_open_is_written_off():
+    async def work(book):
+        await book.reserve("0.01")
+        again = Book(book.ledger, limits(run="0.01 usd"))
+        await Book(book.ledger, limits(), "R2").reserve("0.01")
+        again.purse.write_off()
+        assert [event.payload["amount"] for event in book.of("spend.lost")] == ["0.01"]
+        assert isinstance(await again.reserve("0.001"), Refusal)
+
+    using(work)
+
+
+@pytest.mark.parametrize(("cost", "overrun"), [("0.011", True), ("0.01", False), ("0.009", False)])
+def test_a_cost_above_its_projection_is_an_overrun_and_blocks_the_next(cost, overrun):
+    async def work(book):
+        book.purse.settle(await book.reserve("0.01"), Cost(cost), {})
+        assert book.of("spend.settled")[0].payload["overrun"] is overrun
+        assert isinstance(await book.reserve("0.0005"), Refusal) is overrun
+
+    using(work, run="0.0105 usd")
+
+
+@pytest.mark.parametrize("cost", [Cost.unknown(), Cost(700, "msat")])
+def test_costs_that_cannot_be_compared_are_no_overrun(cost):
+    async def work(book):
+        book.purse.settle(await book.reserve("0.01"), cost, {})
+        assert book.of("spend.settled")[0].payload["overrun"] is False
+
+    using(work)
+
+
+def test_an_unknown_true_cost_counts_as_its_projection():
+    async def work(book):
+        book.purse.settle(await book.reserve("0.01"), Cost.unknown(), {})
+        assert book.of("spend.settled")[0].payload["amount"] is None
+        assert isinstance(await book.reserve("0.001"), Refusal)
+
+    using(work, run="0.01 usd")
+
+
+@pytest.mark.parametrize("cost", [Cost("0.02"), Cost("0.02", pricing_version="p")])
+def test_what_was_not_announced_counts_though_it_passes_the_cap(cost):
+    async def work(book):
+        book.purse.charge(sample("x", session_id="s"), "E1", cost, {"metric": "m"})
+        (event,) = book.of("spend.settled")
+        assert (event.payload["amount"], event.payload["pricing_version"]) == ("0.02", cost.pricing_version)
+        assert event.payload["metric"] == "m"
+        assert isinstance(await book.reserve("0.001"), Refusal)
+        assert isinstance(await book.reserve("0.001", session="t"), Refusal)
+
+    using(work, session="0.01 usd", run="0.02 usd")
+
+
+def test_an_unknown_cost_that_was_not_announced_holds_no_room():
+    async def work(book):
+        book.purse.charge(sample("x"), "E1", Cost.unknown(), {})
+        assert book.ledger.reservations("R1") == []
+        assert book.of("spend.settled")[0].payload["amount"] is None
+        assert isinstance(await book.reserve("0.01"), Reservation)
+
+    using(work, run="0.01 usd")
+
+
+def test_the_ledger_s_own_reservation_event_is_passed_on_once():
+    async def work(book):
+        await book.reserve("0.01")
+        assert book.told == book.of("spend.reserved")
+
+    using(work)
+
+
+# Through a pipeline
+
+
+def rows(count, session=None):
+    return [sample("x", id=str(n), session_id=session and session(n)) for n in range(count)]
+
+
+def pipeline(judge, count, *, metrics=(), session=None, concurrency=4, **scopes):
+    text = {"budget": scopes, "executor": {"dicast/async": {"concurrency": concurrency}}}
+    text |= {"metrics": [*metrics, {"j": {"as": "j"}}]} if metrics else {"judges": [{"j": {"as": "j"}}]}
+    components = {"j": judge, "cheap": FakeMetric(Score(1.0))}
+    return run_pipeline(json.dumps(text), subjects=rows(count, session), components=components)
+
+
+def paid(cost="0.01", true=None):
+    return FakeJudge(Judgment(0.5, cost=Cost(true or cost)), seconds=0.001, cost=Cost(cost))
+
+
+def test_the_default_caps_are_ten_cents_a_session_and_a_dollar_a_day():
+    done = pipeline(paid(), 15, session=lambda n: "one")
+    assert (done.document["scored"], done.document["failures"]) == (10, {"throttled_no_heuristic": 5})
+    assert done.document["throttled"] == {"session_cap": 5}
+    done = pipeline(paid("0.10"), 12)
+    assert (done.document["scored"], done.document["throttled"]) == (10, {"daily_cap": 2})
+
+
+def test_a_capped_judge_is_throttled_and_the_run_says_so():
+    done = pipeline(paid(), 5, run="0.03 usd")
+    assert (done.document["scored"], done.exit_code) == (3, 3)
+    assert done.document["cost"]["usd"] == "0.03"
+    assert "run_cap" in done.of("eval.failed")[0].payload["error_message"]
+
+
+def test_no_room_for_any_judge_is_an_exit_code_of_its_own():
+    done = pipeline(paid(), 3, run="0 usd")
+    assert (done.document["failures"], done.exit_code) == ({"throttled_no_heuristic": 3}, 5)
+    assert done.document["cost"]["usd"] == "0"
+
+
+def test_the_proxies_stand_where_the_budget_ends():
+    done = pipeline(paid(), 4, metrics=["cheap"], run="0.02 usd")
+    assert [(found.tier, found.score) for found in done.verdicts].count(("truth", 0.75)) == 2
+    assert [(found.tier, found.score) for found in done.verdicts].count(("proxy", 1.0)) == 2
+    assert (done.document["metrics"]["j"]["skipped"], done.exit_code) == (2, 0)
+
+
+def test_cheaper_than_projected_leaves_room_for_more():
+    done = pipeline(paid("0.01", "0.001"), 30, run="0.02 usd")
+    assert done.document["scored"] == 11  # ten at a tenth of a cent, and one more that still fits whole
+    assert done.document["cost"]["usd"] == "0.011"
+
+
+def test_never_more_than_a_cap_is_open_or_spent():
+    done = pipeline(
+        paid("0.01", "0.007"), 40, run="0.1 usd", day="0.08 usd", session=lambda n: str(n % 3), concurrency=16
+    )
+    check_caps(done.events, {"run": "0.1", "day": "0.08", "session": "0.1"})
+
+
+def test_a_judge_whose_price_is_unknown_is_never_asked():
+    judge = FakeJudge(Judgment(1.0), cost=Cost.unknown())
+    done = pipeline(judge, 2)
+    assert judge.asked == []
+    assert done.document["failures"] == {"throttled_no_heuristic": 2}
+
+
+def test_a_timeout_forfeits_what_was_reserved():
+    @metric(tier="truth", cost="0.01 usd")
+    async def slow(subject):
+        await asyncio.sleep(30)
+
+    text = "metrics: [{slow: {timeout: 0.05}}]\nbudget: {run: 0.02 usd}\nexecutor: {dicast/async: {concurrency: 1}}"
+    done = run_pipeline(text, subjects=rows(4), components={"slow": slow()})
+    assert done.document["failures"] == {"timeout": 2, "throttled_no_heuristic": 2}
+    assert (done.document["spend_lost"]["usd"], done.document["cost"]["usd"]) == ("0.02", "0")
+
+
+def test_a_failed_call_gives_its_room_to_the_next():
+    answers = [Failure("judge_call_failed", "503")] * 3 + [Judgment(1.0, cost=Cost("0.01"))]
+    done = pipeline(FakeJudge(answers, cost=Cost("0.01")), 4, run="0.01 usd", concurrency=1)
+    assert (done.document["scored"], done.document["failures"]) == (1, {"judge_call_failed": 3})
+
+
+def check_caps(events, caps):
+    """Recompute what is settled and open after each event; no scope ever holds more than its cap."""
+    open_, spent, most = {}, {}, {}
+    for event in events:
+        body = event.payload
+        if event.type == "spend.reserved":
+            open_[body["reservation_id"]] = body["scopes"], Decimal(body["amount"])
+        elif event.type in ("spend.settled", "spend.lost"):
+            scopes, amount = open_.pop(body["reservation_id"])
+            spent[body["reservation_id"]] = scopes, amount if body["amount"] is None else Decimal(body["amount"])
+        elif event.type == "spend.released":
+            del open_[body["reservation_id"]]
+        else:
+            continue
+        held = {}
+        for scopes, amount in (*open_.values(), *spent.values()):
+            for scope in scopes:
+                held[scope] = held.get(scope, Decimal(0)) + amount
+        for scope, amount in held.items():
+            assert amount <= Decimal(caps[scope.partition(":")[0]]), f"{scope} holds {amount}"
+            most[scope] = max(most.get(scope, Decimal(0)), amount)
+    assert open_ == {}
+    return most
