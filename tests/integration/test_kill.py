@@ -16,7 +16,7 @@ KILLS = 6
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 and wait4 are POSIX")
 def test_a_killed_run_resumes_to_the_figures_of_an_undisturbed_one():
-    command = [sys.executable, BENCHMARK, "kill", "--rows", "3000", "--kills", str(KILLS), "--json"]
+    command = [sys.executable, BENCHMARK, "kill", "--rows", "2000", "--kills", str(KILLS), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     found = json.loads(done.stdout)
