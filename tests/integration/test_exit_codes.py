@@ -141,10 +141,7 @@ def test_no_budget_for_any_judge_is_5(shop):
 
 def test_no_budget_comes_before_a_lost_sink(shop):
     shop.rows(1)
-    done = shop.run(
-        "judges: [fake/paid_judge]\nbudget: {run: 0 usd}\n"
-        "sinks: [fake/leaky: {at: close}]\n"
-    )
+    done = shop.run("judges: [fake/paid_judge]\nbudget: {run: 0 usd}\nsinks: [fake/leaky: {at: close}]\n")
     assert done.code == 5
 
 
@@ -176,7 +173,8 @@ def test_a_defect_is_70_and_asks_for_a_report(shop, monkeypatch, traceback):
     assert done.out == ""
     assert SUMMARY_OF_A_DEFECT in done.err
     assert "ZeroDivisionError" in done.err
-    assert "dicast " in done.err and "Python " in done.err
+    assert "dicast " in done.err
+    assert "Python " in done.err
     assert ("Traceback" in done.err) is traceback
 
 

@@ -128,7 +128,7 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
     process = shop.python("-c", STUCK)
     wait_for(lambda: calls(shop))
     process.send_signal(signal.SIGINT)
-    wait_for(lambda: (shop / "closing").exists())
+    wait_for((shop / "closing").exists)
     began = time.monotonic()
     process.send_signal(second)
     done = finish(process)

@@ -31,11 +31,15 @@ AHEAD = 4
 
 @attrs.define
 class Job:
-    """One subject under way, with the units that judge it under their eval_ids."""
+    """One subject under way, with the units that judge it under their eval_ids.
+
+    *kept* are terminal events that an earlier process left, to be told together with this one's *events*.
+    """
 
     subject: Subject
     units: Sequence[tuple[Unit, str]]
     events: list[Event] = attrs.field(factory=list)
+    kept: Sequence[Event] = ()
     task: asyncio.Task[None] | None = None
 
 
@@ -88,7 +92,7 @@ class Judging:
         job = await self._start(subject)
         if self._inline:
             await self._work(job)
-            self._stream.tell(job.events)
+            await self._tell_end(job)
         else:
             job.task = asyncio.create_task(self._work_in_turn(job))
             self._window.append(job)
@@ -128,10 +132,11 @@ class Judging:
                 wanted.append((unit, state.eval_id))
             elif state is None or (self._retry and state.state == "failed"):
                 wanted.append((unit, self._stream.clock.id()))
-        if moved(states, retry=self._retry):
-            await self._stream.flush()
-            await self._stream.replay(list(subject_events(self._ledger, spool, subject, retry=self._retry)))
         job = Job(subject, wanted)
+        if moved(states, retry=self._retry):
+            read, *job.kept = subject_events(self._ledger, spool, subject, retry=self._retry)
+            await self._stream.flush()
+            await self._stream.replay([read])
         self._tell_start(job, read=spool.read_at(subject.kind, subject.id) is None, begun=begun)
         return job
 
@@ -185,10 +190,23 @@ class Judging:
             type_, payload = await unit.judge(self._desk, subject, eval_id)
             job.events.append(stream.event(type_, payload, subject, _sensitivity(payload)))
 
+    async def _tell_end(self, job: Job) -> None:
+        """Tell all terminal events of a subject with no other's in between."""
+        if job.kept:
+            await self._stream.flush()
+            await self._stream.replay(job.kept)
+        self._stream.tell(job.events)
+
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""
         task = self._window[0].task
         assert task is not None  # only subjects with a task are in the window
+        if not task.done():
+            await self._wait(task)
+        task.result()
+        await self._tell_end(self._window.popleft())
+
+    async def _wait(self, task: asyncio.Task[None]) -> None:
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while not task.done():
@@ -198,8 +216,6 @@ class Judging:
                     await self._flush()
         finally:
             stopping.cancel()
-        task.result()
-        self._stream.tell(self._window.popleft().events)
 
     async def _abandon(self) -> None:
         """End what is still under way; verdicts that are ready and next in order are told."""
@@ -208,7 +224,7 @@ class Judging:
         for job in self._window:
             ready = ready and job.task is not None and job.task.done() and job.task.exception() is None
             if ready:
-                self._stream.tell(job.events)
+                await self._tell_end(job)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -107,7 +107,7 @@ def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
 
 
 def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, *, retry: bool) -> Iterator[Event]:
-    """What the ledger has of one subject that stands: that it was read, and its verdicts."""
+    """What the ledger has of one subject that stands: first that it was read, then its verdicts."""
     states = spool.states(subject.kind, subject.id).values()
     kept = [state.seq for state in states if state.state == "scored" or (state.state == "failed" and not retry)]
     for seq in [spool.read_at(subject.kind, subject.id), *sorted(kept)]:

@@ -168,14 +168,15 @@ class _Run:
     async def _begin(
         self, stream: Stream, plan: Plan, fingerprints: Mapping[str, str], spool: UnitSpool | None
     ) -> None:
+        started = run_started(self.pipeline, plan, fingerprints, self.request.limit)
         if self.earlier is None or spool is None:
-            stream.tell(
-                [stream.event("run.started", run_started(self.pipeline, plan, fingerprints, self.request.limit))]
-            )
+            stream.tell([stream.event("run.started", started)])
             await stream.flush()
             return
+        may_change = {key: started[key] for key in ("name", "counted")}
         for event in resume.replayed(self.ledger, self.earlier, spool, retry=self.request.retry_failed):
-            await stream.hear_again(event)
+            begins = event.type == "run.started"
+            await stream.hear_again(attrs.evolve(event, payload={**event.payload, **may_change}) if begins else event)
 
     async def _judge(
         self, stream: Stream, plan: Plan, subjects: AsyncIterator[Subject], spool: UnitSpool | None

@@ -1,0 +1,270 @@
+"""Taking up a run: what may change and what may not, what is judged again, and what the figures come to."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from .conftest import settled
+
+TEXT = "name: nightly\nmetrics: [fake/act: {journal: calls}]\n"
+
+
+@pytest.fixture
+def unfinished(shop, monkeypatch):
+    """Leave a run of *text* unfinished after some subjects, by a defect; return its id."""
+    from dicast._kernel.runner.judging import Judging
+
+    take = Judging._take
+
+    def make(text=TEXT, after=4, arguments=()):
+        if not (shop / "data.jsonl").exists():
+            shop.rows(*[n / 10 for n in range(10)])
+        count = 0
+
+        async def break_off(self, subject):
+            nonlocal count
+            count += 1
+            if count > after:
+                raise RuntimeError("the lights went out")
+            await take(self, subject)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Judging, "_take", break_off)
+            assert shop.run(text, *arguments).code == 70
+        return shop.events("run.started")[-1]["run_id"]
+
+    return make
+
+
+def calls(shop):
+    return (shop / "calls").read_text().split()
+
+
+def scores(shop, *arguments):
+    verdicts = shop.dicast("verdicts", *arguments, "--json").json["verdicts"]
+    return {(verdict["subject_id"], verdict["judge"]): verdict["score"] for verdict in verdicts}
+
+
+def test_nothing_to_resume_is_2(shop):
+    shop.rows(1)
+    done = shop.run(TEXT, "--resume")
+    assert done.code == 2
+    assert "resume" in done.json["error"]["message"]
+    assert shop.run(TEXT).code == 0
+    assert shop.run(TEXT, "--resume").code == 2  # that one is finished
+    assert len(calls(shop)) == 1
+
+
+def test_a_resumed_run_comes_to_what_an_undisturbed_one_comes_to(shop, unfinished):
+    run_id = unfinished()
+    done = shop.run(TEXT, "--resume")
+    assert (done.code, done.json["run_id"]) == (0, run_id)
+    assert done.json["subjects"] == done.json["scored"] == 10
+    assert settled(done.json) == settled(shop.run(TEXT).json)
+    assert shop.verified()
+    assert len(shop.events("run.started")) == 2
+
+
+def test_a_finished_run_is_not_resumed_twice(shop, unfinished):
+    unfinished()
+    assert shop.run(TEXT, "--resume").code == 0
+    assert shop.run(TEXT, "--resume").code == 2
+
+
+def test_the_newest_unfinished_run_of_this_file_is_taken_up(shop, unfinished):
+    first = unfinished()
+    second = unfinished()
+    shop.pipeline(TEXT, "other.yaml")
+    assert shop.dicast("run", "other.yaml", "--json", "--resume").code == 2
+    assert shop.run(TEXT, "--resume").json["run_id"] == second
+    assert shop.run(TEXT, "--resume").json["run_id"] == first
+
+
+def test_a_run_is_resumed_by_its_id(shop, unfinished):
+    first = unfinished()
+    unfinished()
+    done = shop.run(TEXT, "--resume", first)
+    assert (done.code, done.json["run_id"]) == (0, first)
+    assert shop.run(TEXT, "--resume", "01NOSUCHRUN").code == 2
+    done = shop.run(TEXT, "--resume", first)
+    assert done.code == 2
+    assert first in done.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("metrics: [fake/act: {journal: other}]\n", "metrics[fake/act]"),
+        ("metrics: [fake/act: {journal: calls, weight: 2}]\n", "metrics[fake/act]"),
+        ("metrics: [fake/act: {journal: calls}, fake/truth]\n", "metrics[fake/truth]"),
+        ("metrics: [fake/act: {journal: calls, as: renamed}]\n", "metrics[renamed]"),
+        ("metrics: [fake/act: {journal: calls}]\njudges: [fake/opinion]\n", "judges[fake/opinion]"),
+        ("metrics: [fake/act: {journal: calls}]\nscoring: {threshold: 0.6}\n", "scoring"),
+        ("metrics: [fake/act: {journal: calls}]\nscoring: {rollouts: 2}\n", "scoring"),
+        (
+            "source: {rows/jsonl: {path: data.jsonl, fields: {input: output}}}\nmetrics: [fake/act: {journal: calls}]\n",
+            "source",
+        ),
+    ],
+)
+def test_a_changed_pipeline_is_2_and_says_what_changed(shop, unfinished, change, named):
+    unfinished()
+    done = shop.run("name: nightly\n" + change, "--resume")
+    assert done.code == 2
+    assert named in [problem["path"] for problem in done.json["error"]["errors"]]
+    assert named in done.json["error"]["message"]
+    assert not (shop / "other").exists()
+    assert len(shop.events("eval.started")) <= 10
+    assert shop.run(TEXT, "--resume").code == 0
+
+
+def test_changed_data_is_2_and_says_so(shop, unfinished):
+    unfinished()
+    shop.rows(*[n / 10 for n in range(11)])
+    done = shop.run(TEXT, "--resume")
+    assert done.code == 2
+    assert [problem["path"] for problem in done.json["error"]["errors"]] == ["data"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "executor: {dicast/async: {concurrency: 1}}\n",
+        "sinks: [csv/rows: {path: new.csv}]\n",
+        "gate: {min_score: 0.1, min_coverage: 0}\n",
+        "budget: {run: 5 usd}\n",
+        "name: renamed\n",
+    ],
+)
+def test_what_changes_no_number_may_change(shop, unfinished, change):
+    run_id = unfinished()
+    text = TEXT.replace("name: nightly\n", "") if "name" in change else TEXT
+    done = shop.run(text + change, "--resume")
+    assert (done.code, done.json["run_id"], done.json["scored"]) == (0, run_id, 10)
+    if "csv" in change:
+        assert len((shop / "new.csv").read_text().splitlines()) == 11
+        assert done.json["sinks"]["csv/rows"]["written"] == 10
+    if "renamed" in change:
+        assert done.json["name"] == "renamed"
+
+
+def test_the_label_that_counts_may_change(shop, unfinished):
+    judges = "judges: [fake/opinion: {as: a}, fake/turns_only: {as: b}]\n"
+    unfinished(judges + "gate: {on: b}\n")
+    done = shop.run(judges + "gate: {on: a, min_score: 0.4}\nsinks: [csv/rows: {path: out.csv}]\n", "--resume")
+    assert (done.code, done.json["scored"], done.json["score"]["mean"]) == (0, 10, pytest.approx(0.45))
+    with open(shop / "out.csv", newline="") as file:
+        assert [float(row["score"]) for row in csv.DictReader(file)] == [n / 10 for n in range(10)]
+
+
+def test_the_ledger_may_be_moved(shop, unfinished):
+    run_id = unfinished()
+    (shop / ".dicast").rename(shop / "moved")
+    done = shop.run(TEXT + "ledger: {ledger/sqlite: {path: moved/ledger.db}}\n", "--resume")
+    assert (done.code, done.json["run_id"]) == (0, run_id)
+
+
+def test_the_limit_of_the_first_process_is_kept(shop, unfinished):
+    unfinished(arguments=["--limit", "7"])
+    done = shop.run(TEXT, "--resume")
+    assert (done.json["subjects"], done.json["scored"], done.json["skipped"]) == (7, 7, 0)
+
+
+def test_failed_subjects_stay_failed_on_resume(shop, unfinished):
+    shop.rows(1, "raise", 1, 1, "raise", 1)
+    unfinished(after=3)
+    done = shop.run(TEXT, "--resume")
+    assert done.code == 3
+    assert (done.json["scored"], done.json["failed"], done.json["failures"]) == (4, 2, {"crashed": 2})
+    assert calls(shop).count("r1") == 1
+
+
+def rounded(document):
+    """*document* with floats to 12 digits: sums in another order differ in the last."""
+    return json.loads(json.dumps(document), parse_float=lambda text: round(float(text), 12))
+
+
+MOODY = "judges: [fake/opinion: {moody: mood, journal: calls}]\n"
+BOTH = "metrics: [fake/act]\n" + MOODY
+SINKS = "sinks: [csv/rows: {path: out.csv}]\n"
+
+
+@pytest.mark.parametrize(
+    "text", [MOODY, BOTH, "judges: [fake/opinion: {moody: mood, journal: calls}, fake/opinion: {as: b}]\n"]
+)
+def test_retry_failed_judges_the_failed_again_and_nothing_else(shop, text):
+    shop.rows(0.1, 0.9, 0.2, 0.8, 0.3)
+    shop.write("mood", "bad")
+    first = shop.run(text + SINKS)
+    run_id = first.json["run_id"]
+    stood = scores(shop)
+    assert first.json["judges"]["fake/opinion"] == {
+        "mean": pytest.approx(0.85),
+        "mean_confidence": pytest.approx(0.9),
+        "scored": 2,
+        "total": 5,
+        "escalated": 0,
+    }
+    (shop / "mood").unlink()
+    done = shop.run(text + SINKS, "--resume", run_id, "--retry-failed")
+
+    assert (done.code, done.json["run_id"], done.json["scored"], done.json["failed"]) == (0, run_id, 5, 0)
+    assert done.json["failures"] == {}
+    assert done.json["failed_subjects"] == []
+    assert calls(shop) == ["r0", "r1", "r2", "r3", "r4", "r0", "r2", "r4"]
+    assert stood.items() <= scores(shop).items()
+    ended = [(event["subject_id"], event["payload"]["judge"]) for event in shop.events("eval.completed")]
+    assert len(ended) == len(set(ended))
+    with open(shop / "out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows.sort(key=lambda row: row["subject_id"])  # those that stood are told first
+    assert [row["subject_id"] for row in rows] == ["r0", "r1", "r2", "r3", "r4"]
+    assert [float(row["judge_fake_opinion_score"]) for row in rows] == [0.1, 0.9, 0.2, 0.8, 0.3]
+    assert all(row["failure"] == "" and row["judge_fake_opinion_failure"] == "" for row in rows)
+    if "metrics" in text:
+        assert [float(row["metric_fake_act"]) for row in rows] == [0.1, 0.9, 0.2, 0.8, 0.3]
+    undisturbed = shop.run(text + SINKS, "--set", "ledger={ledger/sqlite: {path: o.db}}")
+    assert rounded(settled(done.json)) == rounded(settled(undisturbed.json))
+    assert shop.verified()
+
+
+def test_retry_failed_takes_the_newest_run_though_it_is_finished(shop):
+    shop.rows(0.1, 0.9)
+    shop.write("mood", "bad")
+    run_id = shop.run(MOODY).json["run_id"]
+    (shop / "mood").unlink()
+    done = shop.run(MOODY, "--resume", "--retry-failed")
+    assert (done.code, done.json["run_id"], done.json["scored"]) == (0, run_id, 2)
+
+
+def test_retry_failed_may_fail_again(shop):
+    shop.rows(0.1, 0.9)
+    shop.write("mood", "bad")
+    first = shop.run(MOODY + SINKS)
+    done = shop.run(MOODY + SINKS, "--resume", "--retry-failed")
+    assert done.code == first.code == 3
+    assert settled(done.json) == settled(first.json)
+    assert calls(shop) == ["r0", "r1", "r0"]
+    assert len((shop / "out.csv").read_text().splitlines()) == 3
+    (shop / "mood").unlink()
+    done = shop.run(MOODY + SINKS, "--resume", "--retry-failed")
+    assert (done.code, done.json["scored"], done.json["failed"]) == (0, 2, 0)
+
+
+def test_retry_failed_needs_resume(shop):
+    shop.rows(1)
+    done = shop.run(TEXT, "--retry-failed")
+    assert done.code == 2
+    assert "--resume" in done.json["error"]["message"]
+
+
+def test_a_resumed_run_can_be_shown(shop, unfinished):
+    run_id = unfinished()
+    done = shop.dicast("show", run_id, "--json")
+    assert done.code == 2
+    assert "--resume" in done.json["error"]["message"]
+    resumed = shop.run(TEXT, "--resume")
+    assert shop.dicast("show", run_id, "--json").json == resumed.json
