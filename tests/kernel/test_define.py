@@ -71,8 +71,21 @@ def test_the_name_and_the_text_are_the_function_s_unless_said():
 
 def test_the_cost_is_the_estimate():
     assert slow(seconds=0).estimate(ROW) == Cost("0.01")
-    assert brevity().estimate(ROW).is_zero if hasattr(brevity, "estimate") else True
     assert with_children().estimate(ROW) == Cost(5, "msat")
+
+
+@pytest.mark.parametrize("cost", [None, "0 usd"])
+def test_what_costs_nothing_has_no_estimate_so_that_the_runner_need_not_ask(cost):
+    @metric(tier="proxy", cost=cost)
+    def free(subject):
+        return Score(1.0)
+
+    @judge(cost=cost)
+    def free_too(subject):
+        return Judgment(1.0)
+
+    assert not hasattr(free, "estimate")
+    assert not hasattr(free_too, "estimate")
 
 
 def test_an_async_function_is_awaited():

@@ -33,7 +33,7 @@ def metric(*, tier: Tier, cost: str | None = None, name: str | None = None) -> C
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
     def decorate(function: ScoreFunction) -> type[Any]:
-        return _component(function, "score", ("subject",), name, {"tier": tier, "estimate": _estimate(price)})
+        return _component(function, "score", ("subject",), name, {"tier": tier, **_estimate(price)})
 
     return decorate
 
@@ -51,18 +51,20 @@ def judge(
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
     def decorate(function: JudgeFunction) -> type[Any]:
-        extra = {"accepts": tuple(accepts), "estimate": _estimate(price)}
+        extra = {"accepts": tuple(accepts), **_estimate(price)}
         return _component(function, "judge", ("subject", "children"), name, extra)
 
     return decorate
 
 
-def _estimate(price: Cost) -> Callable[[object, Subject], Cost]:
+def _estimate(price: Cost) -> dict[str, object]:
+    """The method ``estimate``; none where nothing is charged, so that the runner need not ask."""
+
     def estimate(self: object, subject: Subject) -> Cost:
         """What one call may cost at most."""
         return price
 
-    return estimate
+    return {} if price.is_zero else {"estimate": estimate}
 
 
 def _component(
