@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Cost, Failure, Judgment, Score, Subject, metric
+from dicast import ConfigError, Cost, Failure, Judgment, Score, Subject, metric
 from dicast._kernel.scoring import MetricSet, audited
 from dicast._kernel.sections import Audit, Scoring, Slot
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
@@ -120,6 +120,18 @@ def test_weights_that_are_all_0_make_0_with_the_plain_mean_confidence():
     metrics = (Score(1, 0.5), Score(0.5, 1))
     found = verdict(metrics, options={"p0": {"weight": 0}, "p1": {"weight": 0}})
     assert (found.score, found.confidence) == (0.0, 0.75)
+
+
+@pytest.mark.parametrize("weight", [1e9, 1e-300, 1])
+def test_equal_weights_make_the_plain_mean_whatever_they_are(weight):
+    options = {"p0": {"weight": weight}, "p1": {"weight": weight}}
+    assert verdict((0.5, 1), options=options).score == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("weight", [1e308, 1.1e9, -0.1])
+def test_a_weight_that_sums_cannot_hold_is_refused(weight):
+    with pytest.raises(ConfigError, match="weight"):
+        judge((1,), options={"p0": {"weight": weight}})
 
 
 def test_the_confidence_is_the_weighted_mean_of_those_that_entered():

@@ -117,7 +117,7 @@ class SlotOptions:
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
     label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
-    weight: float = attrs.field(default=1.0, validator=_NOT_NEGATIVE)
+    weight: float = attrs.field(default=1.0, validator=within(0, 1e9, "a number from 0 to 1e9"))
     timeout: float | None = attrs.field(default=None)
     retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
