@@ -233,5 +233,7 @@ class Unit:
 
 
 def _pricing_version(bill: Bill) -> str | None:
+    if bill.usd.pricing_version is None and bill.msat.pricing_version is None:
+        return None
     versions = dict.fromkeys(cost.pricing_version for cost in (bill.usd, bill.msat) if cost.pricing_version)
     return "; ".join(versions) or None

@@ -15,6 +15,7 @@ from .spending import SPENDING_TABLES
 
 APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
 FORMAT = 1
+PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: on SQLite's usual 4096 a page holds two, and the rest is waste
 
 _SCHEMA = f"""
 CREATE TABLE events (
@@ -60,7 +61,7 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = NORMAL")  # a commit survives the process: docs/adr/0011
-        connection.execute("PRAGMA wal_autocheckpoint = 8000")
+        connection.execute("PRAGMA wal_autocheckpoint = 1000")
         connection.execute("PRAGMA cache_size = -8000")
     except BaseException:
         connection.close()
@@ -106,6 +107,7 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     connection.execute("BEGIN IMMEDIATE")
     # Another process may have been first while this one waited for the lock.
     if _is_blank(connection):
