@@ -13,7 +13,7 @@ from ..components import Component
 from ..config import json_schema, load_pipeline, options_schema
 from ..errors import RequestError
 from ..plugins import Plugin, Registry
-from .output import print_json, problems_json
+from .output import only_document, print_json, problems_json
 from .runs import as_json, overrides
 
 
@@ -24,7 +24,8 @@ from .runs import as_json, overrides
 def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     """Build everything in FILE and run nothing. Exit code 2 when something is wrong."""
     try:
-        load_pipeline(file, overrides)
+        with only_document(as_json):
+            load_pipeline(file, overrides)
     except RequestError as error:
         if as_json:
             print_json({"ok": False, "errors": problems_json(error)})
@@ -44,7 +45,9 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
 def plugins(load: bool, as_json: bool) -> None:
     """List the installed plugins. Reads metadata alone, unless --load says to import them."""
     registry = Registry()
-    found = sorted((registry.load_all() if load else registry.scan()).values(), key=lambda plugin: plugin.name)
+    with only_document(as_json):
+        listed = registry.load_all() if load else registry.scan()
+    found = sorted(listed.values(), key=lambda plugin: plugin.name)
     if as_json:
         print_json({"plugins": [_plugin_json(plugin) for plugin in found]})
         return

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import platform
+import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import Any
 
 import click
 import orjson
 
 from ..errors import DicastError, RequestError
+
+
+def only_document(as_json: bool) -> AbstractContextManager[object]:
+    """While the block runs, send what components print to stderr, if stdout is for one JSON document alone."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def print_json(document: object) -> None:

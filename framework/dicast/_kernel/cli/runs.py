@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..ledgers import Wanted, completed, newest_run, started, subject, verdict
 from ..protocols import Ledger
 from ..runner.run import Request
-from .output import print_json
+from .output import only_document, print_json
 from .progress import Progress
 from .summary import run_text, subject_text
 
@@ -51,8 +51,8 @@ def run(
     """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 coverage too low, 4 data lost in a sink
     or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted.
     """
-    pipeline = load_pipeline(file, overrides)
-    with Progress() as progress:
+    with only_document(as_json), Progress() as progress:
+        pipeline = load_pipeline(file, overrides)
         request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)
         outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
     if as_json:
