@@ -199,6 +199,22 @@ def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
         assert bad_seq(opened, path, head) == left + 1
 
 
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("DELETE FROM events WHERE seq = 3", "row 3 is missing"),
+        ("UPDATE events SET seq = -3 WHERE seq = 3", "row -3 does not belong there"),
+        ("UPDATE events SET prev = 'x' WHERE seq = 3", "its prev is not the digest of the row before it"),
+        ("UPDATE events SET id = 'x' WHERE seq = 3", "its digest does not match its content"),
+    ],
+)
+def test_the_reason_says_what_is_wrong_with_the_row(template, opened, statement, reason):
+    with tampered(template) as (path, connection):
+        connection.execute(statement)
+        with opened(path, create=False) as ledger:
+            assert ledger.verify().reason == reason
+
+
 def test_an_older_head_is_still_there(template, opened):
     with closing(sqlite3.connect(template)) as connection:
         (older,) = connection.execute("SELECT digest FROM events WHERE seq = 3").fetchone()

@@ -121,6 +121,7 @@ def test_a_lease_that_is_over_ends_as_lost_and_counts(ledger, reserved, lost):
     ("late", "spent"),
     [
         ([("lost", "0.01")], "0.01"),
+        ([("lost", "0.02")], "0.01"),
         ([("settled", "0.004")], "0.004"),
         ([("settled", None)], "0.01"),
         ([("settled", "0.004"), ("settled", "0.004")], "0.004"),
@@ -149,13 +150,55 @@ def test_a_reservation_cannot_be_made_twice(ledger, reserved, lost):
     assert ledger.head().seq == 1
 
 
-@pytest.mark.parametrize("amount", [0.01, "-1", "NaN", "much", None])
+@pytest.mark.parametrize("amount", [0.01, "-1", "NaN", "Infinity", "much", None])
 def test_an_amount_that_is_no_money_is_refused(ledger, reserved, closed, lost, amount):
     with pytest.raises(LedgerError):
         ledger.reserve(reserved("a", amount), [cap("1 usd")], lost)
     with pytest.raises(LedgerError):
         ledger.append([reserved("a", amount)])
     assert ledger.head() is None
+
+
+def test_nothing_is_not_refused_though_the_cap_is_passed_already(ledger, reserved, closed, lost):
+    ledger.append([reserved("a", "1"), closed("settled", "a", "5")])
+    assert ledger.reserve(reserved("b", "0"), [cap("1 usd")], lost) is None
+
+
+def test_what_is_settled_stays_as_it_was_settled_first(ledger, reserved, closed, lost):
+    ledger.append([reserved("a"), closed("settled", "a", "0.004"), closed("settled", "a", "0.009")])
+    assert ledger.reserve(reserved("b", "1"), [cap("1.004 usd")], lost) is None
+    assert ledger.verify().ok
+
+
+def test_of_two_caps_to_wait_for_the_first_is_named(ledger, reserved, lost):
+    ledger.append([reserved("a", "1", scopes=["run:R1", "day:D"])])
+    first, second = cap("1 usd"), cap("1 usd", "day:D")
+    assert ledger.reserve(reserved("b"), [first, second], lost) == Refusal(first, wait=True)
+    assert ledger.reserve(reserved("b"), [second, first], lost) == Refusal(second, wait=True)
+
+
+def test_a_cap_without_an_amount_is_no_limit(ledger, reserved, lost):
+    assert ledger.reserve(reserved("a", "1000"), [Cap("run:R1", "run_cap", Cost.unknown())], lost) is None
+
+
+def test_a_lease_is_compared_as_a_moment_whatever_its_offset(ledger, reserved, lost):
+    ledger.append([reserved("east", lease_until="2026-03-01T14:05:00+02:00"), reserved("utc", lease_until=LATER[:-1])])
+    assert ledger.reserve(reserved("c", time="2026-03-01T12:05:01Z"), [], lost) is None
+    assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R1")] == ["utc", "c"]
+    assert ledger.reserve(reserved("d", time="2026-03-01T12:10:01"), [], lost) is None
+    assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R1")] == ["d"]
+
+
+def test_a_lease_that_is_no_time_is_refused(ledger, reserved, lost):
+    with pytest.raises(LedgerError, match="cannot account for this"):
+        ledger.append([reserved("a", lease_until="soon")])
+    assert ledger.head() is None
+
+
+def test_a_spend_event_of_a_type_nobody_knows_moves_nothing(ledger, reserved, make_event, lost):
+    ledger.append([reserved("a", "1"), make_event("spend.refunded", {"reservation_id": "a"})])
+    assert len(ledger.reservations("R1")) == 1
+    assert ledger.reserve(reserved("b", "1"), [cap("1 usd")], lost).wait
 
 
 def test_a_reservation_of_an_earlier_process_is_still_there(tmp_path, opened, reserved, lost):
