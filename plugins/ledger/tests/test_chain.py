@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -246,19 +246,39 @@ def test_an_event_that_is_no_json_is_refused_with_its_batch(tmp_path, opened, ma
         assert ledger.head() is None
 
 
-def test_a_damaged_file_is_found_where_reading_ends(tmp_path, opened, make_event):
+@pytest.fixture
+def damaged(tmp_path, opened, make_event):
+    """A ledger whose last page is no page any more, and the number of rows that can still be read."""
     path = tmp_path / "ledger.db"
     with opened(path) as ledger:
         ledger.append([make_event("eval.completed", {"details": "x" * 1000}) for _ in range(40)])
     content = bytearray(path.read_bytes())
     content[-4096:] = b"\xff" * 4096
     path.write_bytes(content)
+    readable = 0
+    with closing(sqlite3.connect(path)) as connection, suppress(sqlite3.DatabaseError):
+        for _ in connection.execute("SELECT * FROM events ORDER BY seq"):
+            readable += 1
+    return path, readable
+
+
+def test_a_damaged_file_is_found_where_reading_ends(damaged, opened):
+    path, readable = damaged
     with opened(path, create=False) as ledger:
         with pytest.raises(LedgerError, match="damaged"):
             list(ledger.read(Query()))
         found = ledger.verify()
-        assert found.bad_seq > 1
-        assert "damaged" in found.reason
+    assert 0 < readable < 40
+    assert (found.events, found.bad_seq) == (readable, readable + 1)
+    assert f"damaged after row {readable}:" in found.reason
+
+
+def test_a_changed_row_before_the_damage_is_named_first(damaged, opened):
+    path, readable = damaged
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE events SET id = 'another' WHERE seq = 2")
+    assert readable > 2
+    assert bad_seq(opened, path) == 2
 
 
 def test_a_payload_that_is_no_json_is_found_though_the_chain_holds(template, opened):
