@@ -177,6 +177,10 @@ def test_the_other_proxies_run_though_one_failed():
     other.assert_all_asked()
 
 
+def test_a_failed_truth_metric_stands_though_the_next_one_scored():
+    assert failures(judge((1,), (BAD, 1))) == [("refused", "t0: no comment")]
+
+
 def test_a_failed_proxy_keeps_the_truth_from_running():
     truth = FakeMetric(Score(1.0))
     judge((BAD,), (truth,))
@@ -298,6 +302,11 @@ def test_a_failed_audit_is_listed_and_no_failure():
     found = verdict((0.25,), (BAD,), scoring={"audit": {"rate": 1}})
     assert (found.score, found.truth_reason, found.propensity) == (0.25, None, None)
     assert found.skipped == ({"metric": "t0", "reason": "refused"},)
+
+
+def test_an_audit_that_failed_in_one_rollout_is_still_an_audit():
+    found = verdict((0.25,), ((0.5, BAD),), scoring={"rollouts": 2, "audit": {"rate": 1}})
+    assert (found.truth_reason, found.propensity, found.score) == ("audit", 1.0, 0.25)
 
 
 def test_a_rollout_that_passed_makes_truth_and_the_audited_one_stays_beside():

@@ -215,6 +215,24 @@ def test_the_reason_says_what_is_wrong_with_the_row(template, opened, statement,
             assert ledger.verify().reason == reason
 
 
+def test_an_infinity_is_not_taken_for_the_null_that_json_would_make_of_it(template, opened):
+    with tampered(template) as (path, connection):
+        connection.execute("UPDATE events SET turn_id = 9e999 WHERE seq = 3 AND turn_id IS NULL")
+        assert bad_seq(opened, path) == 3
+
+
+def test_a_changed_row_is_named_before_a_tail_that_was_cut(template, opened):
+    with tampered(template) as (path, connection):
+        connection.execute("UPDATE events SET id = 'another' WHERE seq = 2")
+        assert bad_seq(opened, path, "0" * 64) == 2
+
+
+def test_an_empty_ledger_holds_and_has_no_head(tmp_path, opened):
+    with opened(tmp_path / "ledger.db") as ledger:
+        found = ledger.verify()
+        assert (found.ok, found.events, found.head) == (True, 0, None)
+
+
 def test_an_older_head_is_still_there(template, opened):
     with closing(sqlite3.connect(template)) as connection:
         (older,) = connection.execute("SELECT digest FROM events WHERE seq = 3").fetchone()
