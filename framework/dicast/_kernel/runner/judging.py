@@ -1,7 +1,8 @@
 """The main loop: subjects in, verdicts out, in the order of the source.
 
-At most :data:`AHEAD` times *concurrency* subjects are under way, and a subject begins only when the one that many places
-before it has been told to ledger and sinks. So the stream of events is the same however long each judge takes.
+At most :data:`AHEAD` times *concurrency* subjects are under way (at least :data:`WINDOW`), and a subject begins only when
+the one that many places before it has been told to ledger and sinks. So the stream of events is the same however long each
+judge takes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from .unit import Desk, Payload, Unit
 
 AHEAD = 4
 """Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
+
+WINDOW = 128
+"""Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
 
 
 @attrs.define
@@ -60,7 +64,7 @@ class Judging:
         self._plan, self._desk, self._stream, self._ledger, self._stop = plan, desk, stream, ledger, stop
         self._retry = retry
         self._inline = plan.inline
-        self._limit = AHEAD * concurrency
+        self._limit = max(WINDOW, AHEAD * concurrency)
         self._slots = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
         self._units: dict[str, tuple[Unit, ...]] = {}

@@ -1,0 +1,219 @@
+"""``dicast verdicts`` with its filters, ``ledger verify`` and ``ledger export``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+
+import pytest
+
+TEXT = "metrics: [fake/act]\njudges: [fake/opinion: {as: second}]\n"
+
+
+@pytest.fixture
+def twice(shop):
+    """Two runs over the same subjects with other outputs, some time apart; their ids, and a time between them."""
+    shop.rows(0.1, 0.2, "raise")
+    first = shop.run(TEXT).json["run_id"]
+    time.sleep(0.01)
+    between = shop.dicast("ledger", "export").out.splitlines()[-1]
+    time.sleep(0.01)
+    shop.rows(0.3, 0.4, 0.5)
+    second = shop.run(TEXT).json["run_id"]
+    return first, second, json.loads(between)["time"]
+
+
+def listed(shop, *arguments):
+    done = shop.dicast("verdicts", "--json", *arguments)
+    assert done.code == 0
+    return [(verdict["subject_id"], verdict["judge"], verdict["score"]) for verdict in done.json["verdicts"]]
+
+
+def test_without_filters_all_runs_are_listed_oldest_first(shop, twice):
+    assert [score for _, judge, score in listed(shop) if judge == "second"] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert len(listed(shop)) == 10
+
+
+def test_each_filter_keeps_what_it_says(shop, twice):
+    first, second, between = twice
+    assert {score for *_, score in listed(shop, "--run", first)} == {0.1, 0.2}
+    assert {score for *_, score in listed(shop, "--run", "last")} == {0.3, 0.4, 0.5}
+    assert listed(shop, "--run", second) == listed(shop, "--run", "last")
+    assert listed(shop, "--run", "01NONE") == []
+    assert {id for id, *_ in listed(shop, "--subject", "r1")} == {"r1"}
+    assert {judge for _, judge, _ in listed(shop, "--judge", "second")} == {"second"}
+    assert len(listed(shop, "--kind", "row")) == 10
+    assert listed(shop, "--kind", "turn") == []
+    assert listed(shop, "--limit", "3") == listed(shop)[:3]
+    assert listed(shop, "--limit", "0") == []
+    assert listed(shop, "--as-of", between) == listed(shop, "--run", first)
+    assert listed(shop, "--as-of", "2001-01-01") == []
+    assert len(listed(shop, "--as-of", "2999-12-31T23:59:59+02:00")) == 10
+
+
+def test_latest_keeps_the_newest_of_each_subject_and_judge(shop, twice):
+    _, _, between = twice
+    assert sorted(listed(shop, "--latest")) == sorted(listed(shop, "--run", "last"))
+    assert sorted(listed(shop, "--latest", "--as-of", between)) == sorted(listed(shop, "--as-of", between))
+    assert listed(shop, "--latest", "--subject", "r0", "--judge", "second") == [("r0", "second", 0.3)]
+
+
+def test_filters_hold_for_failures_too(shop, twice):
+    first, _, _ = twice
+    failures = shop.dicast("verdicts", "--failed", "--run", first, "--judge", "metrics", "--json").json["failures"]
+    assert [(failure["subject_id"], failure["failure_mode"]) for failure in failures] == [("r2", "crashed")]
+    assert shop.dicast("verdicts", "--failed", "--run", "last", "--json").json == {"failures": []}
+
+
+def test_verdicts_for_readers_are_a_line_each(shop, twice):
+    lines = shop.dicast("verdicts").out.splitlines()
+    assert len(lines) == 10
+    assert "r0" in lines[0]
+    assert "0.1000" in lines[0]
+    failed = shop.dicast("verdicts", "--failed").out.splitlines()
+    assert len(failed) == 2
+    assert "crashed" in failed[0]
+
+
+def test_the_ledger_option_and_the_variable_name_the_file(shop, monkeypatch):
+    shop.rows(1)
+    monkeypatch.setenv("DICAST_LEDGER", str(shop / "by" / "variable.db"))
+    assert shop.run(TEXT).json["ledger"]["path"] == str(shop / "by" / "variable.db")
+    assert not (shop / ".dicast").exists()
+    assert len(listed(shop)) == 2
+    monkeypatch.delenv("DICAST_LEDGER")
+    assert len(listed(shop, "--ledger", "by/variable.db")) == 2
+    assert shop.dicast("verdicts", "--json").code == 2
+    assert not (shop / ".dicast").exists()
+
+
+# The chain
+
+
+def test_verify_says_how_far_the_ledger_goes(shop, twice):
+    done = shop.dicast("ledger", "verify", "--json")
+    events = shop.events()
+    head = {"seq": events[-1]["seq"], "digest": events[-1]["digest"]}
+    assert done.json == {"ok": True, "events": len(events), "head": head, "first_bad": None}
+    text = shop.dicast("ledger", "verify")
+    assert text.code == 0
+    assert head["digest"] in text.out
+
+
+def test_verify_agrees_with_a_chain_computed_here(shop, twice):
+    """The digest as the contract gives it, recomputed from the SQLite file by code that shares nothing."""
+    columns = (
+        "id",
+        "type",
+        "time",
+        "run_id",
+        "session_id",
+        "turn_id",
+        "subject_kind",
+        "subject_id",
+        "sensitivity",
+        "payload",
+    )
+    connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
+    prev = "0" * 64
+    rows = connection.execute(f"SELECT seq, {', '.join(columns)}, prev, digest FROM events ORDER BY seq").fetchall()
+    assert connection.execute("PRAGMA user_version").fetchone()[0] >= 1
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    connection.close()
+    for number, row in enumerate(rows, 1):
+        text = json.dumps(
+            dict(zip(columns, row[1:11], strict=True)), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        assert (row[0], row[11]) == (number, prev)
+        prev = hashlib.sha256(f"{prev}\n{text}".encode()).hexdigest()
+        assert row[12] == prev
+
+
+TAMPERING = {
+    "changed": ("UPDATE events SET payload = replace(payload, '0.1', '0.9') WHERE seq = 5", None),
+    "removed": ("DELETE FROM events WHERE seq = 5", 6),
+    "retyped": ("UPDATE events SET subject_id = 'r9' WHERE seq = 7", 7),
+    "nulled": ("UPDATE events SET session_id = '' WHERE seq = 6", 6),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+def test_verify_of_a_broken_chain_is_1_and_names_the_row(shop, twice, how):
+    statement, seq = TAMPERING[how]
+    connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
+    if how == "changed":
+        seq = connection.execute("SELECT min(seq) FROM events WHERE payload LIKE '%0.1%'").fetchone()[0]
+        statement = statement.replace("seq = 5", f"seq = {seq}")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    done = shop.dicast("ledger", "verify", "--json")
+    assert done.code == 1
+    assert done.json["ok"] is False
+    assert done.json["first_bad"]["seq"] == seq
+    assert done.json["first_bad"]["reason"]
+    text = shop.dicast("ledger", "verify")
+    assert text.code == 1
+    assert f"{seq}" in text.out + text.err
+
+
+def test_a_cut_tail_is_found_by_its_head_alone(shop, twice):
+    head = shop.dicast("ledger", "verify", "--json").json["head"]["digest"]
+    connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
+    connection.execute("DELETE FROM events WHERE seq > (SELECT max(seq) - 3 FROM events)")
+    connection.commit()
+    connection.close()
+    assert shop.dicast("ledger", "verify", "--json").code == 0
+    done = shop.dicast("ledger", "verify", "--head", head, "--json")
+    assert done.code == 1
+    assert head in done.json["first_bad"]["reason"]
+
+
+def test_an_older_head_is_still_in_the_chain(shop, twice):
+    older = shop.events()[4]["digest"]
+    assert shop.dicast("ledger", "verify", "--head", older).code == 0
+    assert shop.dicast("ledger", "verify", "--head", older.upper()).code in (0, 1)
+
+
+def test_export_gives_every_row_with_its_place_in_the_chain(shop, twice):
+    first, _, _ = twice
+    rows = shop.events()
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert all(row["prev"] == before["digest"] for before, row in zip(rows, rows[1:], strict=False))
+    assert {
+        row["run_id"] for row in map(json.loads, shop.dicast("ledger", "export", "--run", first).out.splitlines())
+    } == {first}
+    assert shop.dicast("ledger", "export", "--json").json == {"events": rows}
+
+
+def test_what_was_judged_is_stored_once_however_often_it_is_read(shop):
+    shop.rows(*["a long text that is told once" for _ in range(5)])
+    for _ in range(2):
+        shop.run("metrics: [proxy/format]\n")
+    connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
+    payloads = [payload for (payload,) in connection.execute("SELECT payload FROM events WHERE type = 'subject.read'")]
+    connection.close()
+    assert len(payloads) == 10
+    assert sum("a long text" in payload for payload in payloads) == 1
+    assert len({json.loads(payload)["digest"] for payload in payloads}) == 1
+    assert all(
+        event["payload"]["content"]["output"] == "a long text that is told once"
+        for event in shop.events("subject.read")
+    )
+
+
+def test_a_ledger_of_digests_holds_no_text(shop):
+    shop.rows("the secret text")
+    shop.run("metrics: [proxy/format]\nledger: {ledger/sqlite: {path: l.db, content: digest}}\n")
+    assert b"the secret text" not in (shop / "l.db").read_bytes()
+    shown = shop.dicast("show", "r0", "--ledger", "l.db", "--json")
+    assert shown.code == 0
+    assert len(shown.json["verdicts"]) == 1
+
+
+def test_the_ledger_is_its_owners_alone(shop):
+    shop.rows(1)
+    shop.run(TEXT)
+    assert (shop / ".dicast" / "ledger.db").stat().st_mode & 0o077 == 0
