@@ -1,0 +1,173 @@
+"""Installed plugins as the command line sees them: broken, blocked, doubled, and with commands of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+BOMB = """
+from pathlib import Path
+
+Path(__file__).with_name("imported").write_text("it was imported")
+raise RuntimeError("this plugin is broken")
+"""
+GOOD = """
+from dicast import Score, hookimpl, metric
+
+@metric(tier="proxy")
+def fine(subject):
+    return Score(1.0)
+
+@hookimpl
+def dicast_metrics():
+    return [fine]
+"""
+COMMAND = """
+import click
+
+@click.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True)
+def greet(name, as_json):
+    "Greet somebody."
+    if name == "nobody":
+        raise ValueError("nobody is there")
+    click.echo(f"hello {name}")
+    return 7 if name == "seven" else None
+"""
+
+
+@pytest.fixture
+def bomb(install, tmp_path):
+    """Install a plugin whose import writes a file and raises; return that file."""
+    install("dicast-bomb", "2.0", {"dicast": {"bomb": "dicast_bomb"}}, dicast_bomb=BOMB)
+    return tmp_path / "site" / "imported"
+
+
+def listed(shop, *arguments):
+    done = shop.dicast("plugins", "--json", *arguments)
+    assert done.code == 0
+    return {plugin["name"]: plugin for plugin in done.json["plugins"]}
+
+
+def test_listing_imports_nothing(shop, bomb):
+    for arguments in (["plugins"], ["plugins", "--json"], ["--help"], ["run", "--help"], ["verdict"], ["--version"]):
+        shop.process(*arguments)
+        assert not bomb.exists(), arguments
+    found = listed(shop)["bomb"]
+    assert (found["distribution"], found["version"], found["status"]) == ("dicast-bomb", "2.0", "not_loaded")
+
+
+def test_a_broken_plugin_disturbs_no_other(shop, bomb):
+    shop.rows(1)
+    assert shop.run("metrics: [fake/act]\n").code == 0
+    assert not bomb.exists()
+    found = listed(shop, "--load")
+    assert found["bomb"]["status"] == "broken"
+    for word in ("RuntimeError", "this plugin is broken"):
+        assert word in found["bomb"]["error"]
+    assert found["fake"]["status"] == "ok"
+    schema = shop.dicast("schema")
+    assert schema.code == 0
+    assert "fake/act" in schema.out
+    assert "bomb" in schema.err
+
+
+def test_naming_a_broken_plugin_fails_with_all_there_is_to_know(shop, bomb):
+    shop.rows(1)
+    done = shop.run("metrics: [fake/act, bomb/anything]\n")
+    assert done.code == 2
+    assert done.json["error"]["kind"] == "PluginError"
+    for word in ("bomb", "dicast-bomb", "2.0", "dicast_bomb", "RuntimeError", "this plugin is broken", "p.yaml:2:"):
+        assert word in done.json["error"]["message"]
+
+
+def test_a_name_that_two_distributions_offer_is_refused_naming_both(shop, install):
+    for number in (1, 2):
+        install(f"dicast-good{number}", "1.0", {"dicast": {"good": f"good{number}"}}, **{f"good{number}": GOOD})
+    shop.rows(1)
+    assert listed(shop)["good"]["status"] == "duplicate"
+    done = shop.run("metrics: [good/fine]\n")
+    assert done.code == 2
+    assert "dicast-good1" in done.json["error"]["message"]
+    assert "dicast-good2" in done.json["error"]["message"]
+    assert shop.run("metrics: [fake/act]\n").code == 0
+
+
+@pytest.mark.parametrize("how", ["variable", "file"])
+def test_a_blocked_plugin_is_never_imported(shop, bomb, monkeypatch, how):
+    shop.rows(1)
+    if how == "variable":
+        monkeypatch.setenv("DICAST_BLOCK", "bomb, other")
+        assert listed(shop, "--load")["bomb"]["status"] == "blocked"
+    done = shop.run("metrics: [bomb/x]\n" + ("plugins: {block: [bomb]}\n" if how == "file" else ""))
+    assert done.code == 2
+    assert "block" in done.json["error"]["message"]
+    assert not bomb.exists()
+
+
+def test_a_component_that_is_not_installed_says_what_there_is(shop):
+    shop.rows(1)
+    done = shop.run("metrics: [fake/nothing]\n")
+    assert done.code == 2
+    for name in ("act", "truth", "wait"):
+        assert name in done.json["error"]["message"]
+    done = shop.run("metrics: [nowhere/at_all]\n")
+    assert "nowhere" in done.json["error"]["message"]
+    assert done.code == 2
+
+
+def test_a_plugin_adds_a_command(shop, install):
+    install("dicast-hello", "3.1", {"dicast.commands": {"greet": "dicast_hello:greet"}}, dicast_hello=COMMAND)
+    helped = shop.dicast("--help")
+    assert helped.code == 0
+    (line,) = (line for line in helped.out.splitlines() if "greet" in line)
+    assert "dicast-hello" in line
+    done = shop.dicast("greet", "you")
+    assert (done.code, done.out) == (0, "hello you\n")
+    assert shop.dicast("greet", "seven").code == 7
+    assert shop.dicast("greet").code == 2
+    assert "'greet'" in shop.dicast("gret", "you").err
+
+
+def test_a_command_is_imported_only_when_it_is_called(shop, install, tmp_path):
+    install("dicast-bomb", "2.0", {"dicast.commands": {"boom": "dicast_bomb:boom"}}, dicast_bomb=BOMB)
+    for arguments in (["--help"], ["plugins"], ["verdicts"]):
+        shop.process(*arguments)
+    assert not (tmp_path / "site" / "imported").exists()
+    done = shop.dicast("boom")
+    assert done.code == 2
+    for word in ("boom", "dicast-bomb", "2.0", "RuntimeError", "this plugin is broken"):
+        assert word in done.err
+
+
+@pytest.mark.parametrize("target", ["dicast_hello:missing", "dicast_nowhere:greet", "dicast_hello"])
+def test_a_command_with_a_wrong_target_is_the_plugins_fault(shop, install, target):
+    install("dicast-hello", "3.1", {"dicast.commands": {"greet": target}}, dicast_hello=COMMAND)
+    assert "greet" in shop.dicast("--help").out
+    done = shop.dicast("greet", "you")
+    assert done.code == 2
+    assert "dicast-hello" in done.err
+
+
+def test_a_command_of_a_plugin_cannot_take_the_place_of_the_kernels(shop, install):
+    install("dicast-hello", "3.1", {"dicast.commands": {"run": "dicast_hello:greet"}}, dicast_hello=COMMAND)
+    shop.rows(1)
+    assert shop.run("metrics: [fake/act]\n").json["scored"] == 1
+
+
+def test_two_distributions_with_one_command_are_refused_naming_both(shop, install):
+    for number in (1, 2):
+        name = f"dicast_hello{number}"
+        install(f"dicast-hello{number}", "1", {"dicast.commands": {"greet": f"{name}:greet"}}, **{name: COMMAND})
+    assert "greet" in shop.dicast("--help").out
+    done = shop.dicast("greet", "you")
+    assert done.code == 2
+    assert "dicast-hello1" in done.err
+    assert "dicast-hello2" in done.err
+
+
+def test_the_fault_of_a_plugins_command_is_not_called_a_defect_in_dicast(shop, install):
+    install("dicast-hello", "3.1", {"dicast.commands": {"greet": "dicast_hello:greet"}}, dicast_hello=COMMAND)
+    done = shop.dicast("greet", "nobody")
+    assert done.code != 0
+    assert "nobody is there" in done.err
