@@ -52,6 +52,8 @@ def _kind(error: BaseException, code: int) -> str:
 
 
 def _message(error: BaseException, code: int) -> str:
+    if isinstance(error, click.UsageError) and error.ctx is not None and "--help" not in error.format_message():
+        return f"{error.format_message()} ({error.ctx.command_path} --help)"
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, DicastError):

@@ -16,7 +16,8 @@ class Progress:
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
-        self._began = self._next = time.monotonic()
+        self._began = time.monotonic()
+        self._next = self._began + EVERY_SECONDS
         self._wrote = False
 
     def __enter__(self) -> Self:
@@ -36,7 +37,7 @@ class Progress:
         self._wrote = True
         rate = report.judged / max(now - self._began, 1e-9)
         left = self._left(report, rate)
-        sys.stderr.write(f"\r\x1b[K{report.judged:,} judged · {rate:,.0f}/s · {report.spent['usd']}{left}")
+        sys.stderr.write(f"\r\x1b[K{report.judged:,} judged · {rate:,.0f}/s · spent {report.spent['usd']}{left}")
         sys.stderr.flush()
 
     def _left(self, report: Report, rate: float) -> str:

@@ -9,6 +9,9 @@ from ..model import Verdict
 
 Document = Mapping[str, Any]
 
+CUT = 300
+"""How many characters of a text are shown."""
+
 
 def run_text(done: Document) -> str:
     """The summary of a run's document."""
@@ -22,63 +25,85 @@ def run_text(done: Document) -> str:
 def _run_lines(done: Document) -> Iterator[str]:
     yield f"{done['name']}  run {done['run_id']}"
     yield _headline(done)
-    if done["score"] is not None and done["score"]["mean"] is not None:
-        yield from _score_lines(done["score"], done)
+    yield from _score_lines(done)
     yield from _table("metrics", done["metrics"])
     yield from _table("judges", done["judges"])
     yield from _worst_lines(done)
+    yield from _failed_lines(done)
     yield from _money_lines(done)
     yield from _ending_lines(done)
 
 
 def _headline(done: Document) -> str:
-    parts = [f"{done['scored']:,} scored of {done['scored'] + done['failed']:,}"]
-    if done["coverage"] is not None:
-        parts[0] += f" (coverage {done['coverage']:.1%})"
-    parts += [f"{done['failed']:,} failed"] if done["failed"] else []
-    parts += [f"{done['skipped']:,} that nothing judges"] if done["skipped"] else []
-    return f"{done['subjects']:,} subjects: " + ", ".join(parts)
+    scored, failed, skipped = done["scored"], done["failed"], done["skipped"]
+    beside = done["subjects"] - scored - failed - skipped
+    unjudged = "not judged" if done["stopped"] else "that no metric or judge accepts"
+    parts = [
+        "none scored"
+        if done["coverage"] is None
+        else f"{scored:,} scored of {scored + failed:,} (coverage {done['coverage']:.1%})",
+        f"{failed:,} failed" if failed else "",
+        f"{beside:,} judged beside the score" if beside else "",
+        f"{skipped:,} {unjudged}" if skipped else "",
+    ]
+    return f"{done['subjects']:,} subjects: " + ", ".join(part for part in parts if part)
 
 
-def _score_lines(score: Document, done: Document) -> Iterator[str]:
-    mean = f"score {score['mean']:.4f} mean, {score['aggregate']:.4f} aggregate"
-    if score["ci_low"] is not None:
-        mean += f", 95 % interval {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
-    yield mean
-    tiers = score["by_tier"]
-    yield f"  resting on truth: {tiers['truth']:,}, on proxies alone: {tiers['proxy']:,}, of {done['scored']:,} scored"
+def _score_lines(done: Document) -> Iterator[str]:
+    score, scored = done["score"], done["scored"]
+    if score is None:
+        yield "score: none for the whole run; 'on' in the section 'gate' says which judge counts"
+    elif score["mean"] is not None:
+        over = f"over {scored:,} of {scored + done['failed']:,} subjects"
+        yield f"score: mean {score['mean']:.4f}, aggregate {score['aggregate']:.4f}, {over}"
+        if score["ci_low"] is not None:
+            yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
+        tiers = score["by_tier"]
+        yield f"  resting on truth: {tiers['truth']:,}, on proxies alone: {tiers['proxy']:,}"
 
 
 def _table(title: str, tallies: Document) -> Iterator[str]:
     if tallies:
-        yield f"{title}:"
+        yield f"{title}: mean (scored of judged)"
         width = max(len(label) for label in tallies)
         for label, tally in tallies.items():
             mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
             extra = f", {tally['skipped']:,} skipped" if tally.get("skipped") else ""
             extra += f", {tally['escalated']:,} escalated" if tally.get("escalated") else ""
-            yield f"  {label:<{width}}  {mean:>6}  ({tally['scored']:,} of {tally['total']:,}{extra})"
+            sure = "" if tally.get("mean_confidence") is None else f", confidence {tally['mean_confidence']:.2f}"
+            yield f"  {label:<{width}}  {mean:>6}  ({tally['scored']:,} of {tally['total']:,}{extra}){sure}"
 
 
 def _worst_lines(done: Document) -> Iterator[str]:
-    if done["worst"]:
-        yield "worst:"
-        yield from (f"  {worst['score']:.4f}  {worst['subject_id']}" for worst in done["worst"])
-    if done["failures"]:
-        yield "failed: " + ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
-    yield from (f"  {failure_line(failed)}" for failed in done["failed_subjects"])
+    worst = [one for one in done["worst"] if one["score"] < 1]
+    if worst:
+        yield "worst: (dicast show ID says why)"
+        yield from (f"  {one['score']:.4f}  {one['subject_kind']} {one['subject_id']}" for one in worst)
+
+
+def _failed_lines(done: Document) -> Iterator[str]:
+    shown = done["failed_subjects"]
+    if done["failures"] or shown:
+        yield "failed: " + (", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "0 scores")
+        yield from (f"  {failure_line(failed)}" for failed in shown)
+        if sum(done["failures"].values()) > len(shown):
+            yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
 
 
 def _money_lines(done: Document) -> Iterator[str]:
-    cost, lost = done["cost"], done["spend_lost"]
-    if any(value != "0" for value in (*cost.values(), *lost.values())):
-        yield "cost: " + ", ".join(f"{'unknown' if value is None else value} {unit}" for unit, value in cost.items())
-    if any(value != "0" for value in lost.values()):
-        yield "  and reserved for calls that ended unheard: " + ", ".join(f"{v} {unit}" for unit, v in lost.items())
+    yield f"spent: {_money(done['cost']) or 'nothing'}"
+    if lost := _money(done["spend_lost"]):
+        yield f"  lost, reserved for calls that ended unheard: {lost}"
     if done["overruns"]:
-        yield f"  {done['overruns']:,} calls cost more than was projected for them"
+        yield f"  calls that cost more than was projected: {done['overruns']:,}"
     for reason, count in done["throttled"].items():
-        yield f"  {count:,} calls were not made: {reason}"
+        yield f"  calls not made because of the {reason}: {count:,}"
+
+
+def _money(amounts: Mapping[str, str | None]) -> str:
+    return ", ".join(
+        f"{'unknown' if value is None else value} {unit}" for unit, value in amounts.items() if value != "0"
+    )
 
 
 def _ending_lines(done: Document) -> Iterator[str]:
@@ -88,6 +113,7 @@ def _ending_lines(done: Document) -> Iterator[str]:
     if done["stopped"] is not None:
         more = ", ".join(f"{key}: {value}" for key, value in done["stopped"].items() if key != "reason")
         yield f"stopped: {done['stopped']['reason']}" + (f" ({more})" if more else "")
+        yield f"  what was judged is kept; --resume {done['run_id']} judges the rest"
     gate = done["gate"]
     yield "gate: passed" if gate["passed"] else "gate: FAILED: " + "; ".join(gate["reasons"])
     ledger = done["ledger"]
@@ -96,23 +122,39 @@ def _ending_lines(done: Document) -> Iterator[str]:
 
 
 def subject_text(found: Document) -> str:
-    """A subject with every verdict on it."""
+    """A subject with every verdict on it, and what each verdict rests on."""
     subject = found["subject"]
     lines = [f"{subject['kind']} {subject['id']}"]
-    lines += [
-        f"  {key}: {subject[key]!r:.300}" for key in ("input", "output", "reference") if subject.get(key) is not None
-    ]
-    lines += [verdict_line(verdict) for verdict in found["verdicts"]]
+    shown = (key for key in ("input", "output", "reference") if subject.get(key) is not None)
+    lines += [f"  {key}: {_cut(repr(subject[key]))}" for key in shown]
+    for verdict in found["verdicts"]:
+        lines += [verdict_line(verdict), *_grounds(verdict)]
     lines += [failure_line(failure) for failure in found["failures"]]
     return "\n".join(lines)
 
 
+def _grounds(verdict: Verdict) -> Iterator[str]:
+    """What each metric said; of a judge its signals."""
+    for score in verdict.scores:
+        said = f"  {_cut(str(score['details']))}" if score["details"] else ""
+        yield f"    {score['metric']}  {score['value']:.4f} ({score['tier']}){said}"
+    for skip in verdict.skipped:
+        yield f"    {skip['metric']}  skipped: {skip['reason']}"
+    if not verdict.scores and verdict.signals:
+        yield "    " + _cut(", ".join(f"{name}: {value}" for name, value in verdict.signals.items()))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CUT else f"{text[:CUT]}… ({len(text):,} characters)"
+
+
 def verdict_line(verdict: Verdict) -> str:
     """One verdict in one line."""
+    subject = f"{verdict.subject_kind} {verdict.subject_id}"
     rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
     return (
-        f"{verdict.created_at}  {verdict.subject_kind} {verdict.subject_id}  {verdict.score:.4f}@{verdict.confidence:.2f}  "
-        f"{verdict.judge} ({verdict.tier}, {rubric})"
+        f"{verdict.created_at}  {subject}  {verdict.judge}: {verdict.score:.4f}, confidence {verdict.confidence:.2f} "
+        f"({verdict.tier}, {rubric})"
     )
 
 
