@@ -14,7 +14,7 @@ from dicast._kernel import budget
 from dicast._kernel.budget import Purse, Reservation
 from dicast._kernel.clock import Clock
 from dicast._kernel.sections import Budget
-from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline, sample
+from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -157,7 +157,9 @@ def test_each_unit_has_its_own_cap():
 
 
 @pytest.mark.parametrize("end", ["settle", "release", "forfeit"])
-def test_a_reservation_that_does_not_fit_waits_for_those_that_are_open(end):
+def test_a_reservation_that_does_not_fit_waits_for_those_that_are_open(end, monkeypatch):
+    monkeypatch.setattr(budget, "POLL_SECONDS", 60)  # what this process gives back is known without polling
+
     async def work(book):
         held = await book.reserve("0.01")
         waiting = asyncio.ensure_future(book.reserve("0.01"))
@@ -172,6 +174,22 @@ def test_a_reservation_that_does_not_fit_waits_for_those_that_are_open(end):
 
     found = using(work, run="0.012 usd")
     assert isinstance(found, Refusal if end == "forfeit" else Reservation)
+
+
+def test_waiting_does_not_ask_the_ledger_without_end():
+    async def work(book):
+        asked = []
+        reserve = book.ledger.reserve
+        book.ledger.reserve = lambda *arguments: (asked.append(1), reserve(*arguments))[1]
+        held = await book.reserve("0.01")
+        book.purse.release(held)  # what changed before is no news to who waits later
+        await book.reserve("0.01")
+        waiting = asyncio.ensure_future(book.reserve("0.01"))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        assert len(asked) == 3
+
+    using(work, run="0.01 usd")
 
 
 def test_all_that_wait_are_served_one_after_the_other():
@@ -278,7 +296,8 @@ def test_what_was_not_announced_counts_though_it_passes_the_cap(cost):
         book.purse.charge(sample("x", session_id="s"), "E1", cost, {"metric": "m"})
         (event,) = book.of("spend.settled")
         assert (event.payload["amount"], event.payload["pricing_version"]) == ("0.02", cost.pricing_version)
-        assert event.payload["metric"] == "m"
+        assert (event.payload["metric"], event.payload["overrun"]) == ("m", True)
+        assert book.ledger.reservations("R1") == []
         assert isinstance(await book.reserve("0.001"), Refusal)
         assert isinstance(await book.reserve("0.001", session="t"), Refusal)
 
@@ -360,6 +379,15 @@ def test_never_more_than_a_cap_is_open_or_spent():
         paid("0.01", "0.007"), 40, run="0.1 usd", day="0.08 usd", session=lambda n: str(n % 3), concurrency=16
     )
     check_caps(done.events, {"run": "0.1", "day": "0.08", "session": "0.1"})
+
+
+def test_sinks_hear_of_money_in_the_order_of_the_ledger():
+    sink = MemorySink()
+    components = {"j": paid("0.01", "0.004"), "cheap": FakeMetric(Score(1.0)), "s": sink}
+    text = "metrics: [cheap, j]\nbudget: {run: 0.05 usd}\nsinks: [s]\nexecutor: {dicast/async: {concurrency: 3}}"
+    done = run_pipeline(text, subjects=rows(20), components=components)
+    assert [event.id for event in sink.events] == [event.id for event in done.events]
+    assert len(done.of("spend.settled")) == 11
 
 
 def test_a_judge_whose_price_is_unknown_is_never_asked():

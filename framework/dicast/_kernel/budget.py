@@ -78,9 +78,8 @@ class Purse:
             await self._wait()
 
     def charge(self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object]) -> None:
-        """Record what was spent without having been announced; it is never refused, because it is gone."""
-        known = Cost.zero(cost.unit) if cost.amount is None else cost
-        reservation, event = self._reservation(subject, eval_id, known, 0.0)
+        """Record what was spent without having been announced; it is never refused, because it is gone, but an overrun."""
+        reservation, event = self._reservation(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._record.record(event)
         self.settle(reservation, cost, unit)
 
