@@ -200,6 +200,11 @@ def test_a_truth_metric_that_failed_and_is_excluded_makes_no_truth():
     assert (found.score, found.tier, found.truth_reason, found.propensity) == (0.6, "proxy", None, None)
 
 
+def test_one_truth_metric_that_scored_makes_truth_though_the_next_is_excluded():
+    found = verdict((0.6,), (1, BAD), options={"t1": {"on_failure": "exclude"}})
+    assert (found.score, found.tier, found.truth_reason) == (pytest.approx(0.8), "truth", "gate")
+
+
 def test_an_excluded_proxy_does_not_gate():
     assert verdict((0.6, BAD), (1,), options={"p1": {"on_failure": "exclude"}}).tier == "truth"
 
