@@ -495,3 +495,19 @@ def test_a_full_disk_under_a_sink_is_4_and_scoring_is_complete(shop):
     assert len(shop.dicast("verdicts", "--ledger", "l.db", "--json").json["verdicts"]) == 300
     assert not (shop / "out.jsonl").exists() or (shop / "out.jsonl").stat().st_size <= 1_200_000
     assert not [name for name in os.listdir(shop.folder) if name.endswith(".tmp")]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full to write to")
+@pytest.mark.parametrize("arguments", [["run", "p.yaml", "--json"], ["run", "p.yaml"], ["plugins"]])
+def test_a_full_disk_under_standard_output_is_4(shop, arguments):
+    shop.rows(1)
+    shop.pipeline("metrics: [fake/act]\n")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dicast", *arguments],
+            check=False, cwd=shop.folder, stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 4
+    assert "standard output" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,11 +104,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # the border of the process: every error becomes a message and an exit code
         if shown:
             traceback.print_exc()
+        if isinstance(error, OSError) and _is_output_lost():
+            click.echo(f"cannot write to standard output: {error}", err=True)
+            return 4
         code = _code(error)
         if code is None:
             raise
         print_error(error, code, as_json="--json" in given)
         return code
+
+
+def _is_output_lost() -> bool:
+    """Whether standard output takes nothing any more, such as when its disk is full."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
+        return True
+    return False
 
 
 def _code(error: BaseException) -> int | None:
