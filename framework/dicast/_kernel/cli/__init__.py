@@ -104,7 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # the border of the process: every error becomes a message and an exit code
         if shown:
             traceback.print_exc()
-        if isinstance(error, OSError) and _is_output_lost():
+        if isinstance(error, OSError) and _is_of_printing(error):
+            sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
             click.echo(f"cannot write to standard output: {error}", err=True)
             return 4
         code = _code(error)
@@ -114,14 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
 
 
-def _is_output_lost() -> bool:
-    """Whether standard output takes nothing any more, such as when its disk is full."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
-        return True
-    return False
+def _is_of_printing(error: OSError) -> bool:
+    """Whether *error* comes from standard output, which may be a file on a full disk."""
+    return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _code(error: BaseException) -> int | None:
