@@ -88,6 +88,17 @@ def test_all_scores_are_aggregated_as_a_few_are(pairs, method):
     assert aggregate_all(spool, method) == pytest.approx(aggregate([score for _, score in pairs], method), abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("percent", "values", "expected"),
+    [(50, [0.1, 0.2, 0.4, 0.9], 0.3), (40, [0, 0, 0, 0, 0.1, 0.2, 0.6, 1, 1, 1, 1], 0.3), (34, [0.9, 0.1, 0.2], 0.2)],
+)
+def test_a_trimmed_mean_that_leaves_nothing_is_the_median(percent, values, expected):
+    spool = ScoreSpool()
+    for value in values:
+        spool.add(None, value)
+    assert aggregate_all(spool, TrimmedMean(percent)) == pytest.approx(expected)
+
+
 def test_nothing_has_no_aggregate():
     assert aggregate_all(ScoreSpool(), "median") is None
 

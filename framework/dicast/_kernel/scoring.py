@@ -12,11 +12,12 @@ from hashlib import blake2b
 import attrs
 
 from .aggregation import Aggregation, aggregate, mean
-from .model import Failure, Score, Subject
+from .model import Cost, Failure, Score, Subject
 from .sections import Scoring, Slot
 
 RUBRIC_ID = "proxy-then-truth"
 RUBRIC_VERSION = "1.0.0"
+_NOTHING = Cost.zero()
 _FREE = {"amount": "0", "unit": "usd"}
 
 
@@ -53,9 +54,6 @@ def audited(subject_id: str, rate: float, seed: int) -> bool:
     return int.from_bytes(digest) < rate * 2.0**64
 
 
-_ANSWERS = (Score, Failure, Skip)
-
-
 class MetricSet:
     """The metrics of a pipeline with their scoring; it judges one subject at a time and keeps nothing."""
 
@@ -89,16 +87,16 @@ class MetricSet:
         failure = None
         for slot in proxies:
             answer = ask(slot, subject, rollout.number)
-            if not isinstance(answer, _ANSWERS):
+            if type(answer) is not Score and isinstance(answer, Awaitable):
                 answer = await answer
             failure = rollout.take(slot, answer) or failure
         if failure is not None:
             return failure
-        passed = rollout.lowest >= self.scoring.threshold
-        if truths and (passed or self._audits(subject)):
-            for slot in truths:
+        if truths:
+            passed = rollout.lowest() >= self.scoring.threshold
+            for slot in truths if passed or self._audits(subject) else ():
                 answer = ask(slot, subject, rollout.number)
-                if not isinstance(answer, _ANSWERS):
+                if type(answer) is not Score and isinstance(answer, Awaitable):
                     answer = await answer
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
         return failure or rollout.empty_failure()
@@ -110,23 +108,31 @@ class MetricSet:
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
         if len(rollouts) == 1:
-            totals: tuple[float, ...] = (first.score(),)
-            values, confidence = first.values, first.confidence()
-        else:
-            totals = tuple(rollout.score() for rollout in rollouts)
-            values, confidence = _values(rollouts, method), mean([rollout.confidence() for rollout in rollouts])
-        truth = any(rollout.truth for rollout in rollouts)
-        audit = self.scoring.audit if not truth and any(rollout.audit for rollout in rollouts) else None
+            return self._combined(first, first.score(), first.values, first.confidence(), (first.score(),))
+        totals = tuple(rollout.score() for rollout in rollouts)
+        confidence = mean([rollout.confidence() for rollout in rollouts])
+        whole = _Rollout.of_all(rollouts)
+        return self._combined(whole, aggregate(totals, method), _values(rollouts, method), confidence, totals)
+
+    def _combined(
+        self,
+        whole: _Rollout,
+        score: float,
+        values: Mapping[str, float],
+        confidence: float,
+        totals: tuple[float, ...],
+    ) -> Combined:
+        audit = self.scoring.audit if whole.audit and not whole.truth else None
         return Combined(
-            score=aggregate(totals, method),
-            confidence=confidence,
-            tier="truth" if truth else "proxy",
-            truth_reason="gate" if truth else "audit" if audit else None,
-            propensity=1.0 if truth else audit.rate if audit else None,
-            scores=[item for rollout in rollouts for item in rollout.items],
-            skipped=[item for rollout in rollouts for item in rollout.skipped],
-            metrics=values,
-            rollouts=totals,
+            score,
+            confidence,
+            "truth" if whole.truth else "proxy",
+            "gate" if whole.truth else "audit" if audit else None,
+            1.0 if whole.truth else audit.rate if audit else None,
+            whole.items,
+            whole.skipped,
+            values,
+            totals,
         )
 
 
@@ -136,32 +142,28 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 
 
 class _Rollout:
-    """The answers of one rollout as they come in. Sums are kept as they grow: this runs for every subject."""
+    """The answers of one rollout as they come in."""
 
-    __slots__ = (
-        "audit",
-        "confidences",
-        "entered",
-        "items",
-        "lowest",
-        "number",
-        "skipped",
-        "truth",
-        "unweighted",
-        "values",
-        "weight",
-        "weighted",
-    )
+    __slots__ = ("audit", "entered", "items", "number", "skipped", "truth", "values")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.entered: list[tuple[float, Score]] = []
         self.items: list[dict[str, object]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
         self.truth = self.audit = False
-        self.lowest = 1.0
-        self.entered = 0
-        self.weight = self.weighted = self.confidences = self.unweighted = 0.0
+
+    @classmethod
+    def of_all(cls, rollouts: Sequence[_Rollout]) -> _Rollout:
+        """What several rollouts list, one after the other."""
+        whole = cls(0)
+        for rollout in rollouts:
+            whole.items += rollout.items
+            whole.skipped += rollout.skipped
+            whole.truth = whole.truth or rollout.truth
+            whole.audit = whole.audit or rollout.audit
+        return whole
 
     def take(self, slot: Slot, answer: Answer) -> Failure | None:
         """Let *answer* enter the score; a failure that the slot does not excuse is returned."""
@@ -170,15 +172,9 @@ class _Rollout:
             if not isinstance(replaced, Score):
                 return replaced
             answer = replaced
-        value, weight = answer.value, slot.weight
-        self.entered += 1
-        self.weight += weight
-        self.weighted += weight * value
-        self.confidences += weight * answer.confidence
-        self.unweighted += answer.confidence
-        self.values[slot.label] = value
-        self.lowest = min(self.lowest, value)
-        self._list(slot, answer, weight)
+        self.entered.append((slot.weight, answer))
+        self.values[slot.label] = answer.value
+        self._list(slot, answer, slot.weight)
         return None
 
     def take_truth(self, slot: Slot, answer: Answer, *, passed: bool) -> Failure | None:
@@ -204,13 +200,25 @@ class _Rollout:
             "throttled_no_heuristic" if throttled else "missing_input", f"no metric gave a score ({reasons})"
         )
 
+    def lowest(self) -> float:
+        """The lowest value that entered, which the gate looks at; 1 when none did."""
+        return min([score.value for _, score in self.entered], default=1.0)
+
     def score(self) -> float:
         """The weighted mean; 0 when all that entered has weight 0."""
-        return min(1.0, self.weighted / self.weight) if self.weight else 0.0
+        total = weighted = 0.0
+        for weight, score in self.entered:
+            total += weight
+            weighted += weight * score.value
+        return min(1.0, weighted / total) if total else 0.0
 
     def confidence(self) -> float:
         """The weighted mean of the confidences that entered; the plain one when all of them have weight 0."""
-        return min(1.0, self.confidences / self.weight if self.weight else self.unweighted / self.entered)
+        total = weighted = 0.0
+        for weight, score in self.entered:
+            total += weight
+            weighted += weight * score.confidence
+        return min(1.0, weighted / total) if total else mean([score.confidence for _, score in self.entered])
 
     def _excuse(self, slot: Slot, answer: Failure | Skip) -> Score | Failure | None:
         if isinstance(answer, Failure) and slot.on_failure == "zero":
@@ -234,7 +242,7 @@ class _Rollout:
                 "weight": weight,
                 "rollout": self.number,
                 "details": score.details,
-                "cost": _FREE if score.cost.is_zero else cost_json(score),
+                "cost": _FREE if score.cost is _NOTHING else cost_json(score),
                 "signals": score.signals,
             }
         )

@@ -38,7 +38,7 @@ class Audit:
     """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
 
     rate: float = attrs.field(validator=_SHARE)
-    seed: int = 0
+    seed: int = attrs.field(default=0, validator=within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
 
 
 @attrs.frozen

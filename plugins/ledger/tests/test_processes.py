@@ -78,7 +78,7 @@ asyncio.run(main())
 FILL = """
 def work(ledger):
     ledger.append([event("run.started", {})])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
     batches = 0
     try:
         while True:

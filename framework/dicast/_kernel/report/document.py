@@ -20,9 +20,8 @@ def document(
     gate: Gate,
     *,
     stopped: Mapping[str, object] | None,
-    sinks: Mapping[str, Mapping[str, object]],
 ) -> Document:
-    """Write down what *report* observed; ``ledger`` is added by the caller, who knows its head."""
+    """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them."""
     report.close()
     score = _score(report, aggregation)
     coverage = report.scored / (report.scored + report.failed) if report.scored + report.failed else None
@@ -46,7 +45,7 @@ def document(
         "stopped": None if stopped is None else dict(stopped),
         "aggregates": {},
         "comparison": None,
-        "sinks": {label: dict(sink) for label, sink in sinks.items()},
+        "sinks": {},
         "worst": report.worst(),
         "failed_subjects": report.failed_shown,
     }
@@ -61,7 +60,7 @@ def disabled_document(name: str) -> Document:
 def stopped_document(name: str, reason: str | None) -> Document:
     """The document of a run that ended before it began."""
     stopped = None if reason is None else {"reason": reason}
-    done = document(Report(), "median", Gate(given=False), stopped=stopped, sinks={})
+    done = document(Report(), "median", Gate(given=False), stopped=stopped)
     return done | {"run_id": None, "name": name, "ledger": None}
 
 

@@ -32,6 +32,8 @@ class Call:
     seconds: float
     estimate: Callable[[Subject], Cost] | None
     expects: type[Score | Judgment]
+    quick: bool
+    """Whether asking is one plain call: nothing waits, costs, or is tried again."""
 
     @classmethod
     def of(cls, slot: Slot, component: object) -> Call:
@@ -46,12 +48,8 @@ class Call:
             slot.timeout or (ASYNC_SECONDS if waits else DEF_SECONDS),
             getattr(component, "estimate", None),
             Judgment if is_judge else Score,
+            not waits and not slot.retries and not hasattr(component, "estimate"),
         )
-
-    @property
-    def quick(self) -> bool:
-        """Whether asking is one plain call: nothing waits, costs, or is tried again."""
-        return not self.waits and self.estimate is None and not self.slot.retries
 
 
 class Caller:
@@ -89,9 +87,10 @@ class Caller:
                 timer.end()
             if timer.over:
                 raise Overtime  # the component has swallowed the first one
-            if type(answer) is not Score and isinstance(answer, Awaitable):
-                return answer
-            return checked(answer, call)
+            if type(answer) is Score:
+                bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
+                return answer if bare and call.expects is Score else checked(answer, call)
+            return answer if isinstance(answer, Awaitable) else checked(answer, call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
 

@@ -210,23 +210,24 @@ class _Run:
         failed = stopped is not None and stopped["reason"] == "ledger_failed"
         if not failed:
             await stream.flush()
+        pipeline = self.pipeline
+        done = document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
         if stopped is None:
             await stream.close_sinks(lambda feed: "run.completed" not in feed.wants and bool(feed.wants))
-            event = stream.event("run.completed", self._document(stream, stopped, ahead=1))
+            event = stream.event("run.completed", done | {"sinks": _sinks(stream, ahead=1)})
         else:
             event = stream.event("run.stopped", stopped)
         await stream.replay([event])
         await stream.close_sinks()
         if not failed:
             self.ledger.append([event])
-        done = self._document(stream, stopped, ahead=0) | {"ledger": ledger_json(self.ledger)}
-        return Outcome(done, exit_code(done, self.pipeline.gate))
+        done |= {"sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
+        return Outcome(done, exit_code(done, pipeline.gate))
 
-    def _document(self, stream: Stream, stopped: Mapping[str, object] | None, *, ahead: int) -> dict[str, Any]:
-        """The run's document; *ahead* counts the events that the sinks still open are about to write."""
-        sinks = {feed.label: feed.status(ahead) for feed in stream.feeds}
-        pipeline = self.pipeline
-        return document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped, sinks=sinks)
+
+def _sinks(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
+    """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
+    return {feed.label: feed.status(ahead) for feed in stream.feeds}
 
 
 async def _peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
