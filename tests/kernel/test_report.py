@@ -339,7 +339,7 @@ def observed(*events):
     report = Report()
     for one in events:
         report.observe(one)
-    return document(report, "median", Gate(), stopped=None, sinks={})
+    return document(report, "median", Gate(), stopped=None)
 
 
 def test_an_unknown_amount_makes_its_unit_s_cost_unknown_and_the_other_s_not():
