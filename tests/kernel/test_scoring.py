@@ -358,6 +358,13 @@ def test_a_higher_rate_audits_the_same_subjects_and_more(id_, seed, rate, more):
     assert audited(id_, high, seed) or not audited(id_, low, seed)
 
 
+@pytest.mark.parametrize("seed", [-(2**63), 2**63 - 1])
+def test_a_seed_has_64_bits(seed):
+    verdict((1,), scoring={"audit": {"rate": 1, "seed": seed}})
+    with pytest.raises(ConfigError, match="seed"):
+        judge((1,), scoring={"audit": {"rate": 1, "seed": seed * 2}})
+
+
 def test_the_audited_share_is_the_rate():
     assert sum(audited(str(n), 0.05, 7) for n in range(20_000)) == pytest.approx(1000, abs=100)
     assert {n for n in range(300) if audited(str(n), 0.3, 7)} != {n for n in range(300) if audited(str(n), 0.3, 8)}
