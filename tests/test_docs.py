@@ -3,7 +3,7 @@
 What a page's blocks do, in their order, in a folder of their own that has a copy of ``examples/``:
 
 - A block with ``title="NAME"`` is that file. One that stands for a file of ``examples/`` holds the same data.
-- A page's ``python`` blocks are one program.
+- A page's ``python`` blocks are one program, but for one with ``title="test_….py"``, which pytest runs.
 - A ``toml`` block with an entry point makes the page's Python an installed plugin.
 - A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``.
 - A line of a ``console`` block that begins with ``$ dicast`` ends in exit code 0, or N after ``console exit=N``.
@@ -66,7 +66,8 @@ def folder(tmp_path: Path, page: Path) -> Path:
     for block in blocks(page):
         if block.title:
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
-    (tmp_path / "page.py").write_text("\n".join(block.text for block in blocks(page, "python")), encoding="utf-8")
+    program = [block.text for block in blocks(page, "python") if not block.title]
+    (tmp_path / "page.py").write_text("\n".join(program), encoding="utf-8")
     for block in blocks(page, "toml"):
         install(tomllib.loads(block.text)["project"], tmp_path)
     return tmp_path
@@ -108,6 +109,13 @@ def test_blocks_are_of_a_language_that_is_checked(page):
 def test_python_runs(page, folder):
     done = run(folder, "page.py")
     assert done.returncode == 0, done.stderr
+
+
+@pages_with("python")
+def test_tests_pass(page, folder):
+    files = [block.title for block in blocks(page, "python") if block.title]
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files) if files else None
+    assert done is None or done.returncode == 0, done.stdout + done.stderr
 
 
 @pages_with("yaml")
