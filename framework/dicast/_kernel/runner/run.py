@@ -127,8 +127,8 @@ class _Run:
         try:
             await self._begin(stream, plan, fingerprints, spool)
             await self._judge(stream, plan, subjects, spool)
-        except Interrupted as error:
-            stopped = {"reason": str(error), **self.stop.details}
+        except Interrupted:
+            stopped = {"reason": self.stop.reason, **self.stop.details}
         except LedgerError as error:
             stopped = {"reason": "ledger_failed", "error": str(error)}
         except BaseException:
