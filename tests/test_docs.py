@@ -171,3 +171,11 @@ def test_readme_gives_two_commands_that_set_themselves_up():
     example = "examples/support-turns/pipeline.yaml"
     assert lines == [f"pip install uv && uv run dicast run {example}", "pip install uv && uv run pytest"]
     assert (ROOT / example).is_file()
+
+
+def test_readme_shows_the_summary_that_is_printed(tmp_path):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
+    done = run(tmp_path, "-m", "dicast", "run", "examples/qa-rows/pipeline.yaml")
+    (shown,) = (block.text for block in blocks(ROOT / "README.md", "text"))
+    ids = re.compile(r"run \w+|row [\d,]+, \w+…?")  # they change from run to run
+    assert ids.sub("", shown) == ids.sub("", done.stdout)
