@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import attrs
 
-from dicast import Cost, Failure, Judgment, Score, Subject, hookimpl, judge, metric
+from dicast import Cost, Failure, Interrupted, Judgment, Score, Subject, hookimpl, judge, metric
 
 
 def log(path: str, text: str) -> None:
@@ -32,6 +32,8 @@ def act(subject: Subject, *, journal: str = ""):
             raise RuntimeError("as told")
         case "exit":
             raise SystemExit(9)
+        case "interrupted":
+            raise Interrupted("by nobody")
         case "none":
             return None
         case "bare":

@@ -15,6 +15,7 @@ SUMMARY_OF_A_DEFECT = "this is a defect in dicast"
     [
         ("raise", "crashed"),
         ("exit", "crashed"),
+        ("interrupted", "crashed"),
         ("text", "invalid_score"),
         ("none", "invalid_score"),
         ("bare", "invalid_score"),

@@ -111,7 +111,7 @@ class Caller:
         """
         if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
             raise error
-        if isinstance(error, Interrupted) or (isinstance(error, Overtime) and self._stopped()):
+        if isinstance(error, Interrupted | Overtime) and self._stopped():
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | _TimeUp):
             return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
