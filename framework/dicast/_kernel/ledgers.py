@@ -67,10 +67,11 @@ def started(ledger: Ledger, run_id: str) -> Event | None:
     return next((entry.event for entry in ledger.read(Query(run_id=run_id, types=("run.started",), limit=1))), None)
 
 
-def completed(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
-    """The document of a run that ended, as it stood then."""
-    query = Query(run_id=run_id, types=("run.completed",), newest_first=True, limit=1)
-    return next((entry.event.payload for entry in ledger.read(query)), None)
+def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
+    """The document of a run that was completed or stopped, as it stood then; None for one that ended without a word."""
+    query = Query(run_id=run_id, types=("run.completed", "run.stopped"), newest_first=True, limit=1)
+    payload = next((entry.event.payload for entry in ledger.read(query)), None)
+    return None if payload is None else {key: value for key, value in payload.items() if key != "reason"}
 
 
 def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:

@@ -32,7 +32,8 @@ class Source(Protocol):
     """Where subjects come from.
 
     A source may also have ``kinds``, the subject kinds it yields, and ``check() -> str``, called before anything is judged:
-    it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data.
+    it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
+    ``total`` may say how many subjects there are.
     """
 
     def subjects(self) -> Iterator[Subject] | AsyncIterator[Subject]:

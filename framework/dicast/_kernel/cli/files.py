@@ -93,8 +93,9 @@ def _option_text(name: str, about: Mapping[str, Any]) -> str:
 
 
 @click.command()
-def schema() -> None:
-    """Print the JSON Schema of the pipeline file, with the options of the installed plugins, for editors."""
+@as_json
+def schema(as_json: bool) -> None:
+    """Print the JSON Schema of the pipeline file, with the options of the installed plugins, for editors; with --json it is the same."""
     document, broken = json_schema(Registry())
     for name, error in broken.items():
         click.echo(f"left out plugin {name!r}: {error}", err=True)

@@ -10,7 +10,7 @@ import click
 from ..api import execute, in_loop, ledger_at, ledger_slot, with_ledger
 from ..config.build import load_pipeline
 from ..errors import ConfigError
-from ..ledgers import Wanted, completed, newest_run, started, subject, verdict
+from ..ledgers import Wanted, document, newest_run, started, subject, verdict
 from ..protocols import Ledger
 from ..runner.run import Request
 from .output import only_document, print_json
@@ -33,7 +33,7 @@ overrides = click.option(
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Read at most N subjects.")
 @overrides
 @click.option(
@@ -46,11 +46,20 @@ overrides = click.option(
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
 @as_json
 def run(
-    file: Path, limit: int | None, overrides: tuple[str, ...], resume: str | None, retry_failed: bool, as_json: bool
+    file: Path | None,
+    limit: int | None,
+    overrides: tuple[str, ...],
+    resume: str | None,
+    retry_failed: bool,
+    as_json: bool,
 ) -> int:
     """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 coverage too low, 4 data lost in a sink
     or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted.
     """
+    if file is None and resume:  # dicast run --resume FILE: the id may be left out, so this is the file
+        file, resume = Path(resume), ""
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE': dicast run FILE")
     with only_document(as_json), Progress() as progress:
         pipeline = load_pipeline(file, overrides)
         request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)
@@ -93,7 +102,7 @@ def _find(ledger: Ledger, name: str) -> dict[str, Any]:
 def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
     from ..runner.run import ledger_json
 
-    done = completed(ledger, run_id)
+    done = document(ledger, run_id)
     if done is None:
-        raise ConfigError(f"run {run_id} has not ended; dicast run FILE --resume {run_id} takes it up")
+        raise ConfigError(f"run {run_id} has not ended in order; dicast run FILE --resume {run_id} takes it up")
     return dict(done) | {"ledger": ledger_json(ledger)}

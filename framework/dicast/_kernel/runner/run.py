@@ -114,6 +114,7 @@ class _Run:
         try:
             source = await self._open_source(stack)
             fingerprints = await self._fingerprints(source)
+            self.report.expected = _fewest(getattr(source, "total", None), self._limit())
             plan = await make_plan(self.pipeline, self.context, stack)
             subjects = await _peeked(each(source))
             spool = self._spool(fingerprints)
@@ -216,13 +217,17 @@ class _Run:
             await stream.close_sinks(lambda feed: "run.completed" not in feed.wants and bool(feed.wants))
             event = stream.event("run.completed", done | {"sinks": _sinks(stream, ahead=1)})
         else:
-            event = stream.event("run.stopped", stopped)
+            event = stream.event("run.stopped", {"reason": stopped["reason"], **done, "sinks": _sinks(stream, ahead=1)})
         await stream.replay([event])
         await stream.close_sinks()
         if not failed:
             self.ledger.append([event])
         done |= {"sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
         return Outcome(done, exit_code(done, pipeline.gate))
+
+
+def _fewest(*counts: int | None) -> int | None:
+    return min((count for count in counts if count is not None), default=None)
 
 
 def _sinks(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:

@@ -121,14 +121,15 @@ class Csv:
             )
 
 
-@attrs.frozen
+@attrs.define
 class Rows:
-    """An opened source of rows: *read* yields line numbers and rows, *build* makes subjects of them."""
+    """An opened source of rows: *read* yields line numbers and rows, *build* makes subjects of them; *total* is how many."""
 
     file: InputFile
     build: Build
     read: Callable[[InputCheck | None], Iterator[tuple[int, dict[str, Any]]]]
     kinds: tuple[str, ...]
+    total: int | None = None
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -143,6 +144,7 @@ class Rows:
                     check.add_id(self.build(line, row).id, line)
                 except DataError as error:
                     self.file.fault(error, line, check)
+            self.total = rows
             return check.finish(rows)
 
     def subjects(self) -> Iterator[Subject]:

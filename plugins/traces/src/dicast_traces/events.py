@@ -62,6 +62,7 @@ class Trace:
     """An opened file of events. Only the sessions that are not at their last line yet are in memory."""
 
     def __init__(self, file: InputFile, options: Events, last_lines: _LastLines) -> None:
+        self.total: int | None = None
         self.kinds = options.kinds
         self._file, self._options, self._last_lines = file, options, last_lines
 
@@ -76,6 +77,7 @@ class Trace:
                 self._last_lines.note(event.session_id, line)
                 count += self._names(event, line, check)
             self._last_lines.finish()
+            self.total = count
             return check.finish(count)
 
     def subjects(self) -> Iterator[Subject]:

@@ -93,6 +93,7 @@ class Conversations:
 
     def __init__(self, file: InputFile, options: Messages, repeats: Repeats) -> None:
         self.kinds = options.kinds
+        self.total: int | None = None
         self._file, self._options, self._repeats = file, options, repeats
         self._error = None if options.tool_error is None else re.compile(options.tool_error)
 
@@ -107,6 +108,7 @@ class Conversations:
                 check.add_id(session.id, line, "session id")
                 count += sum(1 for _ in subjects(session, self.kinds))
             self._repeats.finish()
+            self.total = count
             return check.finish(count)
 
     def subjects(self) -> Iterator[Subject]:
