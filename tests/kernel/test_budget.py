@@ -390,6 +390,16 @@ def test_sinks_hear_of_money_in_the_order_of_the_ledger():
     assert len(done.of("spend.settled")) == 11
 
 
+def test_nothing_is_reserved_for_a_verdict_that_is_not_in_the_ledger_yet():
+    done = pipeline(paid(), 20, run="0.05 usd")
+    begun = set()
+    for event in done.events:
+        if event.type == "eval.started":
+            begun.add(event.payload["eval_id"])
+        elif event.type == "spend.reserved":
+            assert event.payload["eval_id"] in begun
+
+
 def test_a_judge_whose_price_is_unknown_is_never_asked():
     judge = FakeJudge(Judgment(1.0), cost=Cost.unknown())
     done = pipeline(judge, 2)
