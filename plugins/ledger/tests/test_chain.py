@@ -22,7 +22,18 @@ from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
 
-COLUMNS = "id type time run_id session_id turn_id subject_kind subject_id sensitivity payload".split()
+COLUMNS = [
+    "id",
+    "type",
+    "time",
+    "run_id",
+    "session_id",
+    "turn_id",
+    "subject_kind",
+    "subject_id",
+    "sensitivity",
+    "payload",
+]
 ROWS = 8
 JSON_VALUES = st.recursive(
     st.none()
@@ -169,7 +180,7 @@ def test_an_inserted_copy_of_a_row_is_found(template, opened, seq, copied):
 def test_an_inserted_row_with_a_forged_digest_is_found_at_the_row_after_it(template, opened, seq):
     with tampered(template) as (path, connection):
         prev = connection.execute("SELECT prev FROM events WHERE seq = ?", (seq,)).fetchone()[0]
-        values = {column: "forged" for column in COLUMNS} | {"payload": "{}"}
+        values = dict.fromkeys(COLUMNS, "forged") | {"payload": "{}"}
         body = json.dumps(values, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
         shift(connection, seq)
