@@ -56,6 +56,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_can_be_taken_up(shop, work
     assert shop.events("run.stopped")[0]["payload"]["reason"] == "interrupted"
     assert document["ledger"]["head"]["seq"] == len(shop.events())
     assert shop.verified()
+    assert shop.dicast("show", document["run_id"], "--json").json == document
 
     resumed = shop.dicast("run", "p.yaml", "--resume", "--json")
     assert resumed.code == 0

@@ -68,6 +68,13 @@ def test_a_resumed_run_comes_to_what_an_undisturbed_one_comes_to(shop, unfinishe
     assert len(shop.events("run.started")) == 2
 
 
+@pytest.mark.parametrize("order", [["--resume", "p.yaml"], ["p.yaml", "--resume"], ["--json", "--resume", "p.yaml"]])
+def test_resume_may_stand_before_the_file(shop, unfinished, order):
+    run_id = unfinished()
+    assert shop.dicast("run", *order).code == 0
+    assert shop.events("run.completed")[0]["run_id"] == run_id
+
+
 def test_a_finished_run_is_not_resumed_twice(shop, unfinished):
     unfinished()
     assert shop.run(TEXT, "--resume").code == 0
