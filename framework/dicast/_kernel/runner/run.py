@@ -213,11 +213,12 @@ class _Run:
             await stream.flush()
         pipeline = self.pipeline
         done = document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
+        last = "run.completed" if stopped is None else "run.stopped"
+        await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         if stopped is None:
-            await stream.close_sinks(lambda feed: "run.completed" not in feed.wants and bool(feed.wants))
-            event = stream.event("run.completed", done | {"sinks": _sinks(stream, ahead=1)})
+            event = stream.event(last, done | {"sinks": _sinks(stream, ahead=1)})
         else:
-            event = stream.event("run.stopped", {"reason": stopped["reason"], **done, "sinks": _sinks(stream, ahead=1)})
+            event = stream.event(last, {"reason": stopped["reason"], **done, "sinks": _sinks(stream, ahead=1)})
         await stream.replay([event])
         await stream.close_sinks()
         if not failed:
