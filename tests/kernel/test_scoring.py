@@ -276,6 +276,12 @@ def test_a_metric_s_value_is_the_aggregate_of_the_rollouts_it_ran_in():
     assert (found.score, found.tier) == (pytest.approx(0.6), "truth")
 
 
+def test_what_was_skipped_is_listed_for_each_rollout():
+    found = verdict((1, (BAD, 0.5, BAD)), scoring={"rollouts": 3}, options={"p1": {"on_failure": "exclude"}})
+    assert found.skipped == ({"metric": "p1", "reason": "refused"},) * 2
+    assert found.signals == {"metrics": {"p0": 1.0, "p1": 0.5}, "rollouts": [1.0, 0.75, 1.0]}
+
+
 def test_the_confidence_is_the_mean_over_the_rollouts():
     given_ = (Score(1, 0.2), Score(0, 0.5))
     assert verdict((given_,), scoring={"rollouts": 2}).confidence == pytest.approx(0.35)
