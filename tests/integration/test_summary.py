@@ -1,0 +1,65 @@
+"""What a reader is told without --json."""
+
+from __future__ import annotations
+
+WORDS = """
+source: {rows/jsonl: {path: data.jsonl}}
+metrics: [proxy/format, proxy/keywords: {as: tidy, forbidden: [TODO]}]
+"""
+
+
+def test_a_perfect_subject_is_not_among_the_worst(shop):
+    shop.rows("good", "", "fine")
+    shop.pipeline(WORDS)
+    worst = shop.dicast("run", "p.yaml").out.partition("worst:")[2].splitlines()
+    assert worst[1].split() == ["0.5000", "row", "r1"]
+    assert worst[2].startswith("spent:")
+
+
+def test_nothing_is_said_of_the_worst_when_all_are_perfect(shop):
+    shop.rows("good", "fine")
+    shop.pipeline(WORDS)
+    assert "worst" not in shop.dicast("run", "p.yaml").out
+
+
+def test_a_free_run_says_that_nothing_was_spent(shop):
+    shop.rows("good")
+    shop.pipeline(WORDS)
+    assert "\nspent: nothing\n" in shop.dicast("run", "p.yaml").out
+
+
+def test_calls_not_made_are_told_also_when_nothing_was_spent(shop):
+    shop.rows(1, 1)
+    shop.pipeline("judges: [fake/paid_judge]\nbudget: {run: 0 usd}\n")
+    assert "calls not made because of the run_cap: 2" in shop.dicast("run", "p.yaml").out
+
+
+def test_subjects_that_nothing_accepts_are_told_as_such(shop):
+    shop.rows("good", "fine")
+    shop.pipeline("judges: [heuristic/turn]\n")
+    assert "2 subjects: none scored, 2 that no metric or judge accepts" in shop.dicast("run", "p.yaml").out
+
+
+def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
+    shop.rows(1)
+    shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
+    assert "score: none for the whole run" in shop.dicast("run", "p.yaml").out
+
+
+def test_show_says_what_a_verdict_rests_on(shop):
+    shop.rows("do it TODO")
+    shop.run(WORDS)
+    lines = shop.dicast("show", "r0").out.splitlines()
+    assert "    proxy/format  1.0000 (proxy)" in lines
+    assert any(line.startswith("    tidy  0.0000 (proxy)  ") and "TODO" in line for line in lines)
+
+
+def test_show_tells_how_much_of_a_long_text_is_left_out(shop):
+    shop.rows("x" * 1000)
+    shop.run(WORDS)
+    assert "… (1,002 characters)" in shop.dicast("show", "r0").out
+
+
+def test_a_wrong_command_names_the_help_that_is_right(shop):
+    assert shop.dicast("run").err.endswith("(dicast run --help)\n")
+    assert shop.dicast("rnu").err == "no such command 'rnu', did you mean 'run'? (dicast --help)\n"
