@@ -21,9 +21,10 @@ from ._kernel.errors import (
     RequestError,
     ScoringError,
 )
+from ._kernel.fields import MISSING, check_field, locate, lookup
 from ._kernel.files import AtomicFile
 from ._kernel.hooks import hookimpl
-from ._kernel.lines import MAX_LINE_BYTES, MISSING, InputCheck, InputFile, identifier, lookup, nearest
+from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
 from ._kernel.model import (
     Cap,
     Cost,
@@ -90,9 +91,11 @@ __all__ = [
     "Verdict",
     "Verification",
     "arun",
+    "check_field",
     "hookimpl",
     "identifier",
     "judge",
+    "locate",
     "lookup",
     "maybe_await",
     "metric",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import MISSING, DataError, InputCheck, InputFile, identifier, lookup, nearest
+from dicast import MISSING, DataError, InputCheck, InputFile, identifier, locate, lookup, nearest
 
 json_values = st.recursive(
     st.none()
@@ -232,6 +232,20 @@ def test_texts_keep_their_place_where_a_line_was_left_out(tmp_path):
 )
 def test_lookup_follows_dotted_paths(path, value):
     assert lookup({"a": 1, "b": {"c": ["x", "y"]}, "d.e": 5, "d": {"e": 6}}, path) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("a.0", 1), ("/a/0", 1), ("a.2", MISSING), ("/a/x", MISSING), ("/b.c/~1~0", 2), ("b.c", {"/~": 2}), ("d", None)],
+)
+@pytest.mark.parametrize("read", [orjson.loads, lambda text: text], ids=["object", "text"])
+def test_locate_follows_dotted_paths_and_json_pointers_in_json_and_its_text(read, field, value):
+    assert locate(read('{"a": [1, 5], "b.c": {"/~": 2}, "d": null}'), field) == value
+
+
+@pytest.mark.parametrize("output", ["prose", "3", 3, None, [1]])
+def test_what_is_no_object_has_no_fields(output):
+    assert locate(output, "a") is locate(output, "/a") is MISSING
 
 
 @pytest.mark.parametrize(

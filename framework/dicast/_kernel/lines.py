@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 from functools import partial
@@ -35,8 +35,6 @@ KEPT = 100
 """How many bad lines are named; the others are counted."""
 
 STDIN = Path("-")
-MISSING: Any = type("Missing", (), {})()
-"""What :func:`lookup` gives where there is no value; null is a value."""
 
 _BATCH = 5000
 
@@ -47,23 +45,6 @@ Numbered = Iterator[tuple[int, T]]
 def nearest(name: str, names: Iterable[object]) -> str | None:
     """The one of *names* that is most like *name*, or None when none is."""
     return next(iter(get_close_matches(name, [str(each) for each in names], 1)), None)
-
-
-def lookup(value: object, path: str) -> Any:
-    """The value at the dotted *path* (``meta.tags.0``) in *value*, or :data:`MISSING`.
-
-    A key that is spelled like the whole path comes before the path taken apart.
-    """
-    if isinstance(value, Mapping) and path in value:
-        return value[path]
-    for step in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(step, MISSING)
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return MISSING
-    return value
 
 
 def identifier(value: object, path: str = "id") -> str:

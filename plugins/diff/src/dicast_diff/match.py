@@ -9,9 +9,8 @@ from typing import Literal, get_args
 import attrs
 import orjson
 
-from dicast import MISSING, ConfigError, Failure, Score, Subject
+from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, locate
 
-from .field import check_field, locate
 from .lcs import lcs_length
 
 Strictness = Literal["exact", "normalized_whitespace"]

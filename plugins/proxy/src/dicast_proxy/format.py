@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import attrs
 import orjson
 
-from dicast import MISSING, Score, Subject
-
-from .field import check_field, locate
+from dicast import MISSING, Score, Subject, check_field, locate
 
 _PASSED = Score(1.0)
 _EMPTY = Score(0.0, details="the output is empty")

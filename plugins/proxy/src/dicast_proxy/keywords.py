@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from dicast import MISSING, ConfigError, Score, Subject
+from dicast import MISSING, ConfigError, Score, Subject, check_field, locate
 
 from .content import texts
-from .field import check_field, locate
 
 _PASSED = Score(1.0)
 Needle = str | re.Pattern[str]

@@ -7,10 +7,9 @@ from typing import Literal
 
 import attrs
 
-from dicast import MISSING, ConfigError, Score, Subject
+from dicast import MISSING, ConfigError, Score, Subject, check_field, locate
 
 from .content import texts
-from .field import check_field, locate
 
 Unit = Literal["chars", "bytes", "words"]
 
