@@ -21,7 +21,7 @@ from ._kernel.errors import (
     RequestError,
     ScoringError,
 )
-from ._kernel.fields import MISSING, check_field, locate, lookup
+from ._kernel.fields import MISSING, check_field, locate, lookup, too_deep
 from ._kernel.files import AtomicFile
 from ._kernel.hooks import hookimpl
 from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
@@ -101,4 +101,5 @@ __all__ = [
     "metric",
     "nearest",
     "run",
+    "too_deep",
 ]

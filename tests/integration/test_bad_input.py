@@ -293,6 +293,7 @@ def test_an_unset_variable_is_pointed_at(refused, shop, monkeypatch):
         (b'{"id": {}, "output": 1}\n', [1]),
         (b'{"id": "a", "output": NaN}\n', [1]),
         (b'{"id": "a", "output": 1} trailing\n', [1]),
+        (b'{"id": "a", "output": 1}\n{"id": "b", "output": %b%b}\n' % (b"[" * 300, b"]" * 300), [2]),
     ],
 )
 def test_bad_rows_are_named_by_line_before_the_first_call(refused, shop, content, lines):
@@ -312,6 +313,13 @@ def test_the_first_100_bad_lines_are_named_and_all_are_counted(refused, shop):
     named = [problem["line"] for problem in error["errors"] if problem["line"] is not None]
     assert named == list(range(2, 102))
     assert "250" in error["message"] or "150" in error["message"]
+
+
+def test_a_row_as_deep_as_may_be_read_is_recorded(shop):
+    shop.write("data.jsonl", f'{{"id": "a", "output": 1, "deep": {"[" * 199}{"]" * 199}}}')
+    assert shop.run("metrics: [fake/act]\nsinks: [jsonl/events: {path: out.jsonl}]\n").code == 0
+    assert shop.events("subject.read")[0]["payload"]["content"]["context"]["deep"] != []
+    assert (shop / "out.jsonl").read_bytes().count(b"[" * 199) == 1
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

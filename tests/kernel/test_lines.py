@@ -117,6 +117,23 @@ def test_line_that_is_no_json_object_is_reported(tmp_path, bad):
     assert found.line == 2
 
 
+@pytest.mark.parametrize(("opening", "end"), [("[", "]"), ('{"a":', "}")])
+def test_line_nested_too_deep_to_be_written_is_reported(tmp_path, opening, end):
+    # the row itself is the first of the 200 levels
+    rows = [f'{{"v":{opening * levels}1{end * levels}}}\n' for levels in (199, 200, 900)]
+    assert [line for line, _ in objects(written(tmp_path, rows[0].encode()), 10_000)] == [1]
+    found = problems(written(tmp_path, "".join(rows).encode()), 10_000)
+    assert [each.line for each in found] == [2, 3]
+    assert found[0].message == (
+        "more than 200 levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
+    )
+
+
+def test_line_with_many_brackets_that_is_not_deep_is_read(tmp_path):
+    row = {"v": [{}] * 300 + ["[{" * 300]}
+    assert objects(written(tmp_path, orjson.dumps(row)), 10_000) == [(1, row)]
+
+
 def test_every_bad_line_is_counted_and_the_first_hundred_named(tmp_path):
     found = problems(written(tmp_path, b"{\n" * 1334))
     assert [each.line for each in found[:-1]] == list(range(1, 101))

@@ -1,4 +1,4 @@
-"""Finding one place inside a value: a row, a record, an output."""
+"""Looking into JSON values: what stands at a place in one, and how deep it is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from .errors import ConfigError
 
 MISSING: Any = type("Missing", (), {})()
 """What :func:`lookup` and :func:`locate` give where there is no value; null is a value."""
+
+MAX_DEPTH = 200
+"""How many objects and lists may stand inside each other in what is read."""
+
+_WRITABLE = 254  # orjson reads 1,024 levels, and writes these
 
 
 def lookup(value: object, path: str) -> Any:
@@ -33,6 +38,22 @@ def locate(output: object, field: str) -> Any:
     if not field.startswith("/"):
         return lookup(value, field)
     return _follow(value, [step.replace("~1", "/").replace("~0", "~") for step in field[1:].split("/")])
+
+
+def too_deep(text: bytes, value: object) -> bool:
+    """True when *value*, which *text* is the JSON of, is nested deeper than :data:`MAX_DEPTH`.
+
+    What is judged is recorded inside an event and its parts, so less than what can be written may be read.
+    """
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:  # so with nearly every text; counting is quick
+        return False
+    for _ in range(_WRITABLE - MAX_DEPTH):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return True
+    return False
 
 
 def check_field(_instance: object, _attribute: attrs.Attribute[str | None], field: str | None) -> None:

@@ -24,6 +24,7 @@ import attrs
 import orjson
 
 from .errors import DataError, Problem
+from .fields import MAX_DEPTH, too_deep
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,6 +38,9 @@ KEPT = 100
 STDIN = Path("-")
 
 _BATCH = 5000
+_TOO_DEEP = (
+    f"more than {MAX_DEPTH} levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
+)
 
 T = TypeVar("T")
 Numbered = Iterator[tuple[int, T]]
@@ -132,10 +136,12 @@ class InputFile:
                 if line.strip():
                     self.fault(_not_json(line, error), number, check)
                 continue
-            if type(value) is dict:
-                yield number, value
-            else:
+            if type(value) is not dict:
                 self.fault(f"the line is {_json_type(value)}, it must be a JSON object", number, check)
+            elif too_deep(line, value):
+                self.fault(_TOO_DEEP, number, check)
+            else:
+                yield number, value
 
     def texts(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Iterator[str]:
         """Yield every line as text with its line end, an empty one for a line that was left out; faults as :meth:`lines`."""

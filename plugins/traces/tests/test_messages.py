@@ -146,6 +146,16 @@ def test_arguments_that_are_no_json_are_kept_and_hashed_as_they_are(tmp_path):
     assert payload["input_hash"] == hashlib.sha256(b"{broken").hexdigest()
 
 
+@pytest.mark.parametrize("levels", [201, 300, 2000])
+def test_arguments_nested_too_deep_to_be_written_are_kept_as_text(tmp_path, levels):
+    deep = "[" * levels + "]" * levels
+    (turn,) = turns(tmp_path, user("hi"), assistant(None, call("c", arguments=deep), call("d", arguments=deep[1:-1])))
+    first, second = (event.payload for event in turn.events if event.type == "tool.called")
+    assert first["input"] == deep
+    assert first["input_hash"] == hashlib.sha256(deep.encode()).hexdigest()
+    assert isinstance(second["input"], list) == (levels == 201)
+
+
 def test_results_find_their_calls_by_id_then_by_tool_then_by_order(tmp_path):
     calls = assistant(None, call("a", "x"), call("b", "y"), call("c", "x"), call("d", "z"))
     results = [tool("c", "1"), tool(None, "2", name="y"), tool(None, "3"), tool("unknown", "4")]

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import DataError, Problem, TraceEvent
+from dicast import MISSING, DataError, Problem, TraceEvent, too_deep
 
 from .sessions import Session, Turn
 
@@ -152,13 +152,16 @@ def _tool_calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _arguments(given: object) -> tuple[object, str]:
-    """A call's arguments as JSON where they are JSON, and the SHA-256 of their canonical form."""
+    """A call's arguments as JSON where they are JSON that can be recorded, and the SHA-256 of their canonical form."""
     value = given
     if isinstance(given, str):
+        text = given.encode()
         try:
-            value = orjson.loads(given)
+            value = orjson.loads(text)
         except orjson.JSONDecodeError:
-            return given, hashlib.sha256(given.encode()).hexdigest()
+            value = MISSING
+        if value is MISSING or too_deep(text, value):
+            return given, hashlib.sha256(text).hexdigest()
     return value, hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
