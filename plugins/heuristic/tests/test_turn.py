@@ -96,6 +96,17 @@ def test_assistant_response_text_is_the_same_key():
     assert judged(completed(assistant_response_text="I refuse to", final_response_text="sure")) == (1.0, 0.9)
 
 
+@pytest.mark.parametrize("nothing", [None, "", " \n "])
+def test_nothing_under_one_key_does_not_hide_a_text_under_the_other(nothing):
+    assert judged(completed(final_response_text=nothing, assistant_response_text="done")) == (1.0, 0.9)
+    assert flags(completed(final_response_text=nothing, assistant_response_text="I refuse to")) == [
+        "assistant_refusal_detected"
+    ]
+    assert judged(completed(final_response_text="done", assistant_response_text=nothing)) == (1.0, 0.9)
+    assert flags(completed(final_response_text=None, assistant_response_text=nothing)) == ["empty_assistant_response"]
+    assert flags(completed(final_response_text=nothing, assistant_response_text=None)) == ["empty_assistant_response"]
+
+
 def test_refusal_is_looked_for_in_the_first_160_characters():
     assert judged(said("x" * 160 + "I refuse to")) == (1.0, 0.9)
     assert judged(said("x" * 149 + "I refuse to")) == (0.5, 0.55)

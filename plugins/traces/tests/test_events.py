@@ -51,6 +51,14 @@ def test_assistant_response_text_is_the_same_as_final_response_text(tmp_path):
     assert read(tmp_path, completed("t", assistant_response_text="a"))[0].output == "a"
 
 
+@pytest.mark.parametrize("nothing", [None, "", " "])
+def test_nothing_under_one_key_does_not_hide_a_text_under_the_other(tmp_path, nothing):
+    (turn,) = read(tmp_path, completed("t", final_response_text=nothing, assistant_response_text="a"))
+    assert turn.output == "a"
+    (turn,) = read(tmp_path, completed("t", final_response_text=nothing, assistant_response_text=None))
+    assert turn.output == (nothing or "")
+
+
 def test_turn_without_texts_has_an_empty_output_and_no_input(tmp_path):
     (turn,) = read(tmp_path, completed("t"))
     assert (turn.input, turn.output) == (None, "")

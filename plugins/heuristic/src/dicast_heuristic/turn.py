@@ -22,7 +22,7 @@ NEGATIVE = {
 
 REFUSAL, EMPTY = "assistant_refusal_detected", "empty_assistant_response"
 
-_ABSENT = object()
+_TEXTS = ("final_response_text", "assistant_response_text")  # two names of one key
 
 
 @attrs.frozen
@@ -150,10 +150,10 @@ def _penalty(completed: Mapping[str, object] | None, figures: Figures) -> str | 
     texts = None if completed is None else completed.get("signals_extra")
     if not isinstance(texts, Mapping):
         return None
-    text = texts.get("final_response_text", texts.get("assistant_response_text", _ABSENT))
-    if text is _ABSENT:
+    given = [str(texts[key] or "").strip() for key in _TEXTS if key in texts]
+    if not given:
         return None
-    start = _plain(str(text or "").strip()[: figures.window])[: figures.window]
+    start = _plain(next(filter(None, given), "")[: figures.window])[: figures.window]
     if not start:
         return EMPTY
     return REFUSAL if any(phrase in start for phrase in figures.phrases) else None

@@ -38,8 +38,8 @@ class Turn:
         texts = completed.payload.get("signals_extra")
         if not isinstance(texts, Mapping):
             return None, ""
-        final = texts.get("final_response_text", texts.get("assistant_response_text"))
-        return texts.get("user_prompt_text"), "" if final is None else final
+        finals = [str(texts.get(key) or "") for key in ("final_response_text", "assistant_response_text")]
+        return texts.get("user_prompt_text"), next((text for text in finals if text.strip()), finals[0] or finals[1])
 
 
 @attrs.frozen
