@@ -103,7 +103,7 @@ def test_overrides_are_laid_over_the_file():
 def test_every_section_is_read():
     made = build(
         """
-scoring: {threshold: 0.6, rollouts: 3, aggregation: {trimmed_mean: 10}, audit: {rate: 0.05, seed: 7}, on_budget: skip_subject}
+scoring: {threshold: 0.6, rollouts: 3, aggregation: {trimmed_mean: 10}, audit: {rate: 0.05, seed: 7}}
 budget: {run: 2.00 usd, session: [0.50 usd, 5 msat], day: 0 usd}
 gate: {on: metrics, min_score: 0.8, min_coverage: 0.9}
 sinks: [t/null, {t/null: {as: second}}]
@@ -111,7 +111,7 @@ executor: {dicast/async: {concurrency: 4}}
 disabled: true
 """
     )
-    assert (made.scoring.threshold, made.scoring.rollouts, made.scoring.on_budget) == (0.6, 3, "skip_subject")
+    assert (made.scoring.threshold, made.scoring.rollouts) == (0.6, 3)
     assert made.scoring.aggregation.trimmed_mean == 10
     assert made.scoring.audit == Audit(0.05, 7)
     assert made.budget.session == (Cost("0.50"), Cost(5, "msat"))

@@ -51,7 +51,6 @@ class Scoring:
     )
     aggregation: Aggregation = "median"
     audit: Audit | None = None
-    on_budget: Literal["skip_metric", "skip_subject"] = "skip_metric"
 
 
 def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
