@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import attrs
@@ -12,6 +12,8 @@ from .clock import Clock
 from .model import Cap, Cost, Entry, Event, Refusal, Subject
 from .protocols import Ledger
 from .sections import Budget
+
+_NOTHING = Cost.zero()
 
 POLL_SECONDS = 0.2
 """How often a reservation that waits for others looks again, for those of other processes."""
@@ -53,10 +55,25 @@ class Reservation:
 class Purse:
     """Makes and closes the reservations of one run."""
 
-    def __init__(self, limits: Budget, ledger: Ledger, record: Record, clock: Clock, run_id: str) -> None:
+    def __init__(
+        self,
+        limits: Budget,
+        ledger: Ledger,
+        record: Record,
+        clock: Clock,
+        run_id: str,
+        alive: Callable[[str], bool] = bool,
+    ) -> None:
+        """*alive* tells whether the run of an id is under way in some process; without it every run is taken to be."""
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
-        self._run_id = run_id
+        self._run_id, self._alive = run_id, alive
         self._changed = asyncio.Event()
+        self.dearest: dict[str, Cost] = {}
+        """What the dearest call of each component that announces no cost did cost."""
+
+    def expected(self, component: str) -> Cost:
+        """What a call of *component*, which announces no cost, is projected to cost: as much as its dearest until now."""
+        return self.dearest.get(component, _NOTHING)
 
     async def reserve(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
         """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
@@ -75,10 +92,21 @@ class Purse:
             if not refusal.wait:
                 self._throttled(subject, refusal, cost)
                 return refusal
+            self._write_off_the_dead()
             await self._wait()
 
-    def charge(self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object]) -> None:
-        """Record what was spent without having been announced; it is never refused, because it is gone, but an overrun."""
+    def charge(
+        self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object], component: str = ""
+    ) -> None:
+        """Record what *component* spent without announcing it. It is gone, so it is not refused; it is an overrun.
+
+        From then on its calls are reserved for like others, so that an overrun blocks the next call.
+        """
+        before = self.dearest.get(component, Cost.zero(cost.unit))
+        if cost.amount is not None and (
+            before.amount is None or before.unit != cost.unit or before.amount < cost.amount
+        ):
+            self.dearest[component] = cost
         reservation, event = self._reservation(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._record.record(event)
         self.settle(reservation, cost, unit)
@@ -117,6 +145,13 @@ class Purse:
         """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
         for entry in self._ledger.reservations(self._run_id):
             self._record.record(self.lost(entry))
+
+    def _write_off_the_dead(self) -> None:
+        """End what processes that died had reserved, in whichever run; their leases may be long."""
+        for entry in self._ledger.reservations(None):
+            run_id = entry.event.run_id
+            if run_id != self._run_id and not self._alive(run_id):
+                self._record.record(self.lost(entry))
 
     def lost(self, entry: Entry) -> Event:
         """The ``spend.lost`` event for the reservation made at *entry*."""

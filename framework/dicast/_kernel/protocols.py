@@ -120,8 +120,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def reservations(self, run_id: str) -> Sequence[Entry]:
-        """The ``spend.reserved`` entries of *run_id* that were neither settled, released nor lost."""
+    def reservations(self, run_id: str | None) -> Sequence[Entry]:
+        """The ``spend.reserved`` entries of *run_id*, or of all runs, that were neither settled, released nor lost."""
         ...
 
 

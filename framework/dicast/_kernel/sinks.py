@@ -11,6 +11,9 @@ from .model import Event
 from .protocols import Sink
 
 ATTEMPTS = 3
+SINK_SECONDS = 30.0
+"""How long an ``async def`` sink may take for one batch."""
+
 PAUSE_SECONDS = 0.1
 """Before the second attempt; doubled before each further one."""
 
@@ -55,14 +58,32 @@ class SinkFeed:
         pause = PAUSE_SECONDS
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                answer = action()
-                written = await answer if isinstance(answer, Awaitable) else answer
+                written = _count(await self._answer(action), count)
             except Exception as error:  # the border: a sink's fault is reported in the summary, and in the exit code
                 self.error = f"{type(error).__name__}: {error}"
                 if attempt < ATTEMPTS:
                     await asyncio.sleep(pause)
                     pause *= 2
             else:
-                self.written += count if written is None else written
+                self.written += written
                 return
         self.lost += max(1, count)
+
+    async def _answer(self, action: Callable[[], int | Awaitable[int | None] | None]) -> object:
+        answer = action()
+        if not isinstance(answer, Awaitable):
+            return answer
+        async with asyncio.timeout(SINK_SECONDS):
+            return await answer
+
+
+def _count(written: object, told: int) -> int:
+    """How many records a sink says it wrote; one an event where it does not say.
+
+    :raises TypeError: for what is no count.
+    """
+    if written is None:
+        return told
+    if isinstance(written, bool) or not isinstance(written, int) or written < 0:
+        raise TypeError(f"the sink returned {written!r:.100}, not how many records it wrote")
+    return written

@@ -83,6 +83,21 @@ class UnitState:
     late: bool
 
 
+ReplyKey = tuple[str, str, str, str, int]
+"""What an answer was about: subject kind, subject id, the verdict's label, the metric's or judge's label, rollout."""
+
+
+class IdSpool:
+    """Which ids have been seen."""
+
+    def __init__(self) -> None:
+        self._database = _temporary("CREATE TABLE ids(kind, id, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+
+    def add(self, kind: str, subject_id: str) -> bool:
+        """Note an id; False when it was noted before."""
+        return self._database.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (kind, subject_id)).rowcount == 1
+
+
 class UnitSpool:
     """What an earlier process of this run left in the ledger, by unit: (subject kind, subject id, label)."""
 
@@ -91,8 +106,9 @@ class UnitSpool:
             "CREATE TABLE units(kind, id, label, eval_id, state, seq, late, PRIMARY KEY (kind, id, label)) WITHOUT ROWID"
         )
         self._database.execute(
-            "CREATE TABLE replies(eval_id, metric, rollout, reply, PRIMARY KEY (eval_id, metric, rollout))"
+            "CREATE TABLE replies(kind, id, label, metric, rollout, reply, PRIMARY KEY (kind, id, label, metric, rollout))"
         )
+        self._database.execute("CREATE TABLE history(kind, id, seq, PRIMARY KEY (kind, id, seq)) WITHOUT ROWID")
         self._database.execute("CREATE TABLE reads(kind, id, seq, PRIMARY KEY (kind, id)) WITHOUT ROWID")
 
     def note(self, unit: tuple[str, str, str], eval_id: str, state: str, seq: int) -> None:
@@ -102,6 +118,12 @@ class UnitSpool:
             "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, seq = excluded.seq",
             (*unit, eval_id, state, seq),
         )
+        self._database.execute("INSERT INTO history VALUES (?, ?, ?)", (unit[0], unit[1], seq))
+
+    def history(self, kind: str, subject_id: str) -> list[int]:
+        """Where the ``eval.*`` events of one subject stand, oldest first."""
+        query = "SELECT seq FROM history WHERE kind = ? AND id = ? ORDER BY seq"
+        return [seq for (seq,) in self._database.execute(query, (kind, subject_id))]
 
     def states(self, kind: str, subject_id: str) -> dict[str, UnitState]:
         """What is known of every unit of one subject, by label."""
@@ -118,12 +140,12 @@ class UnitSpool:
         row = self._database.execute("SELECT seq FROM reads WHERE kind = ? AND id = ?", (kind, subject_id)).fetchone()
         return None if row is None else int(row[0])
 
-    def note_reply(self, key: tuple[str, str, int], reply: bytes) -> None:
-        """A paid answer: *key* is (eval_id, label, rollout)."""
-        self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", (*key, reply))
+    def note_reply(self, key: ReplyKey, reply: bytes) -> None:
+        """A paid answer under *key*."""
+        self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", (*key, reply))
 
-    def reply(self, key: tuple[str, str, int]) -> bytes | None:
+    def reply(self, key: ReplyKey) -> bytes | None:
         """The paid answer under *key*, or None."""
-        query = "SELECT reply FROM replies WHERE eval_id = ? AND metric = ? AND rollout = ?"
+        query = "SELECT reply FROM replies WHERE kind = ? AND id = ? AND label = ? AND metric = ? AND rollout = ?"
         row = self._database.execute(query, key).fetchone()
         return None if row is None else bytes(row[0])

@@ -119,9 +119,9 @@ class Live:
                 self.append([event])
             return refusal
 
-    def reservations(self, run_id: str) -> Sequence[Entry]:
-        """The open reservations of *run_id*, oldest first."""
-        return [self._entry(held.seq) for held in self._open() if held.run_id == run_id]
+    def reservations(self, run_id: str | None) -> Sequence[Entry]:
+        """The open reservations of *run_id*, or of all runs, oldest first."""
+        return [self._entry(held.seq) for held in self._open() if run_id is None or held.run_id == run_id]
 
     def _entries(self, after: int) -> Iterator[Entry]:
         return (self._entry(seq) for seq in range(max(0, after) + 1, len(self._book.rows) + 1))

@@ -42,7 +42,16 @@ def problems_json(error: BaseException) -> list[dict[str, Any]]:
     """The problems that *error* carries, as ``check --json`` lists them."""
     names = ("file", "line", "column", "path", "value", "message", "hint")
     problems = error.problems if isinstance(error, RequestError) else ()
-    return [{name: getattr(problem, name) for name in names} for problem in problems]
+    return [{name: _writable(getattr(problem, name)) for name in names} for problem in problems]
+
+
+def _writable(value: object) -> object:
+    """*value*, or how Python writes it where JSON cannot hold it: whatever was wrong with it must not hide the message."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return repr(value)
+    return value
 
 
 def _kind(error: BaseException, code: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from types import UnionType
 from typing import Literal
 
 import attrs
@@ -139,6 +140,7 @@ class Score:
     def __attrs_post_init__(self) -> None:
         _check_unit_interval(self, "value", self.value)
         _check_unit_interval(self, "confidence", self.confidence)
+        _check_type("cost", self.cost, Cost)
 
 
 @attrs.frozen
@@ -156,6 +158,8 @@ class Failure:
     cost: Cost = _ZERO
 
     def __attrs_post_init__(self) -> None:
+        _check_type("message", self.message, str)
+        _check_type("cost", self.cost, Cost)
         if self.kind not in FAILURE_KINDS:
             raise ScoringError(f"unknown failure kind {self.kind!r}; one of {', '.join(FAILURE_KINDS)}")
 
@@ -174,8 +178,8 @@ class Secret:
 class Rubric:
     """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path."""
 
-    id: str
-    version: str
+    id: str = attrs.field(validator=attrs.validators.instance_of(str))
+    version: str = attrs.field(validator=attrs.validators.instance_of(str))
     text: str = ""
     data: Mapping[str, object] = attrs.field(factory=dict)
 
@@ -201,6 +205,9 @@ class Judgment:
     def __attrs_post_init__(self) -> None:
         _check_unit_interval(self, "score", self.score)
         _check_unit_interval(self, "confidence", self.confidence)
+        _check_type("cost", self.cost, Cost)
+        _check_type("rubric", self.rubric, Rubric | None)
+        _check_type("judge_model", self.judge_model, str | None)
         if self.judge_kind not in JUDGE_KINDS:
             raise ScoringError(f"unknown judge kind {self.judge_kind!r}; one of {', '.join(JUDGE_KINDS)}")
 
@@ -209,3 +216,10 @@ def _check_unit_interval(owner: object, name: str, value: object) -> None:
     if type(value) is float and 0.0 <= value <= 1.0:
         return
     object.__setattr__(owner, name, unit_interval(name, value))
+
+
+def _check_type(name: str, value: object, expected: type | UnionType) -> None:
+    if not isinstance(value, expected):
+        raise InvalidScore(
+            f"{name} must be {getattr(expected, '__name__', expected)}, not {type(value).__name__}: {value!r:.100}"
+        )

@@ -86,9 +86,15 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
 
 
 def _metrics(report: Report) -> Document:
-    combined = report.judges.get(METRICS, Tally()).total
+    judged = report.judges.get(METRICS, Tally()).kinds
+    on = report.started.get("on", {})
     return {
-        label: {"mean": tally.mean(), "scored": tally.scored, "total": combined, "skipped": tally.skipped}
+        label: {
+            "mean": tally.mean(),
+            "scored": tally.scored,
+            "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),
+            "skipped": tally.skipped,
+        }
         for label, tally in report.metrics.items()
     }
 

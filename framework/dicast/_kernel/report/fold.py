@@ -27,6 +27,7 @@ class Tally:
     skipped: int = 0
     score: float = 0.0
     confidence: float = 0.0
+    kinds: Counter[str | None] = attrs.field(factory=Counter)
 
     def mean(self) -> float | None:
         """The mean score, or None without any."""
@@ -119,6 +120,7 @@ class Report:
         label, score = payload["judge"], payload["score"]
         tally = self.judges[label]
         tally.total += 1
+        tally.kinds[event.subject_kind] += 1
         tally.scored += 1
         tally.score += score
         tally.confidence += payload["confidence"]
@@ -137,8 +139,8 @@ class Report:
             tally = metrics[label]
             tally.scored += 1
             tally.score += value
-        for skip in payload["skipped"]:
-            metrics[skip["metric"]].skipped += 1
+        for label in {skip["metric"] for skip in payload["skipped"]}:
+            metrics[label].skipped += 1
 
     def _count_score(self, event: Event, score: float, tier: str) -> None:
         self.tiers[tier] += 1
@@ -152,6 +154,7 @@ class Report:
         payload: Mapping[str, Any] = event.payload
         label = payload["judge"]
         self.judges[label].total += 1
+        self.judges[label].kinds[event.subject_kind] += 1
         group = self._grouped(event)
         if len(self.failed_shown) < FAILED_SHOWN:
             shown = ("subject_kind", "subject_id", "judge", "failure_mode", "error_message")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -18,11 +18,11 @@ import orjson
 
 from ..errors import DataError, Interrupted
 from ..model import Event, Subject, TraceEvent
-from ..protocols import Ledger, Source
+from ..protocols import Ledger
 from ..spool import UnitState
 from .interrupt import Stop
 from .plan import Plan
-from .resume import moved, subject_events
+from .resume import Earlier, moved, subject_events
 from .stream import SECONDS, Stream
 from .unit import Desk, Payload, Unit
 
@@ -32,18 +32,21 @@ AHEAD = 4
 WINDOW = 128
 """Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
 
+OWN_TYPES = ("run.", "subject.", "eval.", "record.", "aggregate.", "comparison.", "spend.", "budget.", "task.")
+"""Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
+
 
 @attrs.define
 class Job:
     """One subject under way, with the units that judge it under their eval_ids.
 
-    *kept* are terminal events that an earlier process left, to be told together with this one's *events*.
+    *kept* is what an earlier process left of it, to be told together with this one's *events*.
     """
 
     subject: Subject
     units: Sequence[tuple[Unit, str]]
     events: list[Event] = attrs.field(factory=list)
-    kept: Sequence[Event] = ()
+    kept: Sequence[Earlier] = ()
     task: asyncio.Task[None] | None = None
 
 
@@ -140,8 +143,11 @@ class Judging:
         if moved(states, retry=self._retry):
             read, *job.kept = subject_events(self._ledger, spool, subject, retry=self._retry)
             await self._stream.flush()
-            await self._stream.replay([read])
-        self._tell_start(job, read=spool.read_at(subject.kind, subject.id) is None, begun=begun)
+            await self._stream.tell_again([read.event])
+        read_before = spool.read_at(subject.kind, subject.id) is not None
+        if read_before:
+            deque(self._untold(subject), maxlen=0)  # told by the earlier process
+        self._tell_start(job, read=not read_before, begun=begun)
         return job
 
     def _tell_start(self, job: Job, *, read: bool, begun: Sequence[str]) -> None:
@@ -150,7 +156,7 @@ class Judging:
         if read:
             events.append(stream.event("subject.read", _content(subject), subject, "user_controlled"))
             if subject.events:
-                events += self._trace(subject)
+                events += [self._trace_event(trace) for trace in self._untold(subject)]
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {
@@ -164,7 +170,7 @@ class Judging:
                 events.append(stream.event("eval.started", payload, subject))
         stream.tell(events)
 
-    def _trace(self, subject: Subject) -> Iterable[Event]:
+    def _untold(self, subject: Subject) -> Iterator[TraceEvent]:
         """The subject's trace events that no other subject of its session has brought already."""
         session, told = self._traced
         if session != subject.session_id:
@@ -173,11 +179,14 @@ class Judging:
         for trace in subject.events:
             if id(trace) not in told:
                 told[id(trace)] = trace
-                yield self._trace_event(trace)
+                yield trace
 
     def _trace_event(self, trace: TraceEvent) -> Event:
+        own = trace.type.startswith(
+            OWN_TYPES
+        )  # an exported trace may hold another run's events; they are not this run's
         event = self._stream.event(
-            trace.type,
+            f"trace.{trace.type}" if own else trace.type,
             {**trace.payload, "extra": trace.extra} if trace.extra else trace.payload,
             sensitivity="user_controlled",
         )
@@ -198,7 +207,8 @@ class Judging:
         """Tell all terminal events of a subject with no other's in between."""
         if job.kept:
             await self._stream.flush()
-            await self._stream.replay(job.kept)
+            for earlier in job.kept:
+                await self._stream.tell_again([earlier.event], counted=earlier.stands)
         self._stream.tell(job.events)
 
     async def _finish_first(self) -> None:
@@ -255,14 +265,3 @@ def _content(subject: Subject) -> dict[str, Any]:
     except TypeError as error:
         raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
     return {"digest": sha256(text).hexdigest(), "content": content}
-
-
-async def each(source: Source) -> AsyncIterator[Subject]:
-    """The source's subjects, whether it yields them synchronously or not."""
-    subjects = source.subjects()
-    if isinstance(subjects, AsyncIterator):
-        async for subject in subjects:
-            yield subject
-    else:
-        for subject in subjects:
-            yield subject

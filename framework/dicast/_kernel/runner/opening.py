@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ..errors import DicastError, PluginError
 from ..model import RunContext
 
 
@@ -14,7 +15,15 @@ async def open_component(component: Any, run: RunContext, stack: AsyncExitStack)
     """The live object of *component*, closed with *stack*; the component itself where it needs no opening."""
     component = await _open_fields(component, run, stack)
     opened = getattr(component, "open", None)
-    return component if opened is None else await stack.enter_async_context(opened(run))
+    if opened is None:
+        return component
+    try:
+        return await stack.enter_async_context(opened(run))
+    except DicastError:
+        raise
+    except Exception as error:  # the border to a plugin's code
+        name = f"{type(component).__module__}.{type(component).__qualname__}"
+        raise PluginError(f"{name} could not be opened: {type(error).__name__}: {error}") from error
 
 
 async def _open_fields(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:

@@ -17,7 +17,7 @@ STATES = {"eval.started": "open", "eval.completed": "scored", "eval.failed": "fa
 
 
 @attrs.frozen
-class Earlier:
+class EarlierRun:
     """A run to take up: its ``run.started`` entry, and whether it had ended."""
 
     entry: Entry
@@ -34,7 +34,7 @@ class Earlier:
         return self.entry.event.payload
 
 
-def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -> Earlier:
+def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -> EarlierRun:
     """The newest unfinished run of *file*, or the run *run_id*.
 
     :raises ConfigError: when there is none.
@@ -45,7 +45,7 @@ def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -
         if event.type == "run.completed":
             finished.add(event.run_id)
         elif _is_meant(event, file, run_id, wanted=finished_too or event.run_id not in finished):
-            return Earlier(entry, event.run_id in finished)
+            return EarlierRun(entry, event.run_id in finished)
     named = f"run {run_id}" if run_id else f"unfinished run of {file}"
     raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
 
@@ -54,7 +54,7 @@ def _is_meant(event: Event, file: str, run_id: str | None, *, wanted: bool) -> b
     return wanted and (event.run_id == run_id if run_id else event.payload["file"] == file)
 
 
-def refuse_changes(earlier: Earlier, fingerprints: Mapping[str, str]) -> None:
+def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None:
     """Refuse to mix verdicts of two different pipelines or data sets in one run.
 
     :raises ConfigError: naming everything that changed.
@@ -68,7 +68,7 @@ def refuse_changes(earlier: Earlier, fingerprints: Mapping[str, str]) -> None:
         )
 
 
-def index(ledger: Ledger, earlier: Earlier) -> UnitSpool:
+def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
     """Note every unit of the run: what is finished, what is open, what was paid for."""
     spool = UnitSpool()
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
@@ -79,16 +79,17 @@ def index(ledger: Ledger, earlier: Earlier) -> UnitSpool:
         elif event.type == "subject.read":
             spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
         elif event.type == "spend.settled" and event.payload.get("reply") is not None:
-            _note_reply(spool, event.payload)
+            _note_reply(spool, str(event.subject_kind), str(event.subject_id), event.payload)
     return spool
 
 
-def _note_reply(spool: UnitSpool, payload: Mapping[str, Any]) -> None:
-    key = (payload["eval_id"], payload["metric"], payload["rollout"])
-    spool.note_reply(key, orjson.dumps(payload["reply"]))
+def _note_reply(spool: UnitSpool, kind: str, subject_id: str, payload: Mapping[str, Any]) -> None:
+    spool.note_reply(
+        (kind, subject_id, payload["judge"], payload["metric"], payload["rollout"]), orjson.dumps(payload["reply"])
+    )
 
 
-def replayed(ledger: Ledger, earlier: Earlier, spool: UnitSpool, *, retry: bool) -> Iterator[Event]:
+def replayed(ledger: Ledger, earlier: EarlierRun, spool: UnitSpool, *, retry: bool) -> Iterator[Event]:
     """The run's events as sinks and report are to hear them again, but for the subjects that have :func:`moved`."""
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq - 1)):
         event = entry.event
@@ -106,10 +107,19 @@ def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
     return any(state.late or (retry and state.state == "failed") for state in states.values())
 
 
-def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, *, retry: bool) -> Iterator[Event]:
-    """What the ledger has of one subject that stands: first that it was read, then its verdicts."""
+@attrs.frozen
+class Earlier:
+    """An event of an earlier process; one that no longer *stands*, a failure that was retried, is told to sinks alone."""
+
+    event: Event
+    stands: bool
+
+
+def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, *, retry: bool) -> Iterator[Earlier]:
+    """What the ledger has of one subject: first that it was read, then its verdicts, those that were retried too."""
     states = spool.states(subject.kind, subject.id).values()
-    kept = [state.seq for state in states if state.state == "scored" or (state.state == "failed" and not retry)]
-    for seq in [spool.read_at(subject.kind, subject.id), *sorted(kept)]:
+    standing = {state.seq for state in states if state.state == "scored" or (state.state == "failed" and not retry)}
+    for seq in [spool.read_at(subject.kind, subject.id), *spool.history(subject.kind, subject.id)]:
         if seq is not None:
-            yield from (entry.event for entry in ledger.read(Query(after=seq - 1, limit=1)))
+            for entry in ledger.read(Query(after=seq - 1, limit=1)):
+                yield Earlier(entry.event, seq in standing or entry.event.type not in ("eval.completed", "eval.failed"))

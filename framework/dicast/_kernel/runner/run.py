@@ -10,9 +10,8 @@ import attrs
 
 from ..budget import Purse
 from ..clock import Clock
-from ..define import maybe_await
-from ..errors import ConfigError, DataError, Interrupted, LedgerError
-from ..model import RunContext, Subject
+from ..errors import ConfigError, Interrupted, LedgerError
+from ..model import Event, RunContext, Subject
 from ..protocols import Ledger, Source
 from ..report import Report, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
@@ -20,12 +19,14 @@ from ..sinks import SinkFeed
 from ..spool import UnitSpool
 from . import resume
 from .calls import Caller
+from .claim import alive, claimed
 from .collector import patient_collector
 from .interrupt import Stop
-from .judging import Judging, each
+from .judging import Judging
 from .opening import open_component
 from .plan import Plan, file_identity, make_plan, run_started
-from .stream import Stream
+from .stream import BATCH, Stream
+from .subjects import Given, digest, peeked, read
 from .timer import Timer
 from .unit import Desk
 
@@ -55,16 +56,6 @@ class Outcome:
     exit_code: int
 
 
-@attrs.frozen
-class _Given:
-    """Subjects that a program brings, as a source."""
-
-    given: Iterable[Subject]
-
-    def subjects(self) -> Iterable[Subject]:
-        return iter(self.given)
-
-
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
     """Run *pipeline* on *ledger*.
 
@@ -80,11 +71,12 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
         live: Ledger = await open_component(ledger.component, draft, stack)
         earlier = _earlier(pipeline, live, request)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
+        stack.enter_context(claimed(context.run_id))
         run = _Run(pipeline, live, clock, stop, context, earlier, request)
         return await run.carry_out(stack)
 
 
-def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.Earlier | None:
+def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
     if request.resume is None:
         if request.retry_failed:
             raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
@@ -102,7 +94,7 @@ class _Run:
         clock: Clock,
         stop: Stop,
         context: RunContext,
-        earlier: resume.Earlier | None,
+        earlier: resume.EarlierRun | None,
         request: Request,
     ) -> None:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
@@ -116,7 +108,7 @@ class _Run:
             fingerprints = await self._fingerprints(source)
             self.report.expected = _fewest(getattr(source, "total", None), self._limit())
             plan = await make_plan(self.pipeline, self.context, stack)
-            subjects = await _peeked(each(source))
+            subjects = await peeked(read(source, self._source_name()))
             spool = self._spool(fingerprints)
             feeds = await self._open_sinks(stack)
         except KeyboardInterrupt:
@@ -143,16 +135,19 @@ class _Run:
 
     async def _open_source(self, stack: AsyncExitStack) -> Source:
         if self.request.subjects is not None:
-            return _Given(self.request.subjects)  # type: ignore[return-value]  # an iterator, once
+            return Given(self.request.subjects)
         assert self.pipeline.source is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(self.pipeline.source.component, self.context, stack)
         return source
 
     async def _fingerprints(self, source: Source) -> dict[str, str]:
         """What the run may be compared, and resumed, by; reading the data whole finds every bad line first."""
-        check = getattr(source, "check", None)
-        digest = None if check is None else await maybe_await(check())
-        return dict(self.pipeline.fingerprints) | ({} if digest is None else {"data": digest})
+        data = await digest(source, self._source_name())
+        return dict(self.pipeline.fingerprints) | ({} if data is None else {"data": data})
+
+    def _source_name(self) -> str:
+        slot = self.pipeline.source
+        return "the program" if self.request.subjects is not None or slot is None else f"source {slot.name}"
 
     def _spool(self, fingerprints: Mapping[str, str]) -> UnitSpool | None:
         if self.earlier is None:
@@ -175,14 +170,19 @@ class _Run:
             await stream.flush()
             return
         may_change = {key: started[key] for key in ("name", "counted")}
+        batch: list[Event] = []
         for event in resume.replayed(self.ledger, self.earlier, spool, retry=self.request.retry_failed):
             begins = event.type == "run.started"
-            await stream.hear_again(attrs.evolve(event, payload={**event.payload, **may_change}) if begins else event)
+            batch.append(attrs.evolve(event, payload={**event.payload, **may_change}) if begins else event)
+            if len(batch) >= BATCH:
+                await stream.tell_again(batch)
+                batch = []
+        await stream.tell_again(batch)
 
     async def _judge(
         self, stream: Stream, plan: Plan, subjects: AsyncIterator[Subject], spool: UnitSpool | None
     ) -> None:
-        purse = Purse(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id)
+        purse = Purse(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, alive)
         if self.earlier is not None:
             purse.write_off()
         timer = Timer()
@@ -209,8 +209,7 @@ class _Run:
     async def _end(self, stream: Stream, stopped: dict[str, object] | None) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
         failed = stopped is not None and stopped["reason"] == "ledger_failed"
-        if not failed:
-            await stream.flush()
+        await (stream.pass_on() if failed else stream.flush())
         pipeline = self.pipeline
         done = document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
         last = "run.completed" if stopped is None else "run.stopped"
@@ -219,7 +218,7 @@ class _Run:
             event = stream.event(last, done | {"sinks": _sinks(stream, ahead=1)})
         else:
             event = stream.event(last, {"reason": stopped["reason"], **done, "sinks": _sinks(stream, ahead=1)})
-        await stream.replay([event])
+        await stream.tell_outside([event])
         await stream.close_sinks()
         if not failed:
             self.ledger.append([event])
@@ -234,23 +233,6 @@ def _fewest(*counts: int | None) -> int | None:
 def _sinks(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
     """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
     return {feed.label: feed.status(ahead) for feed in stream.feeds}
-
-
-async def _peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
-    """The same subjects; that there is one is known before anything is told.
-
-    :raises DataError: when there is none.
-    """
-    first = await anext(subjects, None)
-    if first is None:
-        raise DataError("there are no subjects to judge; check the source's path and options")
-
-    async def all_of_them() -> AsyncIterator[Subject]:
-        yield first
-        async for subject in subjects:
-            yield subject
-
-    return all_of_them()
 
 
 def ledger_json(ledger: Ledger) -> dict[str, object]:

@@ -73,33 +73,40 @@ class Stream:
         :raises LedgerError: when the ledger did not take it.
         """
         if self._told:
-            events, self._told = self._told, []
-            self._ledger.append(events)
-            self._committed += events
+            self._ledger.append(self._told)
+            self._committed += self._told
+            self._told = []
 
     async def flush(self) -> None:
         """Commit, then tell the report and the sinks."""
+        self.commit()
+        await self.pass_on()
+
+    async def pass_on(self) -> None:
+        """Tell the report and the sinks what the ledger has taken."""
         async with self._feeding:
-            self.commit()
             self._due = time.monotonic() + SECONDS
             events, self._committed = self._committed, []
-            if events:
-                await self.replay(events)
+            await self.tell_outside(events)
             if self.progress is not None:
                 self.progress(self.report)
 
-    async def hear_again(self, event: Event) -> None:
-        """Tell an event of an earlier process, in batches with those before it."""
-        self._committed.append(event)
-        if len(self._committed) >= BATCH:
-            await self.flush()
-
-    async def replay(self, events: Sequence[Event]) -> None:
-        """Tell the report and the sinks events that the ledger has."""
+    async def tell_outside(self, events: Sequence[Event]) -> None:
+        """Tell the report and the sinks, and not the ledger."""
         for event in events:
             self.report.observe(event)
+        if events:
+            for feed in self.feeds:
+                await feed.tell(events)
+
+    async def tell_again(self, events: Sequence[Event], *, counted: bool = True) -> None:
+        """Tell events of an earlier process: to the report if *counted*, and to sinks that are made anew each time."""
+        if counted:
+            for event in events:
+                self.report.observe(event)
         for feed in self.feeds:
-            await feed.tell(events)
+            if feed.rewrites:
+                await feed.tell(events)
 
     async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
         """Close the sinks that are still open, or *which* of them."""

@@ -15,7 +15,7 @@ from ..converter import structure, unstructure
 from ..model import Cost, Failure, Judgment, Refusal, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Answer, Combined, MetricSet, Skip
 from ..sections import Slot
-from ..spool import UnitSpool
+from ..spool import ReplyKey, UnitSpool
 from .calls import Call, Caller, as_score
 
 Payload = dict[str, Any]
@@ -39,14 +39,14 @@ class Bill:
 class Teller:
     """Asks components about one subject for one unit, with money reserved before and settled after."""
 
-    def __init__(self, desk: Desk, eval_id: str) -> None:
-        self._desk, self._eval_id = desk, eval_id
+    def __init__(self, desk: Desk, label: str, eval_id: str) -> None:
+        self._desk, self._label, self._eval_id = desk, label, eval_id
         self.bill = Bill()
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
         call = self._desk.calls[slot.path]
-        if not call.quick:
+        if not call.quick or self._desk.careful(slot):
             return self._ask_score(slot, subject, rollout)
         answer = self._desk.caller.call_def(call, subject)
         if isinstance(answer, Score) and answer.cost.is_zero:
@@ -74,9 +74,15 @@ class Teller:
         return await self._once(call, subject, rollout)
 
     async def _once(self, call: Call, subject: Subject, rollout: int) -> Score | Judgment | Failure | Skip:
+        kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, rollout), call)
+        if kept is not None:
+            self.bill.add(kept.cost)
+            return kept
         projected = self._desk.caller.estimate(call, subject)
         if isinstance(projected, Failure):
             return projected
+        if projected.is_zero:
+            projected = self._desk.purse.expected(call.slot.path)
         if not projected.is_zero:
             return await self._bought(call, subject, rollout, projected)
         answer = await self._desk.caller.call(call, subject)
@@ -87,15 +93,12 @@ class Teller:
         """Record a cost that was not announced."""
         if not answer.cost.is_zero:
             self.bill.add(answer.cost)
-            self._desk.purse.charge(subject, self._eval_id, answer.cost, _bought(call, rollout, answer))
+            bought = self._reply(call, rollout, answer)
+            self._desk.purse.charge(subject, self._eval_id, answer.cost, bought, call.slot.path)
 
     async def _bought(
         self, call: Call, subject: Subject, rollout: int, projected: Cost
     ) -> Score | Judgment | Failure | Skip:
-        kept = self._desk.kept_reply((self._eval_id, call.slot.label, rollout), call)
-        if kept is not None:
-            self.bill.add(kept.cost)
-            return kept
         if projected.amount is None:
             return Skip("unknown_price")
         purse = self._desk.purse
@@ -111,18 +114,23 @@ class Teller:
             (purse.forfeit if answer.kind in _UNHEARD else purse.release)(held)
         else:
             self.bill.add(answer.cost)
-            purse.settle(held, answer.cost, _bought(call, rollout, answer))
+            purse.settle(held, answer.cost, self._reply(call, rollout, answer))
         return answer
+
+    def _reply(self, call: Call, rollout: int, answer: Score | Judgment | Failure) -> Payload:
+        """What was bought, so that a resumed run need not buy it again."""
+        return {
+            "model": answer.judge_model if isinstance(answer, Judgment) else None,
+            "tokens": None,
+            "judge": self._label,
+            "metric": call.slot.label,
+            "rollout": rollout,
+            "reply": None if isinstance(answer, Failure) else unstructure(answer),
+        }
 
 
 _UNHEARD = ("timeout", "crashed", "invalid_score")
 """Failures that the kernel finds: what such a call did cost, nobody has said."""
-
-
-def _bought(call: Call, rollout: int, answer: Score | Judgment | Failure) -> Payload:
-    reply = None if isinstance(answer, Failure) else unstructure(answer)
-    model = answer.judge_model if isinstance(answer, Judgment) else None
-    return {"model": model, "tokens": None, "metric": call.slot.label, "rollout": rollout, "reply": reply}
 
 
 @attrs.frozen
@@ -134,7 +142,11 @@ class Desk:
     purse: Purse
     spool: UnitSpool | None
 
-    def kept_reply(self, key: tuple[str, str, int], call: Call) -> Score | Judgment | None:
+    def careful(self, slot: Slot) -> bool:
+        """Whether asking *slot* may not be one plain call after all: it was paid before, or costs without saying so."""
+        return self.spool is not None or slot.path in self.purse.dearest
+
+    def kept_reply(self, key: ReplyKey, call: Call) -> Score | Judgment | None:
         """The answer that an earlier process of this run paid for, if there is one."""
         reply = None if self.spool is None else self.spool.reply(key)
         return None if reply is None else structure(orjson.loads(reply), call.expects)
@@ -154,7 +166,7 @@ class Unit:
     async def judge(self, desk: Desk, subject: Subject, eval_id: str) -> tuple[str, Payload]:
         """Judge *subject*; return the type and the payload of the terminal event."""
         began = time.perf_counter()
-        teller = Teller(desk, eval_id)
+        teller = Teller(desk, self.label, eval_id)
         outcome: Combined | Judgment | Failure
         if self.metrics is not None:
             outcome = await self.metrics.judge(subject, teller.ask)

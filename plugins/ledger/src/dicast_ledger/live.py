@@ -90,8 +90,8 @@ class Live:
                 self._append([event])
             return refusal
 
-    def reservations(self, run_id: str) -> Sequence[Entry]:
-        """The ``spend.reserved`` entries of *run_id* that were neither settled, released nor lost, oldest first."""
+    def reservations(self, run_id: str | None) -> Sequence[Entry]:
+        """The ``spend.reserved`` entries of *run_id*, or of all runs, that were neither settled, released nor lost, oldest first."""
         with self._lock, self._errors():
             return [self._row(seq) for seq in self._spending.open(run_id)]
 

@@ -56,9 +56,10 @@ class Spending:
         leases = self._connection.execute("SELECT seq, lease_until FROM reservations ORDER BY seq")
         return [seq for seq, lease_until in leases if lease_until is not None and _moment(lease_until) < moment]
 
-    def open(self, run_id: str) -> list[int]:
-        """The rows of the open reservations of *run_id*, oldest first."""
-        rows = self._connection.execute("SELECT seq FROM reservations WHERE run_id = ? ORDER BY seq", (run_id,))
+    def open(self, run_id: str | None) -> list[int]:
+        """The rows of the open reservations of *run_id*, or of all runs, oldest first."""
+        query = "SELECT seq FROM reservations WHERE run_id = ?1 OR ?1 IS NULL ORDER BY seq"
+        rows = self._connection.execute(query, (run_id,))
         return [seq for (seq,) in rows]
 
     def exceeded(self, caps: Sequence[Cap], amount: Decimal, unit: str) -> Refusal | None:

@@ -1,0 +1,103 @@
+"""Reading a source: the border to a plugin's code, and to what a program brings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+import attrs
+
+from ..define import maybe_await
+from ..errors import DataError, DicastError
+from ..model import Subject, TraceEvent
+from ..protocols import Source
+from ..spool import IdSpool
+
+
+@attrs.frozen
+class Given:
+    """Subjects that a program brings, as a source."""
+
+    given: Iterable[Subject]
+
+    def subjects(self) -> Iterator[Subject]:
+        """The subjects, once."""
+        return iter(self.given)
+
+
+async def digest(source: Source, name: str) -> str | None:
+    """Let the source check all its input, where it can; return a digest of the data.
+
+    :raises DataError: naming every bad line.
+    """
+    check = getattr(source, "check", None)
+    if check is None:
+        return None
+    try:
+        found: str = await maybe_await(check())
+    except DicastError:
+        raise
+    except Exception as error:  # the border to a plugin's code
+        raise _broken(name, error) from error
+    return found
+
+
+async def read(source: Source, name: str) -> AsyncIterator[Subject]:
+    """The source's subjects, whether it yields them synchronously or not.
+
+    :raises DataError: when the source breaks off, yields something else, or has no check of its own and yields an id twice.
+    """
+    seen = None if hasattr(source, "check") else IdSpool()
+    try:
+        async for subject in _each(source):
+            _refuse_other(subject, name)
+            if seen is not None and not seen.add(subject.kind, subject.id):
+                raise DataError(f"{name} yields {subject.kind} {subject.id!r} twice; ids are unique within a kind")
+            yield subject
+    except DicastError:
+        raise
+    except Exception as error:  # the border to a plugin's code
+        raise _broken(name, error) from error
+
+
+async def peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
+    """The same subjects; that there is one is known before anything is told.
+
+    :raises DataError: when there is none.
+    """
+    first = await anext(subjects, None)
+    if first is None:
+        raise DataError("there are no subjects to judge; check the source's path and options")
+
+    async def all_of_them() -> AsyncIterator[Subject]:
+        yield first
+        async for subject in subjects:
+            yield subject
+
+    return all_of_them()
+
+
+async def _each(source: Source) -> AsyncIterator[Subject]:
+    subjects = source.subjects()
+    if isinstance(subjects, AsyncIterator):
+        async for subject in subjects:
+            yield subject
+    else:
+        for subject in subjects:
+            yield subject
+
+
+def _refuse_other(subject: object, name: str) -> None:
+    if not isinstance(subject, Subject):
+        raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
+    named: object = subject.id
+    if type(named) is not str or not named:
+        raise DataError(f"{name} yields a {subject.kind} whose id is {named!r:.100}, not text")
+    events: Iterable[object] = subject.events
+    for other in events:
+        if isinstance(other, TraceEvent):
+            continue
+        raise DataError(f"{name}, {subject.kind} {subject.id!r}: {other!r:.100} is not a TraceEvent")
+
+
+def _broken(name: str, error: Exception) -> DataError:
+    return DataError(f"{name} broke off: {type(error).__name__}: {error}")
