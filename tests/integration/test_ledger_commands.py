@@ -41,7 +41,7 @@ def test_each_filter_keeps_what_it_says(shop, twice):
     assert {score for *_, score in listed(shop, "--run", first)} == {0.1, 0.2}
     assert {score for *_, score in listed(shop, "--run", "last")} == {0.3, 0.4, 0.5}
     assert listed(shop, "--run", second) == listed(shop, "--run", "last")
-    assert listed(shop, "--run", "01NONE") == []
+    assert shop.dicast("verdicts", "--run", "01NONE").code == 2
     assert {id for id, *_ in listed(shop, "--subject", "r1")} == {"r1"}
     assert {judge for _, judge, _ in listed(shop, "--judge", "second")} == {"second"}
     assert len(listed(shop, "--kind", "row")) == 10

@@ -137,7 +137,6 @@ def test_a_subject_that_is_no_json_is_a_wrong_request_that_names_it():
         dicast.run("metrics: [brevity/brevity]\n", subjects=[Subject("row", "odd", output=object())])
 
 
-@pytest.mark.xfail(reason="subjects that a program brings are not looked at for ids that come twice")
 def test_an_id_that_comes_twice_is_a_wrong_request_that_names_it():
     with pytest.raises(RequestError, match="'a'"):
         dicast.run("metrics: [brevity/brevity]\n", subjects=[SUBJECTS[0], SUBJECTS[0]])

@@ -93,10 +93,12 @@ def test_a_subject_is_read_where_it_was_read_first():
 
 def test_a_paid_answer_is_found_by_all_of_its_key():
     spool = UnitSpool()
-    spool.note_reply(("E1", "m", 0), b"old")
-    spool.note_reply(("E1", "m", 0), b"new")
-    assert spool.reply(("E1", "m", 0)) == b"new"
-    assert [spool.reply(key) for key in (("E2", "m", 0), ("E1", "n", 0), ("E1", "m", 1))] == [None, None, None]
+    key = ("row", "1", "metrics", "m", 0)
+    spool.note_reply(key, b"old")
+    spool.note_reply(key, b"new")
+    assert spool.reply(key) == b"new"
+    for place, other in enumerate(("turn", "2", "judge", "n", 1)):
+        assert spool.reply((*key[:place], other, *key[place + 1 :])) is None
 
 
 @settings(max_examples=30)

@@ -118,7 +118,7 @@ class UnitSpool:
             "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, seq = excluded.seq",
             (*unit, eval_id, state, seq),
         )
-        self._database.execute("INSERT INTO history VALUES (?, ?, ?)", (unit[0], unit[1], seq))
+        self._database.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?)", (unit[0], unit[1], seq))
 
     def history(self, kind: str, subject_id: str) -> list[int]:
         """Where the ``eval.*`` events of one subject stand, oldest first."""

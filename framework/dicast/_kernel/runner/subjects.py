@@ -48,7 +48,7 @@ async def read(source: Source, name: str) -> AsyncIterator[Subject]:
     """
     seen = None if hasattr(source, "check") else IdSpool()
     try:
-        async for subject in _each(source):
+        async for subject in each(source):
             _refuse_other(subject, name)
             if seen is not None and not seen.add(subject.kind, subject.id):
                 raise DataError(f"{name} yields {subject.kind} {subject.id!r} twice; ids are unique within a kind")
@@ -76,7 +76,8 @@ async def peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
     return all_of_them()
 
 
-async def _each(source: Source) -> AsyncIterator[Subject]:
+async def each(source: Source) -> AsyncIterator[Subject]:
+    """What the source yields, synchronously or not, and nothing checked."""
     subjects = source.subjects()
     if isinstance(subjects, AsyncIterator):
         async for subject in subjects:
