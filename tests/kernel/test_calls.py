@@ -147,10 +147,11 @@ class Panic(BaseException):
 
 @EITHER
 @pytest.mark.parametrize("error", [Odd("why"), KeyError("k"), SystemExit(3), TimeoutError("mine"), RecursionError("r")])
-def test_whatever_is_raised_is_a_crash_that_says_what(kind, error):
+def test_whatever_is_raised_is_a_crash_that_says_what_and_where(kind, error):
     mode, message = failure(kind(raising(error)))
     assert mode == "crashed"
-    assert message == f"it: {type(error).__name__}: {error}"
+    line = raising.__code__.co_firstlineno + 2
+    assert message == f"it: {type(error).__name__}: {error} (in {raising.__module__}, line {line})"
 
 
 @EITHER
@@ -537,7 +538,9 @@ def test_a_timeout_of_the_component_s_own_is_its_crash():
         async with asyncio.timeout(0.01):
             await asyncio.sleep(30)
 
-    assert failure(hurried(), timeout=5) == ("crashed", "it: TimeoutError: ")
+    mode, message = failure(hurried(), timeout=5)
+    assert mode == "crashed"
+    assert message.startswith("it: TimeoutError: ")
 
 
 class Unspeakable(Exception):

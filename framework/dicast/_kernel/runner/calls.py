@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -117,7 +118,7 @@ class Caller:
             return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
         if isinstance(error, InvalidScore):
             return Failure("invalid_score", str(error))
-        return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}"))
+        return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
 
 
 class _TimeUp(Exception):
@@ -128,6 +129,16 @@ def _is_our_cancellation(error: BaseException) -> bool:
     """Whether the run has cancelled this task; a component may also raise CancelledError for tasks of its own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _place(error: BaseException) -> str:
+    """Where *error* was raised, as module and line; nothing when that was outside the component."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return ""
+    frame, line = frames[-1]
+    module = str(frame.f_globals.get("__name__"))
+    return "" if module == __name__ else f" (in {module}, line {line})"
 
 
 def _words(error: BaseException) -> str:
