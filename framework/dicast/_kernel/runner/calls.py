@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import attrs
 import orjson
 
 from ..errors import Interrupted, InvalidScore
-from ..model import Cost, Failure, Judgment, Score, Subject
+from ..model import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..sections import Slot
 from .timer import INSIST_SECONDS, Overtime, Timer
 
@@ -23,12 +23,16 @@ ASYNC_SECONDS = 600.0
 """How long an ``async def`` component may take where its slot has no ``timeout``."""
 
 
+Children = Sequence[Verdict]
+"""The verdicts that a judge is given beside its subject."""
+
+
 @attrs.frozen
 class Call:
-    """A slot made ready to be called: *function* takes a subject; *estimate* is None where nothing can be charged."""
+    """A slot made ready to be called: *function* takes a subject, a judge's also its children; *estimate* is None where nothing can be charged."""
 
     slot: Slot
-    function: Callable[[Subject], object]
+    function: Callable[..., object]
     waits: bool
     seconds: float
     estimate: Callable[[Subject], Cost] | None
@@ -44,7 +48,7 @@ class Call:
         waits = inspect.iscoroutinefunction(method)
         return cls(
             slot,
-            (lambda subject: method(subject, ())) if is_judge else method,
+            method,
             waits,
             slot.timeout or (ASYNC_SECONDS if waits else DEF_SECONDS),
             getattr(component, "estimate", None),
@@ -59,12 +63,12 @@ class Caller:
     def __init__(self, timer: Timer, stopped: Callable[[], bool]) -> None:
         self._timer, self._stopped = timer, stopped
 
-    async def call(self, call: Call, subject: Subject) -> Score | Judgment | Failure:
+    async def call(self, call: Call, subject: Subject, children: Children = ()) -> Score | Judgment | Failure:
         """Ask once; whatever is raised or returned amiss becomes a Failure.
 
         :raises Interrupted: when the call was ended because the run has to stop; it is nobody's failure.
         """
-        return await self.heard(call, self.call_def(call, subject))
+        return await self.heard(call, self.call_def(call, subject, children))
 
     async def heard(
         self, call: Call, answer: Score | Judgment | Failure | Awaitable[object]
@@ -77,13 +81,15 @@ class Caller:
         except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
 
-    def call_def(self, call: Call, subject: Subject) -> Score | Judgment | Failure | Awaitable[object]:
+    def call_def(
+        self, call: Call, subject: Subject, children: Children = ()
+    ) -> Score | Judgment | Failure | Awaitable[object]:
         """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
         timer = self._timer
         try:
             timer.begin(call.seconds)
             try:
-                answer = call.function(subject)
+                answer = call.function(subject) if call.expects is Score else call.function(subject, children)
             finally:
                 timer.end()
             if timer.over:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
-from typing import Any
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 import attrs
-import orjson
 
-from ..errors import DataError, Interrupted
-from ..model import Event, Subject, TraceEvent
+from ..errors import Interrupted
+from ..model import Event, Subject, Verdict
 from ..protocols import Ledger
-from ..spool import UnitState
+from ..spool import UnitSpool, UnitState
+from .content import Traces, content, trace_event
+from .families import PARENTS, Families, Family, children_of
 from .interrupt import Stop
 from .plan import Plan
 from .resume import Earlier, moved, subject_events
@@ -32,21 +31,21 @@ AHEAD = 4
 WINDOW = 128
 """Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
 
-OWN_TYPES = ("run.", "subject.", "eval.", "record.", "aggregate.", "comparison.", "spend.", "budget.", "task.")
-"""Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
-
 
 @attrs.define
 class Job:
     """One subject under way, with the units that judge it under their eval_ids.
 
-    *kept* is what an earlier process left of it, to be told together with this one's *events*.
+    *kept* is what an earlier process left of it, to be told together with this one's *events*; *children* are the verdicts
+    on what it is made of, *family* is what it is itself a part of.
     """
 
     subject: Subject
     units: Sequence[tuple[Unit, str]]
     events: list[Event] = attrs.field(factory=list)
     kept: Sequence[Earlier] = ()
+    children: Sequence[Verdict] = ()
+    family: Family | None = None
     task: asyncio.Task[None] | None = None
 
 
@@ -63,7 +62,9 @@ class Judging:
         *,
         concurrency: int,
         retry: bool,
+        kinds: Collection[str],
     ) -> None:
+        """*kinds* are those that the source yields; empty when it does not say."""
         self._plan, self._desk, self._stream, self._ledger, self._stop = plan, desk, stream, ledger, stop
         self._retry = retry
         self._inline = plan.inline
@@ -71,7 +72,9 @@ class Judging:
         self._slots = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
         self._units: dict[str, tuple[Unit, ...]] = {}
-        self._traced: tuple[str | None, dict[int, TraceEvent]] = (None, {})
+        judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
+        self._families = Families(judged, stream.clock.id)
+        self._traces = Traces()
 
     async def run(self, subjects: AsyncIterator[Subject], limit: int | None) -> int:
         """Judge *subjects*, at most *limit*; return how many were read.
@@ -120,14 +123,33 @@ class Judging:
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
         spool = self._desk.spool
-        if spool is None:
-            clock = self._stream.clock
-            job = Job(subject, [(unit, clock.id()) for unit in units])
+        own = await self._complete(subject)
+        if spool is not None:
+            job = await self._start_again(subject, units, spool.states(subject.kind, subject.id), own)
+        else:
+            job = Job(subject, [(unit, self._eval_id(own)) for unit in units])
+            job.family = self._families.of_child(subject)
             self._tell_start(job, read=True, begun=())
-            return job
-        return await self._start_again(subject, units, spool.states(subject.kind, subject.id))
+        job.children = () if own is None else own.children
+        return job
 
-    async def _start_again(self, subject: Subject, units: Iterable[Unit], states: Mapping[str, UnitState]) -> Job:
+    async def _complete(self, subject: Subject) -> Family | None:
+        """The verdicts on what *subject* is made of, all of them: those still under way are waited for."""
+        own = self._families.take(subject)
+        while own is not None and self._window:
+            await self._finish_first()
+        return own
+
+    def _eval_id(self, family: Family | None) -> str:
+        """The id that the children's verdicts have named already, once; else a new one."""
+        if family is None or not family.eval_id:
+            return self._stream.clock.id()
+        eval_id, family.eval_id = family.eval_id, ""
+        return eval_id
+
+    async def _start_again(
+        self, subject: Subject, units: Iterable[Unit], states: Mapping[str, UnitState], own: Family | None
+    ) -> Job:
         spool = self._desk.spool
         assert spool is not None  # only a resumed run starts again
         wanted: list[tuple[Unit, str]] = []
@@ -138,25 +160,37 @@ class Judging:
                 begun.append(unit.label)
                 wanted.append((unit, state.eval_id))
             elif state is None or (self._retry and state.state == "failed"):
-                wanted.append((unit, self._stream.clock.id()))
+                wanted.append((unit, self._eval_id(own)))
         job = Job(subject, wanted)
+        self._rejoin(job, spool)
         if moved(states, retry=self._retry):
             read, *job.kept = subject_events(self._ledger, spool, subject, retry=self._retry)
             await self._stream.flush()
             await self._stream.tell_again([read.event])
         read_before = spool.read_at(subject.kind, subject.id) is not None
         if read_before:
-            deque(self._untold(subject), maxlen=0)  # told by the earlier process
+            deque(self._traces.untold(subject), maxlen=0)  # told by the earlier process
         self._tell_start(job, read=not read_before, begun=begun)
         return job
+
+    def _rejoin(self, job: Job, spool: UnitSpool) -> None:
+        """Take what an earlier process found of the subject into its family, under the parent's eval_id it named."""
+        if not self._families.tracks(job.subject):
+            return
+        earlier = subject_events(self._ledger, spool, job.subject, retry=self._retry)
+        found = children_of([event.event for event in earlier if event.stands])
+        named = next((verdict.parent_eval_id for verdict in found if verdict.parent_eval_id), None)
+        job.family = self._families.of_child(job.subject, named)
+        if job.family is not None:
+            job.family.children += found
 
     def _tell_start(self, job: Job, *, read: bool, begun: Sequence[str]) -> None:
         subject, stream = job.subject, self._stream
         events = []
         if read:
-            events.append(stream.event("subject.read", _content(subject), subject, "user_controlled"))
+            events.append(stream.event("subject.read", content(subject), subject, "user_controlled"))
             if subject.events:
-                events += [self._trace_event(trace) for trace in self._untold(subject)]
+                events += [trace_event(stream, trace) for trace in self._traces.untold(subject)]
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {
@@ -170,28 +204,6 @@ class Judging:
                 events.append(stream.event("eval.started", payload, subject))
         stream.tell(events)
 
-    def _untold(self, subject: Subject) -> Iterator[TraceEvent]:
-        """The subject's trace events that no other subject of its session has brought already."""
-        session, told = self._traced
-        if session != subject.session_id:
-            told = {}
-            self._traced = (subject.session_id, told)
-        for trace in subject.events:
-            if id(trace) not in told:
-                told[id(trace)] = trace
-                yield trace
-
-    def _trace_event(self, trace: TraceEvent) -> Event:
-        own = trace.type.startswith(
-            OWN_TYPES
-        )  # an exported trace may hold another run's events; they are not this run's
-        event = self._stream.event(
-            f"trace.{trace.type}" if own else trace.type,
-            {**trace.payload, "extra": trace.extra} if trace.extra else trace.payload,
-            sensitivity="user_controlled",
-        )
-        return attrs.evolve(event, time=trace.time or event.time, session_id=trace.session_id, turn_id=trace.turn_id)
-
     async def _work_in_turn(self, job: Job) -> None:
         async with self._slots:
             await self._work(job)
@@ -200,7 +212,8 @@ class Judging:
         """Make every verdict of the subject; nothing is told yet."""
         subject, stream = job.subject, self._stream
         for unit, eval_id in job.units:
-            type_, payload = await unit.judge(self._desk, subject, eval_id)
+            parent = job.family.eval_id if job.family else None
+            type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, parent)
             job.events.append(stream.event(type_, payload, subject, _sensitivity(payload)))
 
     async def _tell_end(self, job: Job) -> None:
@@ -210,6 +223,8 @@ class Judging:
             for earlier in job.kept:
                 await self._stream.tell_again([earlier.event], counted=earlier.stands)
         self._stream.tell(job.events)
+        if job.family is not None:
+            job.family.children += children_of(job.events)
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""
@@ -247,21 +262,3 @@ class Judging:
 
 def _sensitivity(payload: Payload) -> str:
     return "user_controlled" if "rationale_redacted" in payload.get("signals", ()) else "pseudonymous"
-
-
-def _content(subject: Subject) -> dict[str, Any]:
-    """The payload of ``subject.read``: what is judged, and the SHA-256 of its canonical JSON.
-
-    :raises DataError: when it is not JSON.
-    """
-    content = {
-        "context": subject.context,
-        "input": subject.input,
-        "output": subject.output,
-        "reference": subject.reference,
-    }
-    try:
-        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
-    except TypeError as error:
-        raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
-    return {"digest": sha256(text).hexdigest(), "content": content}

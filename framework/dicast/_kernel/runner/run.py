@@ -100,6 +100,7 @@ class _Run:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.context, self.earlier, self.request = context, earlier, request
         self.report = Report()
+        self._kinds: tuple[str, ...] = ()
 
     async def carry_out(self, stack: AsyncExitStack) -> Outcome:
         """Open everything, judge, close, and write down what came of it."""
@@ -107,6 +108,7 @@ class _Run:
             source = await self._open_source(stack)
             fingerprints = await self._fingerprints(source)
             self.report.expected = _fewest(getattr(source, "total", None), self._limit())
+            self._kinds = tuple(getattr(source, "kinds", ()))
             plan = await make_plan(self.pipeline, self.context, stack)
             subjects = await peeked(read(source, self._source_name()))
             spool = self._spool(fingerprints)
@@ -195,6 +197,7 @@ class _Run:
             self.stop,
             concurrency=self.pipeline.executor.component.concurrency,
             retry=self.request.retry_failed,
+            kinds=self._kinds,
         )
         with patient_collector(), timer.ticking(self.stop.__bool__):
             await judging.run(subjects, self._limit())

@@ -16,7 +16,7 @@ from ..model import Cost, Failure, Judgment, Refusal, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Answer, Combined, MetricSet, Skip
 from ..sections import Slot
 from ..spool import ReplyKey, UnitSpool
-from .calls import Call, Caller, as_score
+from .calls import Call, Caller, Children, as_score
 
 Payload = dict[str, Any]
 
@@ -39,8 +39,8 @@ class Bill:
 class Teller:
     """Asks components about one subject for one unit, with money reserved before and settled after."""
 
-    def __init__(self, desk: Desk, label: str, eval_id: str) -> None:
-        self._desk, self._label, self._eval_id = desk, label, eval_id
+    def __init__(self, desk: Desk, label: str, eval_id: str, children: Children) -> None:
+        self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
         self.bill = Bill()
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
@@ -48,7 +48,7 @@ class Teller:
         call = self._desk.calls[slot.path]
         if not call.quick or self._desk.careful(slot):
             return self._ask_score(slot, subject, rollout)
-        answer = self._desk.caller.call_def(call, subject)
+        answer = self._desk.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and answer.cost.is_zero:
             return answer
         return self._as_score(call, subject, rollout, answer)
@@ -85,7 +85,7 @@ class Teller:
             projected = self._desk.purse.expected(call.slot.path)
         if not projected.is_zero:
             return await self._bought(call, subject, rollout, projected)
-        answer = await self._desk.caller.call(call, subject)
+        answer = await self._desk.caller.call(call, subject, self._children)
         self._charge(call, subject, rollout, answer)
         return answer
 
@@ -106,7 +106,7 @@ class Teller:
         if isinstance(held, Refusal):
             return Skip(held.cap.reason)
         try:
-            answer = await self._desk.caller.call(call, subject)
+            answer = await self._desk.caller.call(call, subject, self._children)
         except BaseException:
             purse.forfeit(held)
             raise
@@ -163,10 +163,12 @@ class Unit:
     slot: Slot | None = None
     _by_model: dict[str | None, str] = attrs.field(factory=dict)
 
-    async def judge(self, desk: Desk, subject: Subject, eval_id: str) -> tuple[str, Payload]:
+    async def judge(
+        self, desk: Desk, subject: Subject, eval_id: str, children: Children = (), parent_eval_id: str | None = None
+    ) -> tuple[str, Payload]:
         """Judge *subject*; return the type and the payload of the terminal event."""
         began = time.perf_counter()
-        teller = Teller(desk, self.label, eval_id)
+        teller = Teller(desk, self.label, eval_id, children)
         outcome: Combined | Judgment | Failure
         if self.metrics is not None:
             outcome = await self.metrics.judge(subject, teller.ask)
@@ -186,7 +188,7 @@ class Unit:
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome)
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
-        payload["parent_eval_id"] = None
+        payload["parent_eval_id"] = parent_eval_id
         return "eval.completed", payload | found
 
     async def _own(self, teller: Teller, subject: Subject) -> Judgment | Failure:

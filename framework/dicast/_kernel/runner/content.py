@@ -1,0 +1,63 @@
+"""What the stream is told when a subject is read: its content, and the trace events it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from ..errors import DataError
+from ..model import Event, Subject, TraceEvent
+from .stream import Stream
+
+OWN_TYPES = ("run.", "subject.", "eval.", "record.", "aggregate.", "comparison.", "spend.", "budget.", "task.")
+"""Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
+
+
+class Traces:
+    """Remembers which trace events were told; a session's subjects share them, and its subjects come together."""
+
+    def __init__(self) -> None:
+        self._session: str | None = None
+        self._told: dict[int, TraceEvent] = {}
+
+    def untold(self, subject: Subject) -> Iterator[TraceEvent]:
+        """The subject's trace events that no other subject of its session has brought already."""
+        if self._session != subject.session_id:
+            self._session, self._told = subject.session_id, {}
+        for trace in subject.events:
+            if id(trace) not in self._told:
+                self._told[id(trace)] = trace
+                yield trace
+
+
+def trace_event(stream: Stream, trace: TraceEvent) -> Event:
+    """*trace* as an event of the run, at its own time; a type that belongs to runs themselves is told apart."""
+    own = trace.type.startswith(OWN_TYPES)  # an exported trace may hold another run's events; they are not this run's
+    event = stream.event(
+        f"trace.{trace.type}" if own else trace.type,
+        {**trace.payload, "extra": trace.extra} if trace.extra else trace.payload,
+        sensitivity="user_controlled",
+    )
+    return attrs.evolve(event, time=trace.time or event.time, session_id=trace.session_id, turn_id=trace.turn_id)
+
+
+def content(subject: Subject) -> dict[str, Any]:
+    """The payload of ``subject.read``: what is judged, and the SHA-256 of its canonical JSON.
+
+    :raises DataError: when it is not JSON.
+    """
+    judged = {
+        "context": subject.context,
+        "input": subject.input,
+        "output": subject.output,
+        "reference": subject.reference,
+    }
+    try:
+        text = orjson.dumps(judged, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
+    return {"digest": sha256(text).hexdigest(), "content": judged}
