@@ -255,6 +255,19 @@ def test_the_gate_is_on_a_label_that_exists():
     assert build("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpful}\n").gate.on == "helpful"
 
 
+def test_a_least_score_needs_one_label_that_it_is_about():
+    several = "judges: [{t/any_kind: {as: a}}, {t/any_kind: {as: b}}]\n"
+    problem = the_problem(f"{several}gate: {{min_score: 0.5}}\n", metrics="")
+    assert (problem.line, problem.path, problem.value) == (3, "gate.min_score", 0.5)
+    assert problem.message == (
+        "there is no one score to hold min_score against, with several judges and no metrics: set gate.on (a or b)"
+    )
+    for enough in ("gate: {min_score: 0.5, on: b}\n", "gate: {min_coverage: 0.5}\n"):
+        assert build(several + enough, metrics="").gate.given
+    assert build(f"{several}gate: {{min_score: 0.5}}\n").gate.min_score == 0.5
+    assert build("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics="").gate.min_score == 0.5
+
+
 @pytest.mark.parametrize(
     ("text", "path"),
     [

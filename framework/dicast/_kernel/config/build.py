@@ -273,7 +273,15 @@ class _Building:
 
     def _check_gate(self, gate: Gate, metrics: Sequence[Placed], judges: Sequence[Placed]) -> None:
         labels = [*([METRICS] if metrics else []), *(slot.label for _, slot in judges)]
-        if gate.on is not None and gate.on not in labels and not self.faults:
+        if self.faults:
+            return  # labels of components that could not be built are not known
+        if gate.on is None and gate.min_score is not None and not metrics and len(judges) > 1:
+            message = (
+                "there is no one score to hold min_score against, with several judges and no metrics: "
+                f"set gate.on ({' or '.join(labels)})"
+            )
+            self._fault(("gate", "min_score"), message, gate.min_score)
+        if gate.on is not None and gate.on not in labels:
             message = (
                 f"gate.on is the label of a judge, or {METRICS!r}: {gate.on!r} is none (there is: {', '.join(labels)})"
             )
