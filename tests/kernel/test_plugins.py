@@ -68,12 +68,20 @@ def test_the_kernel_offers_its_executor_through_the_same_door():
     assert registry().find("dicast/async", ("executor",)).cls(concurrency=3).concurrency == 3
 
 
-def test_unknown_plugin_names_the_nearest_the_installed_and_what_to_install(plugin):
+def test_a_misspelt_plugin_names_the_nearest_and_the_installed_and_nothing_to_install(plugin):
     plugin("brevity", GOOD)
     problem = refusal(registry().find, "brevty/brevity", ("metric",))
     assert problem.message.startswith("unknown plugin 'brevty' (installed: brevity, ")
-    assert "pip install dicast-brevty" in problem.message
+    assert "pip install" not in problem.message
     assert problem.hint == "brevity"
+
+
+def test_an_unknown_plugin_like_no_other_says_what_to_install(plugin):
+    plugin("brevity", GOOD)
+    problem = refusal(registry().find, "zzz/fine", ("metric",))
+    assert problem.message.startswith("unknown plugin 'zzz' (installed: brevity, ")
+    assert problem.message.endswith("; is it installed? pip install dicast-zzz")
+    assert problem.hint is None
 
 
 def test_unknown_component_names_the_nearest_and_what_is_offered(plugin):
