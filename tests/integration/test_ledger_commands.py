@@ -213,6 +213,22 @@ def test_a_ledger_of_digests_holds_no_text(shop):
     assert len(shown.json["verdicts"]) == 1
 
 
+def test_a_ledger_of_digests_holds_no_text_that_a_verdict_or_a_failure_quotes(shop):
+    shop.write("data.jsonl", [{"id": "a", "output": "the secret text", "reference": "another"}])
+    text = "metrics: [diff/match]\njudges: [fake/opinion]\nledger: {ledger/sqlite: {path: l.db, content: CONTENT}}\n"
+    shop.run(text.replace("CONTENT", "store"))
+    assert (shop / "l.db").read_bytes().count(b"secret") > 2
+    (shop / "l.db").unlink()
+    done = shop.run(text.replace("CONTENT", "digest"))
+    assert "the secret text" in done.json["failed_subjects"][0]["error_message"]
+    assert b"secret" not in b"".join(path.read_bytes() for path in shop.folder.glob("l.db*"))
+    verdicts = shop.dicast("verdicts", "--ledger", "l.db", "--json").json["verdicts"]
+    assert [verdict["score"] for verdict in verdicts] == [0.0]
+    failed = shop.dicast("verdicts", "--failed", "--ledger", "l.db", "--json").json["failures"]
+    assert [failure["failure_mode"] for failure in failed] == ["crashed"]
+    assert shop.dicast("show", "last", "--ledger", "l.db").code == 0
+
+
 def test_the_ledger_is_its_owners_alone(shop):
     shop.rows(1)
     shop.run(TEXT)

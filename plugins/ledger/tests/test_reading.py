@@ -122,6 +122,25 @@ def test_digest_mode_stores_no_content_and_digests_what_users_wrote(tmp_path, op
     assert payloads == [read(None), digested, verdict, {"tool_name": "search"}]
 
 
+def test_digest_mode_keeps_verdicts_kinds_and_money_and_drops_what_may_quote_the_output(tmp_path, opened, make_event):
+    def payloads(said):
+        reply = {"value": 0.5, "confidence": 1.0, "feedback": said, "details": said, "cost": {"amount": "0.01"}}
+        score = {"metric": "a", "value": 0.5, "details": said, "signals": {"details": 3}}
+        money = {"reservation_id": "r", "amount": "0.01", "unit": "usd", "judge": "metrics", "metric": "a"}
+        failure = {"failure_mode": "crashed", "error_message": said}
+        return {
+            "eval.completed": {"score": 0.5, "scores": [score, score], "signals": {"flags": ["clean"]}},
+            "eval.failed": {"eval_id": "e", **failure},
+            "spend.settled": {**money, "reply": reply},
+            "run.completed": {"failed_subjects": [{"subject_id": "1", **failure}], "cost": {"usd": "0.01"}},
+        }
+
+    with opened(tmp_path / "ledger.db", content="digest") as ledger:
+        ledger.append([make_event(type, payload) for type, payload in payloads("it says pssst").items()])
+        assert ledger.verify().ok
+    assert stored(tmp_path / "ledger.db") == list(payloads("").values())
+
+
 def test_a_ledger_of_digests_can_store_contents_later(tmp_path, opened, make_event):
     path = tmp_path / "ledger.db"
     for content in ("digest", "store"):

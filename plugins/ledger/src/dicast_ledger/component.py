@@ -21,7 +21,8 @@ class Sqlite:
 
     :param path: the file; it and its folders are created when a run first writes to it, readable by its owner alone.
     :param content: ``store`` keeps what was judged, once per digest; ``digest`` keeps digests in its place and in the
-        place of the payloads of trace events, so that the ledger holds no user's text.
+        place of the payloads of trace events, and blanks the texts that may quote it (``details``, ``feedback``,
+        ``error_message``), so that the ledger holds no user's text. Scores, kinds, signals and money are kept whole.
     :param busy_timeout: seconds to wait for another process that is writing to the same file.
     """
 

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
-from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -18,10 +17,9 @@ from . import chain
 from .file import connect, explain
 from .selection import select
 from .spending import Spending, amount_of
+from .texts import without_texts
 
 _INSERT = f"INSERT INTO events ({chain.ROW}) VALUES ({', '.join('?' * 13)})"
-_IN_FULL = ("eval.", "spend.", "subject.")
-"""Never digested: verdicts, what the sums are made of, and ``subject.read``, whose content is left out on its own."""
 
 
 class Live:
@@ -121,8 +119,8 @@ class Live:
             try:
                 if seq in known:
                     payload = {**payload, "content": None}
-                elif not whole and event.sensitivity == "user_controlled" and not event.type.startswith(_IN_FULL):
-                    payload = {"digest": sha256(dumps(payload, _plain, orjson.OPT_SORT_KEYS)).hexdigest()}
+                elif not whole:
+                    payload = without_texts(event, _plain)
                 columns = {  # in the order of chain.COLUMNS
                     "id": event.id,
                     "payload": dumps(payload, _plain).decode(),
