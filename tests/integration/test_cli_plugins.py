@@ -57,6 +57,52 @@ def test_listing_imports_nothing(shop, bomb):
     assert (found["distribution"], found["version"], found["status"]) == ("dicast-bomb", "2.0", "not_loaded")
 
 
+def test_every_option_of_our_own_plugins_is_explained(shop):
+    loaded = listed(shop, "--load")
+    components = [one for plugin in loaded.values() if plugin["name"] != "fake" for one in plugin["components"]]
+    options = {(one["name"], key): about for one in components for key, about in one["options"].items()}
+    assert options[("rows/csv", "path")]["description"] == "the file; gzip is recognised, ``-`` is standard input."
+    assert [option for option, about in options.items() if not about.get("description")] == []
+
+
+OPTIONS = """
+from decimal import Decimal
+from typing import Any, Literal
+
+import attrs
+from dicast import Judge, Score, hookimpl
+
+@attrs.frozen
+class Open:
+    "Take whatever there is."
+    tier = "proxy"
+    word: str | None = None
+    count: int | Literal["all"] = 1
+    price: Decimal | None = None
+    grader: Judge | None = None
+    extra: Any = None
+
+    def score(self, subject):
+        return Score(1.0)
+
+@hookimpl
+def dicast_metrics():
+    return [Open]
+"""
+
+
+def test_the_listing_says_what_every_option_takes(shop, install):
+    install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
+    shown = shop.dicast("plugins", "--load").out
+    assert shown.partition("wide/open (metric, proxy): Take whatever there is.\n")[2].splitlines()[:5] == [
+        "        word (string or none)",
+        "        count = 1 (integer or one of 'all')",
+        "        price (number or string or none)",
+        "        grader (judge or none)",
+        "        extra (anything)",
+    ]
+
+
 def test_a_broken_plugin_disturbs_no_other(shop, bomb):
     shop.rows(1)
     assert shop.run("metrics: [fake/act]\n").code == 0

@@ -86,10 +86,21 @@ def options(component: Component) -> dict[str, Any]:
 
 
 def _option_text(name: str, about: Mapping[str, Any]) -> str:
-    kind = about.get("type") or ("one of " + ", ".join(map(repr, about["enum"])) if "enum" in about else "")
     default = f" = {orjson.dumps(about['default']).decode()}" if "default" in about else ""
     said = f"  {about['description']}" if "description" in about else ""
-    return f"        {name}{default} ({kind or 'see the schema'}){said}"
+    return f"        {name}{default} ({_type_text(about)}){said}"
+
+
+def _type_text(about: Mapping[str, Any]) -> str:
+    """What the JSON Schema *about* takes: ``string or none``; of a component its kind."""
+    if "anyOf" in about:
+        return " or ".join(dict.fromkeys(map(_type_text, about["anyOf"])))
+    if "enum" in about:
+        return "one of " + ", ".join(map(repr, about["enum"]))
+    if "$ref" in about:
+        return str(about["$ref"]).rpartition("/")[2]
+    kinds = about.get("type", "anything")
+    return " or ".join("none" if kind == "null" else kind for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
 
 @click.command()

@@ -71,12 +71,10 @@ class Figures:
 class Turn:
     """Score a turn from its events: how it ended, what failed, whether the assistant refused or said nothing.
 
-    Options:
-
-    - ``rubric``: the figures, by id or as a YAML file (``turn-heuristic-v1``).
-    - ``lookahead_messages``: after how many later user messages of the session a turn is judged where it is judged while the
-      session goes on (5). A file that is read has them all: there it changes nothing.
-    - ``lookahead_hours``: after how many hours without a later message it is judged then (24).
+    :param rubric: the figures, by id or as a YAML file.
+    :param lookahead_messages: after how many later user messages of the session a turn is judged where it is judged while the
+        session goes on. A file that is read has them all: there it changes nothing.
+    :param lookahead_hours: after how many hours without a later message it is judged then.
     """
 
     accepts = ("turn",)

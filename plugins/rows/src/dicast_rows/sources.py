@@ -20,15 +20,13 @@ from .fields import Build, builder, check_fields
 class Jsonl:
     """Rows from a file of JSON lines: one object a line, each becomes a subject.
 
-    Options:
-
-    - ``path``: the file; gzip is recognised, ``-`` is standard input.
-    - ``fields``: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
-      ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
-      must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land in
-      the context, after those of an object in ``context``.
-    - ``kind``: the subject kind of the rows (``row``).
-    - ``max_line_bytes``: the longest line that is read (64 MiB).
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+        ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
+        must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
+        in the context, after those of an object in ``context``.
+    :param kind: the subject kind of the rows.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     """
 
     path: InputPath
@@ -70,15 +68,13 @@ class Jsonl:
 class Csv:
     """Rows from a CSV file with a header: each record becomes a subject, every value a string.
 
-    Options:
-
-    - ``path``: the file; gzip is recognised, ``-`` is standard input.
-    - ``fields``: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
-      ``context``, values names of columns; a column of that name by default. A column given here must be in the
-      header. Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
-      the context.
-    - ``kind``: the subject kind of the rows (``row``).
-    - ``max_line_bytes``: the longest line and the longest value that are read (64 MiB).
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+        ``context``, values names of columns; a column of that name by default. A column given here must be in the header.
+        Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
+        the context.
+    :param kind: the subject kind of the rows.
+    :param max_line_bytes: the longest line and the longest value that are read, in bytes; 64 MiB by default.
     """
 
     path: InputPath

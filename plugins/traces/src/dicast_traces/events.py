@@ -25,11 +25,9 @@ class Events:
     An event is ``{type, time, session_id, turn_id, payload}``; unknown types and fields are kept, sessions may be mixed. A turn
     is judged when it has a ``turn.completed``; feedback that names it counts among its events.
 
-    Options:
-
-    - ``path``: the file, JSON lines; gzip is recognised, ``-`` is standard input.
-    - ``subjects``: what to judge, some of ``turn``, ``tool_cycle``, ``session`` (``[turn]``).
-    - ``max_line_bytes``: the longest line that is read (64 MiB).
+    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input.
+    :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     """
 
     path: InputPath

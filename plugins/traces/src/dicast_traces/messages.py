@@ -39,15 +39,13 @@ class Messages:
     A turn is a user message and everything up to the next; ``{session}/{n}`` names it. Its input is the user's text, its
     output the assistant's last text (empty where there is none); the record's other fields are its context.
 
-    Options:
-
-    - ``path``: the file, JSON lines; gzip is recognised, ``-`` is standard input.
-    - ``id``: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}`` (the line number).
-    - ``tool_error``: a regular expression; a tool message whose text it is found in is a failure of the tool (none).
-    - ``trailing``: ``keep`` makes a turn of a last user message without a reply (``drop``).
-    - ``subjects``: what to judge, some of ``turn``, ``tool_cycle``, ``session`` (``[turn]``). A tool cycle is named by its call's
-      id; where that occurs again in the file, the turn's id comes before it.
-    - ``max_line_bytes``: the longest line that is read (64 MiB).
+    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input.
+    :param id: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; the line number by default.
+    :param tool_error: a regular expression; a tool message whose text it is found in is a failure of the tool. None by default.
+    :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
+    :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``. A tool cycle is named by
+        its call's id; where that occurs again in the file, the turn's id comes before it.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     """
 
     path: InputPath
