@@ -29,10 +29,26 @@ def test_writes_a_whole_plugin(kind, tmp_path, capsys):
     assert "python-version: ${{ matrix.python }}" in (folder / ".github" / "workflows" / "ci.yml").read_text()
 
 
-def test_tells_the_next_steps(tmp_path, capsys):
-    assert main(["new", "metric", "brief", "--directory", str(tmp_path)]) == 0
+@pytest.mark.parametrize(("pip", "install", "run"), [(True, "pip", ""), (False, "uv pip", "uv run ")])
+def test_tells_the_next_steps_in_an_environment_with_pip_and_in_one_of_uv(
+    pip, install, run, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("dicast._kernel.cli.new.find_spec", lambda name: object() if pip else None)
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "metric", "brief"]) == 0
+    assert capsys.readouterr().out.partition("Next:\n")[2].splitlines() == [
+        f"  {install} install -e './dicast-brief[test]'",
+        f"  {run}pytest dicast-brief",
+        f"  {run}dicast plugins --load",
+    ]
+
+
+def test_the_next_steps_name_a_folder_elsewhere(tmp_path, capsys):
+    folder = tmp_path / "my plugins"
+    assert main(["new", "metric", "brief", "--directory", str(folder)]) == 0
     shown = capsys.readouterr().out
-    assert f"cd {tmp_path / 'dicast-brief'}\n  pip install -e '.[test]'\n  pytest\n" in shown
+    assert f"install -e '{folder}/dicast-brief[test]'\n" in shown
+    assert f"pytest '{folder}/dicast-brief'\n" in shown
 
 
 @pytest.mark.parametrize(

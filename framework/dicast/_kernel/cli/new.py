@@ -5,7 +5,9 @@ from __future__ import annotations
 import keyword
 import re
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from string import Template
 
 import attrs
@@ -95,13 +97,17 @@ def new(kind: str, name: str, directory: Path, as_json: bool) -> None:
     if as_json:
         print_json({"plugin": name, "path": str(plan.folder), "files": [str(path) for path in written]})
         return
-    click.echo(
-        f"Wrote {plan.folder}: a {kind} {name}/{name}, in {written[2]}.\n\n"
-        f"Next:\n"
-        f"  cd {plan.folder}\n"
-        f"  pip install -e '.[test]'\n"
-        f"  pytest\n"
-        f"  dicast plugins --load\n"
+    click.echo(f"Wrote {plan.folder}: a {kind} {name}/{name}, in {written[2]}.\n\nNext:\n" + _next_steps(plan.folder))
+
+
+def _next_steps(folder: Path) -> str:
+    """The commands that install and test the plugin; an environment without pip is one that uv made."""
+    place = folder if folder.is_absolute() else f"./{folder}"  # without ./ installers would look for a distribution
+    pip, run = ("pip", "") if find_spec("pip") else ("uv pip", "uv run ")
+    return (
+        f"  {pip} install -e {quote(f'{place}[test]')}\n"
+        f"  {run}pytest {quote(str(folder))}\n"
+        f"  {run}dicast plugins --load"
     )
 
 
