@@ -87,7 +87,8 @@ def install(project: dict, folder: Path) -> None:
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DICAST_")}
+    ours = ("DICAST_", "PYTEST_")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-W", "error", *command],
         cwd=folder,
