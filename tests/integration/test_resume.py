@@ -128,6 +128,18 @@ def test_a_changed_pipeline_is_2_and_says_what_changed(shop, unfinished, change,
     assert shop.run(TEXT, "--resume").code == 0
 
 
+def test_a_metric_that_was_added_or_removed_is_not_called_changed(shop, unfinished):
+    run_id = unfinished()
+    done = shop.run("metrics: [fake/act: {journal: calls, as: renamed}]\nscoring: {threshold: 0.6}\n", "--resume")
+    said = {problem["path"]: problem["message"] for problem in done.json["error"]["errors"]}
+    begun = f"run {run_id} cannot be resumed: "
+    assert said == {
+        "metrics[fake/act]": begun + "metrics[fake/act] was removed since; begin a new run",
+        "metrics[renamed]": begun + "metrics[renamed] was added since; begin a new run",
+        "scoring": begun + "scoring has changed since; begin a new run",
+    }
+
+
 def test_changed_data_is_2_and_says_so(shop, unfinished):
     unfinished()
     shop.rows(*[n / 10 for n in range(11)])

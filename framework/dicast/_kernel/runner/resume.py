@@ -63,8 +63,9 @@ def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None
     changed = sorted(key for key in {*before, *fingerprints} if before.get(key) != fingerprints.get(key))
     if changed:
         raise ConfigError(
-            Problem(f"run {earlier.run_id} cannot be resumed: {key} has changed since; begin a new run", path=key)
+            Problem(f"run {earlier.run_id} cannot be resumed: {key} {what} since; begin a new run", path=key)
             for key in changed
+            for what in ["was added" if key not in before else "has changed" if key in fingerprints else "was removed"]
         )
 
 
