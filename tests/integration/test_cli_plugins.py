@@ -103,6 +103,19 @@ def test_the_listing_says_what_every_option_takes(shop, install):
     ]
 
 
+def test_the_listing_is_a_table_that_says_how_to_see_more(shop, install):
+    install("dicast-good-with-a-long-name", "1.0", {"dicast": {"good": "dicast_good"}}, dicast_good=GOOD)
+    lines = shop.dicast("plugins").out.splitlines()
+    assert lines[0].split() == ["PLUGIN", "DISTRIBUTION", "STATUS"]
+    (row,) = (line for line in lines if line.startswith("good "))
+    assert row.split() == ["good", "dicast-good-with-a-long-name", "1.0", "installed"]
+    assert {line.index("installed") for line in lines[1:-2]} == {lines[0].index("STATUS")}
+    assert lines[-1].startswith("dicast plugins --load ")
+    loaded = shop.dicast("plugins", "--load").out
+    assert "installed" not in loaded
+    assert "--load" not in loaded
+
+
 def test_a_broken_plugin_disturbs_no_other(shop, bomb):
     shop.rows(1)
     assert shop.run("metrics: [fake/act]\n").code == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,26 @@ def plugins(load: bool, as_json: bool) -> None:
     if as_json:
         print_json({"plugins": [_plugin_json(plugin) for plugin in found]})
         return
-    for plugin in found:
-        click.echo(f"{plugin.name:<12} {plugin.distribution} {plugin.version}  {plugin.status}")
-        if plugin.error:
+    _print_plugins(found)
+    if not load:
+        click.echo("\ndicast plugins --load imports them, and shows their components with their options.")
+
+
+def _print_plugins(found: Sequence[Plugin]) -> None:
+    """A table of plugins; below each what is wrong with it, and its components if it was loaded."""
+    rows = [("PLUGIN", "DISTRIBUTION", "STATUS"), *map(_plugin_row, found)]
+    name, distribution = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for row, plugin in zip(rows, (None, *found), strict=True):
+        click.echo(f"{row[0]:<{name}}  {row[1]:<{distribution}}  {row[2]}")
+        if plugin and plugin.error:
             click.echo(f"    {plugin.error}")
-        for component in plugin.components or ():
+        for component in (plugin and plugin.components) or ():
             click.echo(_component_text(component))
+
+
+def _plugin_row(plugin: Plugin) -> tuple[str, str, str]:
+    status = "installed" if plugin.status == "not_loaded" else plugin.status
+    return plugin.name, f"{plugin.distribution} {plugin.version}", status
 
 
 def _plugin_json(plugin: Plugin) -> dict[str, object]:
