@@ -36,6 +36,19 @@ def test_without_filters_all_runs_are_listed_oldest_first(shop, twice):
     assert len(listed(shop)) == 10
 
 
+def test_what_finds_nothing_says_so_beside_standard_output(shop):
+    shop.rows(1)
+    shop.run(TEXT)
+    none = shop.dicast("verdicts", "--subject", "nobody")
+    assert (none.code, none.out) == (0, "")
+    assert none.err == "no verdicts found; a failed subject has none: --failed lists failures\n"
+    failures = shop.dicast("verdicts", "--failed")
+    assert (failures.code, failures.out, failures.err) == (0, "", "no failures found\n")
+    assert shop.dicast("verdicts").err == ""
+    document = shop.dicast("verdicts", "--subject", "nobody", "--json")
+    assert (document.code, document.json, document.err) == (0, {"verdicts": []}, "")
+
+
 def test_each_filter_keeps_what_it_says(shop, twice):
     first, second, between = twice
     assert {score for *_, score in listed(shop, "--run", first)} == {0.1, 0.2}

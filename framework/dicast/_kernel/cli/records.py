@@ -89,6 +89,9 @@ def _list(name: str, items: list[T], line: Callable[[T], str], *, as_json: bool)
         return
     for item in items:
         click.echo(line(item))
+    if not items:
+        more = "; a failed subject has none: --failed lists failures" if name == "verdicts" else ""
+        click.echo(f"no {name} found{more}", err=True)
 
 
 def _utc(moment: str | None) -> str | None:
