@@ -45,7 +45,8 @@ def test_a_run_has_every_field_of_the_contract(ran):
     assert ran["name"] == "whole"
     assert (ran["subjects"], ran["scored"], ran["failed"], ran["skipped"]) == (5, 4, 1, 0)
     assert ran["failures"] == {"crashed": 1}
-    assert set(ran["score"]) == {"mean", "aggregate", "ci_low", "ci_high", "ci_method", "by_tier"}
+    assert set(ran["score"]) >= {"mean", "aggregate", "ci_low", "ci_high", "ci_method", "by_tier"}
+    assert (ran["score"]["label"], ran["score"]["aggregation"]) == ("metrics", "median")
     assert ran["score"]["by_tier"] == {"truth": 3, "proxy": 1}
     assert set(ran["metrics"]) == {"shape", "gold", "dear"}
     assert all(set(tally) >= {"mean", "scored", "total"} for tally in ran["metrics"].values())

@@ -93,7 +93,9 @@ def test_nothing_scored_is_3(shop):
     done = shop.run("metrics: [fake/act]\ngate: {min_coverage: 0}\n")
     assert done.code == 3
     assert done.json["score"] == {
+        "label": "metrics",
         "mean": None,
+        "aggregation": "median",
         "aggregate": None,
         "ci_low": None,
         "ci_high": None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 WORDS = """
 source: {rows/jsonl: {path: data.jsonl}}
 metrics: [proxy/format, proxy/keywords: {as: tidy, forbidden: [TODO]}]
@@ -44,6 +46,29 @@ def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
     shop.rows(1)
     shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
     assert "score: none for the whole run" in shop.dicast("run", "p.yaml").out
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "told"),
+    [
+        ("median", "score: mean 0.4000, median 0.2000, over 3 of 3 subjects"),
+        ("max", "score: mean 0.4000, max 1.0000, over 3 of 3 subjects"),
+        ("{trimmed_mean: 40}", "score: mean 0.4000, mean without 40 % at each end 0.2000, over 3 of 3 subjects"),
+        ("mean", "score: mean 0.4000, over 3 of 3 subjects"),
+    ],
+)
+def test_the_score_is_told_by_the_name_of_its_aggregation(shop, aggregation, told):
+    shop.rows(0, 0.2, 1)
+    shop.pipeline(f"metrics: [fake/act]\nscoring: {{aggregation: {aggregation}}}\n")
+    assert told in shop.dicast("run", "p.yaml").out.splitlines()
+    assert told in shop.dicast("show", "last").out.splitlines()
+
+
+def test_the_document_names_the_label_that_counts_and_the_aggregation(shop):
+    shop.rows(0.5)
+    judges = "judges: [fake/opinion: {as: a}, fake/opinion: {as: b}]\ngate: {on: b}\n"
+    score = shop.run(judges + "scoring: {aggregation: {trimmed_mean: 10}}\n").json["score"]
+    assert (score["label"], score["aggregation"]) == ("b", {"trimmed_mean": 10})
 
 
 def test_show_says_what_a_verdict_rests_on(shop):

@@ -55,11 +55,20 @@ def _score_lines(done: Document) -> Iterator[str]:
         yield "score: none for the whole run; 'on' in the section 'gate' says which judge counts"
     elif score["mean"] is not None:
         over = f"over {scored:,} of {scored + done['failed']:,} subjects"
-        yield f"score: mean {score['mean']:.4f}, aggregate {score['aggregate']:.4f}, {over}"
+        yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         tiers = score["by_tier"]
         yield f"  resting on truth: {tiers['truth']:,}, on proxies alone: {tiers['proxy']:,}"
+
+
+def _aggregate(score: Document) -> str:
+    """The aggregate under its method's name; nothing where that is the mean, which is told anyway."""
+    method = score["aggregation"]
+    if method == "mean":
+        return ""
+    name = method if isinstance(method, str) else f"mean without {method['trimmed_mean']:g} % at each end"
+    return f"{name} {score['aggregate']:.4f}, "
 
 
 def _table(title: str, tallies: Document) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from ..aggregation import Aggregation
 from ..model import Cost
 from ..sections import METRICS, Gate
@@ -70,13 +72,16 @@ def amount(cost: Cost) -> str | None:
 
 
 def _score(report: Report, aggregation: Aggregation) -> Document | None:
-    if len(report.started.get("counted", ())) != 1:
+    counted = report.started.get("counted", ())
+    if len(counted) != 1:
         return None
     mean = report.scores.trimmed(0) if report.scores.count else None
     interval = None if mean is None else confidence_interval(report.scores, mean)
     low, high = interval or (None, None)
     return {
+        "label": counted[0],
         "mean": mean,
+        "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
         "aggregate": aggregate_all(report.scores, aggregation),
         "ci_low": low,
         "ci_high": high,
