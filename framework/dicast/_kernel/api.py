@@ -94,20 +94,37 @@ async def arun(
     from .config.build import load_pipeline  # PyYAML and cattrs take 40 ms to import
     from .runner.run import Request
 
-    built = load_pipeline(as_source(pipeline), overrides, needs_source=subjects is None)
+    source = as_source(pipeline)
+    if switched_off():
+        outcome = not_run(source)
+        return Run(**outcome.document, exit_code=outcome.exit_code)
+    built = load_pipeline(source, overrides, needs_source=subjects is None)
     ledger = ledger_slot(built)
     outcome = await execute(built, ledger, Request(subjects=subjects))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
 
 
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
-    """Run *pipeline*, unless ``disabled`` or ``DICAST_DISABLED`` says that nothing is to be judged."""
+    """Run *pipeline*, unless it is ``disabled``."""
     from .report import disabled_document
     from .runner.run import Outcome, execute
 
-    if pipeline.disabled or os.environ.get("DICAST_DISABLED", "") not in ("", "0"):
+    if pipeline.disabled:
         return Outcome(disabled_document(pipeline.name), 0)
     return await execute(pipeline, ledger, request)
+
+
+def switched_off() -> bool:
+    """Whether ``DICAST_DISABLED`` says that nothing is to be judged."""
+    return os.environ.get("DICAST_DISABLED", "") not in ("", "0")
+
+
+def not_run(pipeline: Path | str | Mapping[str, object]) -> Outcome:
+    """What a run comes to where it is :func:`switched_off`: nothing is read, not even the pipeline's file."""
+    from .report import disabled_document
+    from .runner.run import Outcome
+
+    return Outcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
 
 
 def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mapping[str, object]:

@@ -147,11 +147,13 @@ class Purse:
             self._record.record(self.lost(entry))
 
     def _write_off_the_dead(self) -> None:
-        """End what processes that died had reserved, in whichever run; their leases may be long."""
-        for entry in self._ledger.reservations(None):
-            run_id = entry.event.run_id
-            if run_id != self._run_id and not self._alive(run_id):
-                self._record.record(self.lost(entry))
+        """End what processes that died had reserved, in whichever run; their leases may be long.
+
+        The ledger alone is told: it is not this run's loss.
+        """
+        held = [entry for entry in self._ledger.reservations(None) if entry.event.run_id != self._run_id]
+        dead = {run_id for run_id in {entry.event.run_id for entry in held} if not self._alive(run_id)}
+        self._ledger.append([self.lost(entry) for entry in held if entry.event.run_id in dead])
 
     def lost(self, entry: Entry) -> Event:
         """The ``spend.lost`` event for the reservation made at *entry*."""

@@ -11,8 +11,10 @@ from .model import Event
 from .protocols import Sink
 
 ATTEMPTS = 3
+"""How often a sink that fails is told a batch."""
+
 SINK_SECONDS = 30.0
-"""How long an ``async def`` sink may take for one batch."""
+"""How long an ``async def`` sink may take for one batch; one that takes longer at every attempt is not told again."""
 
 PAUSE_SECONDS = 0.1
 """Before the second attempt; doubled before each further one."""
@@ -30,6 +32,7 @@ class SinkFeed:
     lost: int = 0
     error: str | None = None
     closed: bool = False
+    _silent: bool = False
 
     @classmethod
     def of(cls, label: str, config: object, live: Sink) -> SinkFeed:
@@ -40,7 +43,9 @@ class SinkFeed:
     async def tell(self, events: Sequence[Event]) -> None:
         """Tell the sink those of *events* that it wants."""
         wanted = [event for event in events if event.type in self.wants] if self.wants else events
-        if wanted:
+        if wanted and self._silent:
+            self.lost += len(wanted)
+        elif wanted:
             await self._attempt(lambda: self.sink.write(wanted), len(wanted))
 
     async def close(self) -> None:
@@ -56,12 +61,13 @@ class SinkFeed:
 
     async def _attempt(self, action: Callable[[], int | Awaitable[int | None] | None], count: int) -> None:
         pause = PAUSE_SECONDS
-        for attempt in range(1, ATTEMPTS + 1):
+        for left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
             try:
                 written = _count(await self._answer(action), count)
             except Exception as error:  # the border: a sink's fault is reported in the summary, and in the exit code
                 self.error = f"{type(error).__name__}: {error}"
-                if attempt < ATTEMPTS:
+                self._silent = self._silent or (not left and isinstance(error, NoAnswer))
+                if left:
                     await asyncio.sleep(pause)
                     pause *= 2
             else:
@@ -73,8 +79,18 @@ class SinkFeed:
         answer = action()
         if not isinstance(answer, Awaitable):
             return answer
-        async with asyncio.timeout(SINK_SECONDS):
-            return await answer
+        limit = asyncio.timeout(SINK_SECONDS)
+        try:
+            async with limit:
+                return await answer
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise NoAnswer(f"none within {SINK_SECONDS:g} s") from error
+
+
+class NoAnswer(Exception):
+    """A sink took too long."""
 
 
 def _count(written: object, told: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..api import execute, in_loop, ledger_at, ledger_slot, with_ledger
+from ..api import execute, in_loop, ledger_at, ledger_slot, not_run, switched_off, with_ledger
 from ..config.build import load_pipeline
 from ..errors import ConfigError
 from ..ledgers import Wanted, document, newest_run, started, subject, verdict
@@ -61,9 +61,12 @@ def run(
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
     with only_document(as_json), Progress() as progress:
-        pipeline = load_pipeline(file, overrides)
-        request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)
-        outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
+        if switched_off():
+            outcome = not_run(file)
+        else:
+            pipeline = load_pipeline(file, overrides)
+            request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)
+            outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
     if as_json:
         print_json(outcome.document)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
 from .paths import InputPath
-from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret
+from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, is_text
 from .subjects import KINDS, Subject, TraceEvent
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "TraceEvent",
     "Verdict",
     "Verification",
+    "is_text",
 ]

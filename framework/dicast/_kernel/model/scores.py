@@ -49,7 +49,7 @@ class Cost:
 
     *amount* is None when the price is not known, which is not zero. *pricing_version* says which price list it came from.
 
-    :raises InvalidCost: for a float, a negative or a non-finite amount, or an unknown unit.
+    :raises InvalidCost: for a float, a negative or a non-finite amount, an unknown unit, or a version that is no text.
     """
 
     amount: Decimal | None = attrs.field(converter=_amount)
@@ -59,6 +59,8 @@ class Cost:
     def __attrs_post_init__(self) -> None:
         if self.unit not in UNITS:
             raise InvalidCost(f"unknown unit {self.unit!r}: a cost is in {' or '.join(UNITS)}")
+        if self.pricing_version is not None and not is_text(self.pricing_version):
+            raise InvalidCost(f"a pricing_version is text, not {self.pricing_version!r:.100}")
 
     @classmethod
     def zero(cls, unit: Unit = "usd") -> Cost:
@@ -105,6 +107,13 @@ _ZERO = Cost(0)
 _ZERO_MSAT = Cost(0, "msat")
 
 
+def is_text(value: object) -> bool:
+    """Whether *value* is a string that can be written as UTF-8, as everything in a ledger has to be."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
 def unit_interval(name: str, value: object) -> float:
     """Return *value* as a float if it is a finite number in [0, 1].
 
@@ -141,6 +150,9 @@ class Score:
         _check_unit_interval(self, "value", self.value)
         _check_unit_interval(self, "confidence", self.confidence)
         _check_type("cost", self.cost, Cost)
+        if self.raw is not None and type(self.raw) is not float:
+            _check_type("raw", self.raw, int | float)
+            object.__setattr__(self, "raw", float(self.raw))
 
 
 @attrs.frozen
@@ -178,10 +190,15 @@ class Secret:
 class Rubric:
     """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path."""
 
-    id: str = attrs.field(validator=attrs.validators.instance_of(str))
-    version: str = attrs.field(validator=attrs.validators.instance_of(str))
+    id: str
+    version: str
     text: str = ""
     data: Mapping[str, object] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("id", "version"):
+            if not is_text(getattr(self, name)):
+                raise InvalidScore(f"a rubric's {name} is text, not {getattr(self, name)!r:.100}")
 
 
 @attrs.frozen

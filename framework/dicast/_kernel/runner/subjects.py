@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 import attrs
+import orjson
 
 from ..define import maybe_await
 from ..errors import DataError, DicastError
-from ..model import Subject, TraceEvent
+from ..model import Subject, TraceEvent, is_text
 from ..protocols import Source
 from ..spool import IdSpool
 
@@ -33,11 +34,13 @@ async def digest(source: Source, name: str) -> str | None:
     if check is None:
         return None
     try:
-        found: str = await maybe_await(check())
+        found: object = await maybe_await(check())
     except DicastError:
         raise
     except Exception as error:  # the border to a plugin's code
         raise _broken(name, error) from error
+    if not isinstance(found, str):
+        raise DataError(f"{name} was checked and gave {found!r:.100}, not a digest of its data")
     return found
 
 
@@ -91,13 +94,28 @@ def _refuse_other(subject: object, name: str) -> None:
     if not isinstance(subject, Subject):
         raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
     named: object = subject.id
-    if type(named) is not str or not named:
+    if not is_text(named) or not named:
         raise DataError(f"{name} yields a {subject.kind} whose id is {named!r:.100}, not text")
+    texts = (subject.kind, subject.session_id or "", subject.parent_id or "")
+    if not all(map(is_text, texts)):
+        raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
+    if subject.events != ():
+        _refuse_other_events(subject, f"{name}, {subject.kind} {named!r}")
+
+
+def _refuse_other_events(subject: Subject, where: str) -> None:
     events: Iterable[object] = subject.events
-    for other in events:
-        if isinstance(other, TraceEvent):
-            continue
-        raise DataError(f"{name}, {subject.kind} {subject.id!r}: {other!r:.100} is not a TraceEvent")
+    for trace in events:
+        if not isinstance(trace, TraceEvent):
+            raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
+        texts = (trace.type, trace.time or "", trace.session_id or "", trace.turn_id or "")
+        parts: tuple[object, ...] = (trace.payload, trace.extra)
+        if not all(map(is_text, texts)) or not all(isinstance(part, Mapping) for part in parts):
+            raise DataError(f"{where}: {trace!r:.200} is not made of texts and mappings")
+        try:
+            orjson.dumps(parts)
+        except TypeError as error:
+            raise DataError(f"{where}: its event {trace.type} is not JSON: {error}") from error
 
 
 def _broken(name: str, error: Exception) -> DataError:
