@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -255,3 +258,34 @@ def test_the_script_and_the_module_exit_alike(shop):
     done = shop.process("run", "p.yaml", "--json")
     assert done.code == 1
     assert json.loads(done.out)["gate"]["passed"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "p.yaml"],
+        ["run", "p.yaml", "--json"],
+        ["run", "gone.yaml", "--json"],
+        ["ledger", "export"],
+        ["ledger", "--help"],
+        ["--help"],
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_went_away_is_141_and_no_failed_gate(shop, arguments):
+    shop.rows(1)
+    assert shop.run("metrics: [fake/act]\n").code == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "dicast", *arguments], stdout=closed, stderr=subprocess.PIPE, timeout=30, check=False
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert len(shop.events("run.completed")) == (2 if arguments[:2] == ["run", "p.yaml"] else 1)
+
+
+def test_a_command_of_a_plugin_that_exits_by_itself_keeps_its_code(shop, install):
+    source = "import click, sys\n@click.command()\ndef leave():\n    sys.exit(1)\n"
+    install("dicast-leave", "1.0", {"dicast.commands": {"leave": "dicast_leave:leave"}}, dicast_leave=source)
+    assert shop.process("leave").code == 1

@@ -27,6 +27,8 @@ COMMANDS = {
     "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
     "new": ("new:new", "Write a plugin to start from."),
 }
+UNREAD = 141
+"""The exit code when the reader of standard output went away, as of any program that SIGPIPE ends: 128 + 13."""
 
 
 class Commands(click.Group):
@@ -97,22 +99,43 @@ def dicast() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(given)
+    except OSError as error:  # of printing; any other has become a message
+        sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
+        if isinstance(error, BrokenPipeError):
+            return UNREAD
+        click.echo(f"cannot write to standard output: {error}", err=True)
+        return 4
+
+
+def _run(given: list[str]) -> int:
+    """Run a command; turn every error into a message and an exit code.
+
+    :raises OSError: when standard output cannot be written to.
+    """
     shown = "--traceback" in given
     given = [argument for argument in given if argument != "--traceback"]
     try:
         return int(dicast.main(given, prog_name="dicast", standalone_mode=False) or 0)
-    except BaseException as error:  # the border of the process: every error becomes a message and an exit code
+    except BaseException as error:  # the border of the process
         if shown:
             traceback.print_exc()
+        if _is_unread(error):
+            return UNREAD
         if isinstance(error, OSError) and _is_of_printing(error):
-            sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
-            click.echo(f"cannot write to standard output: {error}", err=True)
-            return 4
+            raise
         code = _code(error)
         if code is None:
             raise
         print_error(error, code, as_json="--json" in given)
         return code
+
+
+def _is_unread(error: BaseException) -> bool:
+    """Whether click itself ended the program: told not to, it still does where a pipe is closed, with the code 1 of a failed gate."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, SystemExit) and frames[-1].f_code is click.Command.main.__code__
 
 
 def _is_of_printing(error: OSError) -> bool:
