@@ -66,9 +66,10 @@ def _against_peers(folder: Path, count: int, repeats: int, peers: Path | None) -
     workload.write(folder, count)
     speeds: dict[str, list[float]] = {name: [] for name in ("dicast", *PEERS)}
     for _ in range(repeats):
-        speeds["dicast"].append(count / _dicast(folder, count).wall)
+        clear(folder, "*.db*")
+        speeds["dicast"].append(_alone([sys.executable, HERE / "own_run.py", "pipeline.yaml"], folder, count))
         for name, python in found.items():
-            speeds[name].append(_peer(folder, name, python, count))
+            speeds[name].append(_alone([python, HERE / f"peer_{name}.py", "rows.jsonl", f"{name}.json"], folder, count))
     yield Figure(f"throughput.{count}.dicast_rows_per_s", median(speeds["dicast"]))
     for name, (title, target) in PEERS.items():
         measured = name in found
@@ -78,10 +79,10 @@ def _against_peers(folder: Path, count: int, repeats: int, peers: Path | None) -
         yield Figure(f"throughput.{count}.dicast_against_{title}", ratio, "x its rows/s", target)
 
 
-def _peer(folder: Path, name: str, python: Path, count: int) -> float:
-    """Rows/s of its evaluation alone; dicast's count its start and reading the file as well."""
-    done = run([python, HERE / f"peer_{name}.py", "rows.jsonl", f"{name}.json"], folder)
+def _alone(command: list[str | Path], folder: Path, count: int) -> float:
+    """Rows/s of the evaluation alone, after the imports; dicast's has reading the file, and its ledger, in it."""
+    done = run(command, folder)
     result = json.loads(done.output.splitlines()[-1])
     if result["rows"] != count:
-        raise Wrong(f"{name} judged {result['rows']} of {count} rows")
+        raise Wrong(f"{command[1]} judged {result['rows']} of {count} rows")
     return count / float(result["seconds"])

@@ -138,7 +138,7 @@ class InputFile:
                 continue
             if type(value) is not dict:
                 self.fault(f"the line is {_json_type(value)}, it must be a JSON object", number, check)
-            elif too_deep(line, value):
+            elif check is not None and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
             else:
                 yield number, value
@@ -267,7 +267,9 @@ class InputCheck:
             self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
             self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
             self._database.execute("CREATE TABLE ids (kind TEXT, id TEXT, line INTEGER)")
+        self._database.execute("BEGIN")  # else each row is a transaction of its own
         self._database.executemany("INSERT INTO ids VALUES (?, ?, ?)", self._ids)
+        self._database.execute("COMMIT")
         self._ids.clear()
         return self._database
 

@@ -67,7 +67,9 @@ class ScoreSpool:
         return clusters, squares
 
     def _flush(self) -> None:
+        self._database.execute("BEGIN")  # else each row is a transaction of its own
         self._database.executemany("INSERT INTO scores VALUES (?, ?)", self._waiting)
+        self._database.execute("COMMIT")
         self._waiting.clear()
 
 

@@ -61,7 +61,7 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = NORMAL")  # a commit survives the process: docs/adr/0011
-        connection.execute("PRAGMA wal_autocheckpoint = 1000")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA cache_size = -8000")
     except BaseException:
         connection.close()

@@ -173,5 +173,7 @@ class _LastLines:
             yield line
 
     def _flush(self) -> None:
+        self._database.execute("BEGIN")  # else each row is a transaction of its own
         self._database.executemany("INSERT OR REPLACE INTO last VALUES (?, ?)", self._waiting.items())
+        self._database.execute("COMMIT")
         self._waiting.clear()

@@ -42,5 +42,7 @@ class Repeats:
         return self._database.execute("SELECT 1 FROM repeated WHERE id = ?", (id,)).fetchone() is not None
 
     def _flush(self) -> None:
+        self._database.execute("BEGIN")  # else each row is a transaction of its own
         self._database.executemany("INSERT INTO ids VALUES (?)", self._waiting)
+        self._database.execute("COMMIT")
         self._waiting.clear()
