@@ -154,22 +154,22 @@ class Bad:
 
 
 @attrs.frozen
-class Again:
-    """A sink that is made anew each time.
+class Locks:
+    """A sink that keeps others from writing to the ledger when it is closed.
 
-    :param path: the file.
+    :param ledger: the ledger's file.
     """
 
-    path: Path
-    rewrites = True
+    ledger: Path
+    wants = ("eval.completed",)
 
     def write(self, events):
-        """Append type and subject."""
-        for event in events:
-            log(self.path, f"{event.type} {event.subject_id}")
+        """Write nothing."""
 
     def close(self):
-        """Nothing is open."""
+        """Take hold of the ledger."""
+        HELD.append(sqlite3.connect(self.ledger, isolation_level=None))
+        HELD[-1].execute("BEGIN IMMEDIATE")
 
 
 @hookimpl
@@ -189,7 +189,7 @@ def dicast_sources():
 
 @hookimpl
 def dicast_sinks():
-    return [Bad, Again]
+    return [Bad, Locks]
 '''
 
 
@@ -563,6 +563,21 @@ def test_when_the_ledger_fails_document_table_and_ledger_agree(odd, monkeypatch,
     assert (resumed.code, resumed.json["scored"]) == (0, 60)
     assert resumed.json["run_id"] == done.json["run_id"]
     assert not bought & set(lines(odd, "calls")[before:])
+
+
+def test_a_ledger_that_fails_at_the_very_end_is_4_with_a_document(odd):
+    odd.rows(1, 1)
+    text = "metrics: [fake/act: {journal: calls}]\nledger: {ledger/sqlite: {path: l.db, busy_timeout: 0.2}}\n"
+    try:
+        done = odd.run(text + "sinks: [csv/rows: {path: out.csv}, odd/locks: {ledger: l.db}]\n")
+    finally:
+        release()
+    assert (done.code, done.json["scored"], done.json["stopped"]["reason"]) == (4, 2, "ledger_failed")
+    assert "locked" in done.json["stopped"]["error"]
+    assert [row["score"] for row in csv_rows(odd)] == ["1.0", "1.0"]
+    assert len(odd.dicast("verdicts", "--ledger", "l.db", "--json").json["verdicts"]) == 2
+    resumed = odd.run(text, "--resume")
+    assert (resumed.code, resumed.json["scored"], lines(odd, "calls")) == (0, 2, ["r0", "r1"])
 
 
 # What is counted

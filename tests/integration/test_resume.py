@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 
 import pytest
 
-from .conftest import settled
+from .conftest import finish, settled, wait_for
 
 TEXT = "name: nightly\nmetrics: [fake/act: {journal: calls}]\n"
 
@@ -287,3 +288,267 @@ def test_a_resumed_run_can_be_shown(shop, unfinished):
     assert "--resume" in done.json["error"]["message"]
     resumed = shop.run(TEXT, "--resume")
     assert shop.dicast("show", run_id, "--json").json == resumed.json
+
+
+# What an earlier process has bought, told, or holds still
+
+
+HOLDING = '''
+import asyncio
+from pathlib import Path
+
+
+def log(path, text):
+    with Path(path).open("a") as file:
+        file.write(f"{text}\\n")
+
+
+@metric(tier="proxy")
+def unannounced(subject: Subject) -> Score:
+    """Cost money without an estimate."""
+    log("bought", subject.id)
+    return Score(0.75, cost=Cost("0.01"), signals={"why": "bought"})
+
+
+@metric(tier="proxy")
+async def holds(subject: Subject) -> Score:
+    """Wait while the file *hold* is there."""
+    log("holding", subject.id)
+    while Path("hold").exists():
+        await asyncio.sleep(0.01)
+    return Score(1.0)
+
+
+@metric(tier="truth")
+async def moody(subject: Subject):
+    """Fail while the file *mood* is there, and cost money."""
+    log("asked", subject.id)
+    if Path("mood").exists() and subject.output < 0.9:
+        return Failure("judge_call_failed", "in a mood", cost=Cost("0.001"))
+    return Score(1.0, cost=Cost("0.001"))
+
+
+@attrs.frozen
+class Notes:
+    """A sink that appends the events' types and ids to a file.
+
+    :param path: the file.
+    :param anew: whether it is told everything again by a resumed run.
+    """
+
+    path: str
+    anew: bool = False
+
+    @property
+    def rewrites(self):
+        """As told."""
+        return self.anew
+
+    def write(self, events):
+        """Append."""
+        for event in events:
+            log(self.path, f"{event.type} {event.id}")
+
+    def close(self):
+        """Nothing is open."""
+
+
+@hookimpl
+def dicast_metrics():
+    return [unannounced, holds, moody]
+
+
+@hookimpl
+def dicast_sinks():
+    return [Notes]
+'''
+RICH = "budget: {run: 10 usd, day: 10 usd, session: 10 usd}\n"
+
+
+@pytest.fixture
+def holding(shop, plugin):
+    """The shop, with the plugin ``holding`` and a file *hold* that keeps a run waiting."""
+    plugin("holding", HOLDING)
+    (shop / "hold").touch()
+    return shop
+
+
+def words(shop, name):
+    return (shop / name).read_text().split() if (shop / name).exists() else []
+
+
+def test_an_answer_whose_cost_nobody_announced_is_not_bought_again_after_a_kill(holding):
+    holding.rows(1, 1, 1)
+    holding.pipeline("metrics: [holding/unannounced, holding/holds]\nsinks: [csv/rows: {path: out.csv}]\n" + RICH)
+    process = holding.start("run", "p.yaml")
+    wait_for(lambda: len(words(holding, "holding")) == 3)
+    process.kill()
+    finish(process)
+    assert len(holding.events("spend.settled")) == 3
+    assert holding.events("eval.completed") == []
+
+    (holding / "hold").unlink()
+    done = holding.dicast("run", "p.yaml", "--resume", "--json")
+    assert (done.code, done.json["scored"], done.json["score"]["mean"]) == (0, 3, 0.875)
+    assert words(holding, "bought") == ["r0", "r1", "r2"]
+    assert (done.json["cost"]["usd"], done.json["spend_lost"]["usd"]) == ("0.03", "0")
+    verdicts = holding.dicast("verdicts", "--json").json["verdicts"]
+    assert [verdict["judge_cost_usd"] for verdict in verdicts] == ["0.01"] * 3
+    assert [verdict["scores"][0]["signals"] for verdict in verdicts] == [{"why": "bought"}] * 3
+    with open(holding / "out.csv", newline="") as file:
+        assert [row["cost_usd"] for row in csv.DictReader(file)] == ["0.01"] * 3
+
+
+def test_retry_failed_does_not_buy_the_good_answers_beside_the_failed_one_again(holding):
+    holding.rows(0.8, 0.95)
+    (holding / "mood").touch()
+    text = (
+        "metrics: [fake/act, fake/paid: {journal: calls}, holding/unannounced: {as: u}, holding/moody]\n"
+        "sinks: [csv/rows: {path: out.csv}]\n" + RICH
+    )
+    first = holding.run(text)
+    assert (first.json["scored"], first.json["failures"]) == (1, {"judge_call_failed": 1})
+    assert first.json["cost"]["usd"] == "0.042"
+    (holding / "mood").unlink()
+    done = holding.run(text, "--resume", "--retry-failed")
+    assert (done.code, done.json["scored"], done.json["failures"]) == (0, 2, {})
+    assert calls(holding) == words(holding, "bought") == ["r0", "r1"]
+    assert words(holding, "asked") == ["r0", "r1", "r0"]
+    assert done.json["cost"]["usd"] == "0.043"  # what the failure did cost stays spent
+    assert len(holding.events("spend.settled")) == 7
+    assert scores(holding) == {("r0", "metrics"): pytest.approx(0.8375), ("r1", "metrics"): pytest.approx(0.9125)}
+
+
+def test_a_run_that_another_process_is_carrying_out_is_not_resumed(holding):
+    holding.rows(1, 1)
+    holding.pipeline("metrics: [holding/holds]\n")
+    process = holding.start("run", "p.yaml", "--json")
+    wait_for(lambda: len(words(holding, "holding")) == 2)
+    (started,) = holding.events("run.started")
+    before = holding.events()
+    for which in ([], [started["run_id"]]):
+        done = holding.dicast("run", "p.yaml", "--json", "--resume", *which)
+        assert done.code == 2
+        assert f"run {started['run_id']} is still under way" in done.json["error"]["message"]
+    assert holding.events() == before
+    assert len(words(holding, "holding")) == 2
+
+    (holding / "hold").unlink()
+    assert finish(process).json["scored"] == 2
+    done = holding.dicast("run", "p.yaml", "--json", "--resume")
+    assert done.code == 2
+    assert "no unfinished run" in done.json["error"]["message"]
+
+
+def test_a_run_whose_process_was_killed_is_nobody_s(holding):
+    holding.rows(1, 1)
+    holding.pipeline("metrics: [holding/holds]\n")
+    process = holding.start("run", "p.yaml")
+    wait_for(lambda: len(words(holding, "holding")) == 2)
+    process.kill()
+    finish(process)
+    (holding / "hold").unlink()
+    done = holding.dicast("run", "p.yaml", "--json", "--resume")
+    assert (done.code, done.json["scored"]) == (0, 2)
+
+
+def test_a_new_run_of_the_same_file_may_begin_while_another_is_under_way(holding):
+    holding.rows(1)
+    holding.pipeline("metrics: [holding/holds]\n")
+    process = holding.start("run", "p.yaml", "--json")
+    wait_for(lambda: words(holding, "holding"))
+    (holding / "hold").unlink()
+    assert holding.dicast("run", "p.yaml", "--json").code == 0
+    assert finish(process).code == 0
+
+
+TRACES = (
+    "source: {traces/messages: {path: chats.jsonl, id: '{{ id }}', subjects: [tool_cycle, turn, session]}}\n"
+    "metrics: [fake/truth: {as: all, on: [tool_cycle, turn, session]}]\n"
+)
+
+
+def conversation(name, turns):
+    """Turns of a question, two tool calls with their results, and an answer."""
+    messages = []
+    for number in range(turns):
+        names = [f"{name}-{number}-{call}" for call in "ab"]
+        tools = [{"id": call, "type": "function", "function": {"name": "look", "arguments": "{}"}} for call in names]
+        messages += [
+            {"role": "user", "content": "where?"},
+            {"role": "assistant", "content": None, "tool_calls": tools},
+            *({"role": "tool", "tool_call_id": call, "content": "there"} for call in names),
+            {"role": "assistant", "content": "there"},
+        ]
+    return {"id": name, "messages": messages}
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 5, 7, 8, 13])
+def test_trace_events_are_told_once_however_often_a_run_is_taken_up(shop, unfinished, after):
+    shop.write("chats.jsonl", [conversation("one", 2), conversation("two", 2)])
+    shop.write("data.jsonl", "")
+    sinks = "sinks: [jsonl/events: {path: out.jsonl}]\n"
+    other = ["--set", "ledger={ledger/sqlite: {path: o.db}}"]
+    undisturbed = shop.run(TRACES + sinks, *other)
+    assert (undisturbed.code, undisturbed.json["scored"]) == (0, 14)
+    expected = told(shop.dicast("ledger", "export", "--ledger", "o.db").out)
+    assert expected["tool.called"] == expected["tool.completed"] == 8
+
+    unfinished(TRACES + sinks, after=after)
+    done = shop.run(TRACES + sinks, "--resume")
+    assert settled(done.json) == settled(undisturbed.json)
+    assert told(shop.dicast("ledger", "export").out) == expected
+    assert told((shop / "out.jsonl").read_text()) == expected
+
+
+def told(text):
+    """How many events of each type are in JSON lines."""
+    return Counter(json.loads(line)["type"] for line in text.splitlines())
+
+
+@pytest.mark.parametrize("text", [MOODY, BOTH])
+def test_after_retry_failed_a_sink_holds_the_same_verdicts_and_failures_as_the_ledger(shop, text):
+    text += "sinks: [csv/rows: {path: out.csv}, jsonl/events: {path: out.jsonl}]\n"
+    shop.rows(0.1, 0.9, 0.2, 0.8)
+    shop.write("mood", "bad")
+    shop.run(text)
+    for ends in (False, True):
+        if ends:
+            (shop / "mood").unlink()
+        done = shop.run(text, "--resume", "--retry-failed")
+        assert done.json["judges"]["fake/opinion"]["scored"] == (4 if ends else 2)
+        sunk = [json.loads(line) for line in (shop / "out.jsonl").read_text().splitlines()]
+        evals = sorted((event["type"], event["id"]) for event in sunk if event["type"].startswith("eval."))
+        assert evals == sorted(
+            (event["type"], event["id"]) for event in shop.events() if event["type"].startswith("eval.")
+        )
+        with open(shop / "out.csv", newline="") as file:
+            table = {row["subject_id"]: row["failure"] for row in csv.DictReader(file)}
+        assert len((shop / "out.csv").read_text().splitlines()) == 5
+        failed = "" if ends or "metrics" in text else "judge_call_failed"
+        assert table == {"r0": failed, "r1": "", "r2": failed, "r3": ""}
+
+
+@pytest.mark.parametrize("retry", [False, True])
+def test_only_a_sink_that_rewrites_is_told_again_what_an_earlier_process_told_it(holding, unfinished, retry):
+    text = MOODY if retry else TEXT
+    text += "sinks: [holding/notes: {path: once}, holding/notes: {as: anew, path: anew, anew: true}]\n"
+    if retry:
+        holding.rows(0.1, 0.9, 0.2)
+        holding.write("mood", "bad")
+        holding.run(text)
+        (holding / "mood").unlink()
+    else:
+        unfinished(text)
+    first = Counter((holding / "anew").read_text().splitlines())
+    assert Counter((holding / "once").read_text().splitlines()) == first
+    (holding / "anew").unlink()
+    assert holding.run(text, "--resume", *["--retry-failed"] * retry).code == 0
+
+    ledger = {f"{event['type']} {event['id']}" for event in holding.events() if event["type"].startswith("eval.")}
+    once, anew = ((holding / name).read_text().splitlines() for name in ("once", "anew"))
+    assert max(Counter(once).values()) == 1
+    assert ledger == {line for line in anew if line.startswith("eval.")}
+    assert max(Counter(anew).values()) == 1
+    if retry:
+        assert ledger == {line for line in once if line.startswith("eval.")}

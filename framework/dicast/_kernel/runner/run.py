@@ -30,6 +30,9 @@ from .subjects import Given, digest, peeked, read
 from .timer import Timer
 from .unit import Desk
 
+Stopped = dict[str, object] | None
+"""Why a run stopped before its end: a ``reason``, and what there is to say about it."""
+
 
 @attrs.frozen
 class Request:
@@ -118,14 +121,14 @@ class _Run:
         self.stop.begun = True
         stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
-        stopped = None
+        stopped: Stopped = None
         try:
             await self._begin(stream, plan, fingerprints, spool)
             await self._judge(stream, plan, subjects, spool)
         except Interrupted:
             stopped = {"reason": self.stop.reason, **self.stop.details}
         except LedgerError as error:
-            stopped = {"reason": "ledger_failed", "error": str(error)}
+            stopped = _failed(None, error)
         except BaseException:
             stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
             raise
@@ -209,10 +212,10 @@ class _Run:
             return limit
         return self.request.limit
 
-    async def _end(self, stream: Stream, stopped: dict[str, object] | None) -> Outcome:
+    async def _end(self, stream: Stream, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
-        failed = stopped is not None and stopped["reason"] == "ledger_failed"
-        await (stream.pass_on() if failed else stream.flush())
+        stopped = _kept(stopped, stream.commit)
+        await stream.pass_on()
         pipeline = self.pipeline
         done = document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
         last = "run.completed" if stopped is None else "run.stopped"
@@ -223,14 +226,28 @@ class _Run:
             event = stream.event(last, {"reason": stopped["reason"], **done, "sinks": _sinks(stream, ahead=1)})
         await stream.tell_outside([event])
         await stream.close_sinks()
-        if not failed:
-            self.ledger.append([event])
-        done |= {"sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
+        stopped = _kept(stopped, lambda: self.ledger.append([event]))
+        done |= {"stopped": stopped, "sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
         return Outcome(done, exit_code(done, pipeline.gate))
 
 
 def _fewest(*counts: int | None) -> int | None:
     return min((count for count in counts if count is not None), default=None)
+
+
+def _kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:
+    """Let *append* write to the ledger unless it has failed already; return why the run stopped, which may be this."""
+    if stopped is None or stopped["reason"] != "ledger_failed":
+        try:
+            append()
+        except LedgerError as error:
+            return _failed(stopped, error)
+    return stopped
+
+
+def _failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
+    """Say that the ledger has failed; the reason why the run stopped before that stands."""
+    return {"reason": "ledger_failed", "error": str(error)} | (stopped or {})
 
 
 def _sinks(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
