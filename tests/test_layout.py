@@ -26,7 +26,7 @@ HOOKS = KERNEL / "_kernel" / "hooks.py"
 MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 PARTS = {
-    "the pipeline file": (2_000, ("config", "converter", "fields.py", "lines.py", "files.py")),
+    "the pipeline file": (2_000, ("config", "converter", "sections.py", "lines.py", "files.py")),
     "the command line": (900, ("cli", "api.py", "ledgers.py")),
     "the heart": (3_000, None),
 }

@@ -16,17 +16,10 @@ class Stop:
     def __init__(self) -> None:
         self.begun = False
         self.reason: str | None = None
-        self.details: dict[str, object] = {}
         self._event = asyncio.Event()
 
     def __bool__(self) -> bool:
         return self.reason is not None
-
-    def request(self, reason: str, **details: object) -> None:
-        """Ask the run to end."""
-        if self.reason is None:
-            self.reason, self.details = reason, details
-        self._event.set()
 
     async def wait(self) -> None:
         """Return when the run has to end."""

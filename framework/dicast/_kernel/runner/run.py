@@ -126,7 +126,7 @@ class _Run:
             await self._begin(stream, plan, fingerprints, spool)
             await self._judge(stream, plan, subjects, spool)
         except Interrupted:
-            stopped = {"reason": self.stop.reason, **self.stop.details}
+            stopped = {"reason": self.stop.reason}
         except LedgerError as error:
             stopped = _failed(None, error)
         except BaseException:
