@@ -115,7 +115,7 @@ class Purse:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
         payload = {
             "reservation_id": reservation.id,
-            "amount": amount_json(cost),
+            "amount": cost.decimal,
             "unit": cost.unit,
             "pricing_version": cost.pricing_version,
             "eval_id": reservation.eval_id,
@@ -135,7 +135,7 @@ class Purse:
         """Close *reservation* of a call that ended unheard: it counts as spent, because it may have been."""
         payload = {
             "reservation_id": reservation.id,
-            "amount": amount_json(reservation.projected),
+            "amount": reservation.projected.decimal,
             "unit": reservation.projected.unit,
         }
         self._record.record(self._record.event("spend.lost", payload, reservation.subject))
@@ -167,7 +167,7 @@ class Purse:
         payload = {
             "reservation_id": reservation.id,
             "scopes": list(self._scopes(subject.session_id)),
-            "amount": amount_json(cost),
+            "amount": cost.decimal,
             "unit": cost.unit,
             "lease_until": self._clock.after(seconds + GRACE_SECONDS),
             "eval_id": eval_id,
@@ -189,8 +189,8 @@ class Purse:
         payload = {
             "reason": cap.reason,
             "scope": cap.scope,
-            "limit": amount_json(cap.limit),
-            "projected": amount_json(cost),
+            "limit": cap.limit.decimal,
+            "projected": cost.decimal,
             "unit": cap.limit.unit,
         }
         self._record.record(self._record.event("budget.throttled", payload, subject))
@@ -200,11 +200,6 @@ class Purse:
             await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
         except TimeoutError:
             return
-
-
-def amount_json(cost: Cost) -> str | None:
-    """The amount as a decimal string; null when unknown."""
-    return None if cost.amount is None else format(cost.amount, "f")
 
 
 def _exceeds(cost: Cost, projected: Cost) -> bool:

@@ -119,7 +119,10 @@ class Registry:
 
     def _unknown(self, name: str) -> Problem:
         installed = [known for known in self.scan() if known != _KERNEL]
-        message, hint = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})", nearest(name, self.scan())
+        message, hint = (
+            f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})",
+            nearest(name, self.scan()),
+        )
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # else a misspelling, or nothing to be installed
             message += f"; is it installed? pip install dicast-{name}"
         return Problem(message, value=name, hint=hint)

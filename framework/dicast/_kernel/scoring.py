@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
+from operator import mul
 
 import attrs
 
@@ -206,19 +207,17 @@ class _Rollout:
 
     def score(self) -> float:
         """The weighted mean; 0 when all that entered has weight 0."""
-        total = weighted = 0.0
-        for weight, score in self.entered:
-            total += weight
-            weighted += weight * score.value
-        return min(1.0, weighted / total) if total else 0.0
+        return self._weighted_mean([score.value for _, score in self.entered], 0.0)
 
     def confidence(self) -> float:
         """The weighted mean of the confidences that entered; the plain one when all of them have weight 0."""
-        total = weighted = 0.0
-        for weight, score in self.entered:
-            total += weight
-            weighted += weight * score.confidence
-        return min(1.0, weighted / total) if total else mean([score.confidence for _, score in self.entered])
+        confidences = [score.confidence for _, score in self.entered]
+        return self._weighted_mean(confidences, mean(confidences))
+
+    def _weighted_mean(self, numbers: Sequence[float], weightless: float) -> float:
+        weights = [weight for weight, _ in self.entered]
+        total = sum(weights)
+        return min(1.0, sum(map(mul, weights, numbers)) / total) if total else weightless
 
     def _excuse(self, slot: Slot, answer: Failure | Skip) -> Score | Failure | None:
         if isinstance(answer, Failure) and slot.on_failure == "zero":
@@ -252,7 +251,7 @@ def cost_json(score: Score) -> dict[str, object]:
     """A score's cost as JSON; an unknown amount is null."""
     cost = score.cost
     return {
-        "amount": None if cost.amount is None else format(cost.amount, "f"),
+        "amount": cost.decimal,
         "unit": cost.unit,
         "pricing_version": cost.pricing_version,
     }

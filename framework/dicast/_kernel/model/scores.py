@@ -83,6 +83,11 @@ class Cost:
         """True when the amount is known and nothing."""
         return self.amount is not None and not self.amount
 
+    @property
+    def decimal(self) -> str | None:
+        """The amount as a decimal string, as JSON has it; None when it is not known."""
+        return None if self.amount is None else format(self.amount, "f")
+
     def __add__(self, other: Cost) -> Cost:
         """Add two costs of one unit; anything plus an unknown amount is unknown.
 
@@ -100,7 +105,7 @@ class Cost:
         return Cost(amount, self.unit, "; ".join(versions) or None)
 
     def __str__(self) -> str:
-        return f"{'unknown' if self.amount is None else format(self.amount, 'f')} {self.unit}"
+        return f"{self.decimal or 'unknown'} {self.unit}"
 
 
 _ZERO = Cost(0)
@@ -112,16 +117,6 @@ def is_text(value: object) -> bool:
     if not isinstance(value, str):
         return False
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def unit_interval(name: str, value: object) -> float:
-    """Return *value* as a float if it is a finite number in [0, 1].
-
-    :raises InvalidScore: otherwise. Nothing is clamped.
-    """
-    if not isinstance(value, float | int) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
-        raise InvalidScore(f"{name} must be a finite number in [0, 1], got {value!r}")
-    return float(value)
 
 
 @attrs.frozen
@@ -230,9 +225,12 @@ class Judgment:
 
 
 def _check_unit_interval(owner: object, name: str, value: object) -> None:
+    """Refuse what is no finite number in [0, 1], and clamp nothing; an integer becomes a float."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return
-    object.__setattr__(owner, name, unit_interval(name, value))
+    if not isinstance(value, float | int) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
+        raise InvalidScore(f"{name} must be a finite number in [0, 1], got {value!r}")
+    object.__setattr__(owner, name, float(value))
 
 
 def _check_type(name: str, value: object, expected: type | UnionType) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 
 from ..aggregation import Aggregation
-from ..model import Cost
 from ..sections import METRICS, Gate
 from .fold import Report, Tally
 from .statistics import CI_METHOD, aggregate_all, confidence_interval
@@ -39,8 +38,8 @@ def document(
         "score": score,
         "metrics": _metrics(report),
         "judges": _judges(report),
-        "cost": {unit: amount(cost) for unit, cost in report.spent.items()},
-        "spend_lost": {unit: amount(cost) for unit, cost in report.lost.items()},
+        "cost": {unit: cost.decimal for unit, cost in report.spent.items()},
+        "spend_lost": {unit: cost.decimal for unit, cost in report.lost.items()},
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
         "gate": _gate(gate, score, coverage),
@@ -64,11 +63,6 @@ def stopped_document(name: str, reason: str | None) -> Document:
     stopped = None if reason is None else {"reason": reason}
     done = document(Report(), "median", Gate(given=False), stopped=stopped)
     return done | {"run_id": None, "name": name, "ledger": None}
-
-
-def amount(cost: Cost) -> str | None:
-    """An amount of money in JSON: a decimal string, null when unknown."""
-    return None if cost.amount is None else format(cost.amount, "f")
 
 
 def _score(report: Report, aggregation: Aggregation) -> Document | None:

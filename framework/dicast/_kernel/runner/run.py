@@ -110,7 +110,8 @@ class _Run:
         try:
             source = await self._open_source(stack)
             fingerprints = await self._fingerprints(source)
-            self.report.expected = _fewest(getattr(source, "total", None), self._limit())
+            counts = (getattr(source, "total", None), self._limit())
+            self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
             plan = await make_plan(self.pipeline, self.context, stack)
             subjects = await peeked(read(source, self._source_name()))
@@ -229,10 +230,6 @@ class _Run:
         stopped = _kept(stopped, lambda: self.ledger.append([event]))
         done |= {"stopped": stopped, "sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
         return Outcome(done, exit_code(done, pipeline.gate))
-
-
-def _fewest(*counts: int | None) -> int | None:
-    return min((count for count in counts if count is not None), default=None)
 
 
 def _kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:

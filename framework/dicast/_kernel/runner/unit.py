@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
-from ..budget import Purse, amount_json
+from ..budget import Purse
 from ..converter import structure, unstructure
 from ..model import Cost, Failure, Judgment, Refusal, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Answer, Combined, MetricSet, Skip
@@ -181,8 +181,8 @@ class Unit:
             "subject_id": subject.id,
             "judge": self.label,
             "judge_latency_ms": latency,
-            "judge_cost_usd": amount_json(teller.bill.usd),
-            "judge_cost_msat": amount_json(teller.bill.msat),
+            "judge_cost_usd": teller.bill.usd.decimal,
+            "judge_cost_msat": teller.bill.msat.decimal,
         }
         if isinstance(outcome, Failure):
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
