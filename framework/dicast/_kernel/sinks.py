@@ -65,8 +65,8 @@ class SinkFeed:
             try:
                 written = _count(await self._answer(action), count)
             except Exception as error:  # the border: a sink's fault is reported in the summary, and in the exit code
-                self.error = f"{type(error).__name__}: {error}"
-                self._silent = self._silent or (not left and isinstance(error, NoAnswer))
+                silence = f"no answer within {SINK_SECONDS:g} s"
+                self.error = silence if self._silent else f"{type(error).__name__}: {error}"
                 if left:
                     await asyncio.sleep(pause)
                     pause *= 2
@@ -83,14 +83,8 @@ class SinkFeed:
         try:
             async with limit:
                 return await answer
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise NoAnswer(f"none within {SINK_SECONDS:g} s") from error
-
-
-class NoAnswer(Exception):
-    """A sink took too long."""
+        finally:
+            self._silent = limit.expired()
 
 
 def _count(written: object, told: int) -> int:
