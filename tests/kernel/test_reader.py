@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dicast import ConfigError
@@ -143,9 +143,17 @@ json_values = st.recursive(
 )  # fmt: skip
 
 
+class Quoting(yaml.SafeDumper):
+    """Quotes all text: PyYAML writes YAML 1.1, in which a plain 0E0 is text; in 1.2 it is a number."""
+
+
+Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+
+
 @given(json_values)
+@example("0E0")
 def test_what_yaml_writes_is_read_back(content):
-    text = yaml.safe_dump({"x": content}, allow_unicode=False)
+    text = yaml.dump({"x": content}, Dumper=Quoting, allow_unicode=False)
     assert data(text) == {"x": content}
 
 
