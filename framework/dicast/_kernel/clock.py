@@ -1,7 +1,7 @@
 """Time and names: ISO 8601 UTC times in milliseconds, and monotonic ULIDs.
 
-A run mints four ids a subject, so this is written for speed: a ULID is 48 bits of time and 80 bits of chance, and here only
-its last 20 bits count up within a millisecond (https://github.com/ulid/spec, "Monotonicity").
+A run mints four ids a subject, so this is written for speed: a ULID is 48 bits of time and 80 bits of chance, and here 60 of
+these are a process's own and the last 20 count up (https://github.com/ulid/spec, "Monotonicity").
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Clock:
     def __init__(self, nanoseconds: Callable[[], int] = time.time_ns) -> None:
         self._nanoseconds = nanoseconds
         self._ms = -1
-        self._count = 0
+        chance = int.from_bytes(os.urandom(10))
+        self._chance, self._count = _encode(chance >> 20, 12), chance & (_LAST // 2 - 1)
         self._prefix = self._time = self._second = ""
 
     def stamp(self) -> tuple[str, str]:
@@ -64,13 +65,12 @@ class Clock:
         return iso(self.now() + timedelta(seconds=seconds))
 
     def _turn(self, ms: int) -> None:
-        chance = int.from_bytes(os.urandom(10))
         if ms // 1000 != self._ms // 1000:
             self._second = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
         self._ms = ms
         self._time = f"{self._second}{ms % 1000:03d}Z"
-        self._prefix = _encode(ms, 10) + _encode(chance >> 20, 12)
-        self._count = chance & (_LAST // 2 - 1)
+        self._prefix = "".join([_PAIRS[ms >> place & 1023] for place in (40, 30, 20, 10, 0)]) + self._chance
+        self._count &= _LAST // 2 - 1
 
 
 def _encode(number: int, width: int) -> str:

@@ -109,7 +109,8 @@ class MetricSet:
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
         if len(rollouts) == 1:
-            return self._combined(first, first.score(), first.values, first.confidence(), (first.score(),))
+            score = first.score()
+            return self._combined(first, score, first.values, first.confidence(), (score,))
         totals = tuple(rollout.score() for rollout in rollouts)
         confidence = mean([rollout.confidence() for rollout in rollouts])
         whole = _Rollout.of_all(rollouts)

@@ -123,7 +123,9 @@ class Judging:
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
         spool = self._desk.spool
-        own = await self._complete(subject)
+        own = self._families.take(subject)
+        while own is not None and self._window:
+            await self._finish_first()  # the verdicts on what it is made of, all of them
         if spool is not None:
             job = await self._start_again(subject, units, spool.states(subject.kind, subject.id), own)
         else:
@@ -132,13 +134,6 @@ class Judging:
             self._tell_start(job, read=True, begun=())
         job.children = () if own is None else own.children
         return job
-
-    async def _complete(self, subject: Subject) -> Family | None:
-        """The verdicts on what *subject* is made of, all of them: those still under way are waited for."""
-        own = self._families.take(subject)
-        while own is not None and self._window:
-            await self._finish_first()
-        return own
 
     def _eval_id(self, family: Family | None) -> str:
         """The id that the children's verdicts have named already, once; else a new one."""
