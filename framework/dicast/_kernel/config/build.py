@@ -16,11 +16,11 @@ from ..converter import Path as Address
 from ..lines import nearest
 from ..model import Rubric
 from ..plugins import Registry
-from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
+from ..sections import METRICS, NOT_FOR_JUDGES, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
 from .problems import error
 from .reader import Document, Source, dotted, read_document
 from .rubrics import load_rubric
-from .slots import NOT_FOR_JUDGES, costs, finest_kind, fingerprints, make_slot
+from .slots import costs, finest_kind, fingerprints, make_slot
 
 SECTIONS = (
     "name",

@@ -17,8 +17,7 @@ from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
 from ..plugins import Registry
-from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions
-from .slots import NOT_FOR_JUDGES
+from ..sections import NOT_FOR_JUDGES, Budget, Gate, Label, Plugins, Scoring, SlotOptions
 
 Schema = dict[str, Any]
 

@@ -15,16 +15,6 @@ from ..protocols import estimate
 from ..sections import Scoring, Slot
 
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
-_NO_RANGE = {"range": "a judge scores in [0, 1] already; remove range"}
-NOT_FOR_JUDGES: Mapping[str, Mapping[str, str]] = {
-    "metrics": _NO_RANGE,
-    "judges": {
-        **_NO_RANGE,
-        "weight": "a judge's own verdict has no weight; remove it, or move the judge to 'metrics'",
-        "on_failure": "a judge that fails has no verdict; remove on_failure, or move the judge to 'metrics'",
-    },
-}
-"""The slot options that would do nothing for a judge, by the section it stands in, and what to do instead."""
 
 
 def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: Any) -> Slot:
