@@ -173,34 +173,6 @@ def test_slot_options_are_refused_elsewhere(section, text):
     assert problem.message.startswith("unknown option 'weight' of t/")
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("weight: 2", "a judge's own verdict has no weight; remove it, or move the judge to 'metrics'"),
-        ("on_failure: zero", "a judge that fails has no verdict; remove on_failure, or move the judge to 'metrics'"),
-        ("range: [0, 10]", "a judge scores in [0, 1] already; remove range"),
-    ],
-)
-@pytest.mark.parametrize("name", ["t/any_kind", "mine"])
-def test_what_would_do_nothing_for_a_judges_own_verdict_is_refused_at_its_key(name, key, said):
-    text = f"define: {{mine: t/any_kind}}\njudges: [{{{name}: {{as: a, {key}}}}}]\n"
-    problem = the_problem(text)
-    assert (problem.line, problem.column, problem.path) == (4, text.splitlines()[1].index(key) + 1, "judges[0]")
-    assert (problem.message, problem.value) == (said, key.partition(":")[0])
-
-
-def test_a_judge_takes_the_slot_options_that_concern_it():
-    (slot,) = build("judges: [{t/any_kind: {as: j, timeout: 1.5, retries: 1, on: turn}}]\n").judges
-    assert (slot.label, slot.timeout, slot.retries, slot.on) == ("j", 1.5, 1, ("turn",))
-
-
-def test_a_judge_among_the_metrics_has_a_weight_and_no_range():
-    (slot,) = build(metrics="metrics: [{t/any_kind: {weight: 2, on_failure: exclude, timeout: 1}}]\n").metrics
-    assert (slot.weight, slot.on_failure) == (2.0, "exclude")
-    problem = the_problem(metrics="metrics: {truth: [{t/any_kind: {range: [0, 10]}}]}\n")
-    assert (problem.path, problem.message) == ("metrics.truth[0]", "a judge scores in [0, 1] already; remove range")
-
-
 def test_a_slot_may_refer_to_define():
     text = "define: {short: {t/cheap: {words: 9}}}\n"
     (slot,) = build(text, metrics="metrics: [{short: {as: s, weight: 3}}]\n").metrics

@@ -134,18 +134,6 @@ class SlotOptions:
             raise ValueError(f"invalid value for range, expected [low, high] with low < high, got {list(value)}")
 
 
-_NO_RANGE = {"range": "a judge scores in [0, 1] already; remove range"}
-NOT_FOR_JUDGES: Mapping[str, Mapping[str, str]] = {
-    "metrics": _NO_RANGE,
-    "judges": {
-        **_NO_RANGE,
-        "weight": "a judge's own verdict has no weight; remove it, or move the judge to 'metrics'",
-        "on_failure": "a judge that fails has no verdict; remove on_failure, or move the judge to 'metrics'",
-    },
-}
-"""The slot options that would do nothing for a judge, by the section it stands in, and what to do instead."""
-
-
 @attrs.frozen
 class Slot:
     """A component where the pipeline uses it.

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any, get_args
 
 import attrs
 
-from ..converter import Builder, Built, Fault, Part, describe
+from ..converter import Builder, Built, Fault, Part, describe, shown
 from ..converter import Path as Address
+from ..errors import ConfigError, PluginError, Problem
 from ..lines import nearest
 from ..model import Rubric
 from ..plugins import Registry
-from ..sections import METRICS, NOT_FOR_JUDGES, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
-from .problems import error
+from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
 from .reader import Document, Source, dotted, read_document
 from .rubrics import load_rubric
 from .slots import costs, finest_kind, fingerprints, make_slot
@@ -83,7 +81,7 @@ def build_pipeline(
     building = _Building(document, registry, ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or pipeline is None:
-        raise error(document, building.faults)
+        raise _error(document, building.faults)
     return pipeline
 
 
@@ -219,7 +217,6 @@ class _Building:
 
     def _judging(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
         """Make the slot of a metric or judge, whose options had slot options beside."""
-        self._check_keys(path, built)
         beside: SlotOptions = built.beside
         accepts = tuple(getattr(built.live, "accepts", ()))
         refused = [kind for kind in beside.on if accepts and kind not in accepts]
@@ -235,15 +232,6 @@ class _Building:
             if field.name not in ("label", "on")
         }
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
-
-    def _check_keys(self, path: Address, built: Built) -> None:
-        """Find slot options that would do nothing for a judge where it stands."""
-        item: Any = reduce(getitem, path, self._file)  # type: ignore[arg-type]  # what was built has this shape
-        if built.component.kind == "judge" and isinstance(item, Mapping):
-            ((name, options),) = item.items()
-            for key, why in NOT_FOR_JUDGES[str(path[0])].items():
-                if key in options:
-                    self._fault((*path, Part(name)), why, key, None, key)
 
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
         described = describe(built.live, self._builder.names, self._builder.written)
@@ -294,3 +282,19 @@ def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:
 
 def _stem(file: str) -> str:
     return "pipeline" if file.startswith("<") else Path(file).stem
+
+
+def _error(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
+    problems = list(dict.fromkeys(_problem(document, fault) for fault in faults))
+    problems.sort(
+        key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
+    )
+    return (PluginError if all(fault.plugin for fault in faults) else ConfigError)(problems)
+
+
+def _problem(document: Document, fault: Fault) -> Problem:
+    path = fault.path if fault.key is None else (*fault.path, fault.key)
+    place = document.place(path, key=fault.key is not None)
+    return Problem(
+        fault.message, place.file, place.line, place.column, dotted(shown(fault.path)) or None, fault.value, fault.hint
+    )

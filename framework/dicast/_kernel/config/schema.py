@@ -17,7 +17,7 @@ from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
 from ..plugins import Registry
-from ..sections import NOT_FOR_JUDGES, Budget, Gate, Label, Plugins, Scoring, SlotOptions
+from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions
 
 Schema = dict[str, Any]
 
@@ -53,9 +53,9 @@ def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
     offered = [one for one in offered if f"{one.kind}:{one.name}" in definitions]
     for kind, also in {kind: (kind, *entry.also) for kind, entry in KINDS.items()}.items():
         mine = [one for one in offered if one.kind in also]
-        definitions[kind] = _choice(mine, {one.name: f"{one.kind}:{one.name}" for one in mine})
+        definitions[kind] = _choice(mine, "")
         if _beside(kind) is not None:
-            definitions[f"{kind}:slot"] = _choice(mine, {one.name: f"{kind}:{one.name}:slot" for one in mine})
+            definitions[f"{kind}:slot"] = _choice(mine, ":slot")
     return _pipeline(definitions), broken
 
 
@@ -91,23 +91,17 @@ def _component(component: Component) -> Schema:
     options = options_schema(component.cls)
     if beside is None:
         return {name: options}
-    made, keys = {name: options}, options_schema(beside)["properties"]
-    refused: Mapping[str, Mapping[str, str]] = {component.kind: {}}
-    if component.kind == "judge":
-        refused = {"metric": NOT_FOR_JUDGES["metrics"], "judge": NOT_FOR_JUDGES["judges"]}
-    for kind, refuses in refused.items():
-        own = {key: keys[key] for key in keys if key not in refuses}
-        made[f"{kind}:{component.name}:slot"] = options | {"properties": {**own, **options["properties"]}}
-    return made
+    slot = options | {"properties": {**options_schema(beside)["properties"], **options["properties"]}}
+    also = {f"metric:{component.name}:slot": slot} if component.kind == "judge" else {}
+    return {name: options, f"{name}:slot": slot, **also}
 
 
-def _choice(components: list[Component], definitions: Mapping[str, str]) -> Schema:
-    """What may stand where one of *components* is expected: a name, a name with options, a name under ``define``.
-
-    *definitions* say, by the component's name, where its options are.
-    """
+def _choice(components: list[Component], suffix: str) -> Schema:
+    """What may stand where one of *components* is expected: a name, a name with options, a name under ``define``."""
     bare = [one.name for one in components if not _needed(one)]
-    given = [_object({one.name: _ref(definitions[one.name])}) | {"required": [one.name]} for one in components]
+    given = [
+        _object({one.name: _ref(f"{one.kind}:{one.name}{suffix}")}) | {"required": [one.name]} for one in components
+    ]
     return {"anyOf": [{"enum": bare}, {"type": "string", "pattern": "^[^/]+$"}, *given]}
 
 
