@@ -5,9 +5,10 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
-from ._kernel.api import Run, arun, run
+from ._kernel.api import Run, arun, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
+    AccessRefused,
     ConfigError,
     DataError,
     DicastError,
@@ -25,8 +26,11 @@ from ._kernel.fields import MISSING, check_field, locate, lookup, too_deep
 from ._kernel.files import AtomicFile
 from ._kernel.hooks import hookimpl
 from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
+from ._kernel.limits import RateLimiter
 from ._kernel.model import (
+    COMPLETE,
     Cap,
+    ChatRequest,
     Cost,
     Entry,
     Event,
@@ -34,24 +38,33 @@ from ._kernel.model import (
     Head,
     InputPath,
     Judgment,
+    Message,
+    Price,
     Query,
     Refusal,
+    Reply,
     Rubric,
     RunContext,
     Score,
     Secret,
     Subject,
+    Token,
     TraceEvent,
+    Usage,
     Verdict,
     Verification,
 )
-from ._kernel.protocols import Executor, Judge, Ledger, Metric, Sink, Source
+from ._kernel.protocols import ChatModel, Executor, Judge, Ledger, Metric, Sink, Source, estimate
 
 __all__ = [
+    "COMPLETE",
     "MAX_LINE_BYTES",
     "MISSING",
+    "AccessRefused",
     "AtomicFile",
     "Cap",
+    "ChatModel",
+    "ChatRequest",
     "ConfigError",
     "Cost",
     "DataError",
@@ -72,11 +85,15 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LedgerRefused",
+    "Message",
     "Metric",
     "PluginError",
+    "Price",
     "Problem",
     "Query",
+    "RateLimiter",
     "Refusal",
+    "Reply",
     "RequestError",
     "Rubric",
     "Run",
@@ -87,11 +104,14 @@ __all__ = [
     "Sink",
     "Source",
     "Subject",
+    "Token",
     "TraceEvent",
+    "Usage",
     "Verdict",
     "Verification",
     "arun",
     "check_field",
+    "estimate",
     "hookimpl",
     "identifier",
     "judge",
@@ -100,6 +120,7 @@ __all__ = [
     "maybe_await",
     "metric",
     "nearest",
+    "rubric",
     "run",
     "too_deep",
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from .model import Query, Subject, Verdict
+from .model import Query, Rubric, Subject, Verdict
 
 if TYPE_CHECKING:
     from .protocols import Ledger
@@ -102,6 +102,17 @@ async def arun(
     ledger = ledger_slot(built)
     outcome = await execute(built, ledger, Request(subjects=subjects))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
+
+
+def rubric(name: str) -> Rubric:
+    """The installed rubric with the id *name*: for a component whose rubric depends on what it judges.
+
+    :raises ConfigError: when there is none.
+    :raises PluginError: when the distribution that has it is broken, or another one has the same id.
+    """
+    from .config.rubrics import load_rubric
+
+    return load_rubric(name, Path())
 
 
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:

@@ -10,10 +10,13 @@ from typing import Any
 import attrs
 
 from .errors import PluginError
-from .protocols import Executor, Judge, Ledger, Metric, Sink, Source
+from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Sink, Source
 
 SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure")
 """What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
+
+CLAIMABLE = ("retries",)
+"""The slot keys that a component may take for itself, as an option, because it alone knows what to try again."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -35,6 +38,7 @@ KINDS: Mapping[str, Kind] = {
     "source": Kind(Source, ("subjects",)),
     "metric": Kind(Metric, ("score",), also=("judge",), slot=True),
     "judge": Kind(Judge, ("judge",), slot=True),
+    "model": Kind(ChatModel, ("complete",)),
     "sink": Kind(Sink, ("write", "close")),
     "ledger": Kind(Ledger, ("append", "read", "head", "verify", "reserve", "reservations")),
     "executor": Kind(Executor, ("concurrency",)),
@@ -77,7 +81,8 @@ def _check_members(kind: str, cls: type[Any]) -> None:
     missing = [member for member in KINDS[kind].members if not hasattr(cls, member)]
     if missing and not hasattr(cls, "open"):
         raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}")
-    taken = [field.name for field in attrs.fields(cls) if KINDS[kind].slot and field.name in SLOT_KEYS]
+    reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else ()
+    taken = [field.name for field in attrs.fields(cls) if field.name in reserved]
     if taken:
         raise PluginError(
             f"{kind} {cls.__qualname__} has an option {taken[0]!r}, which is a slot key; rename the option"

@@ -7,6 +7,7 @@ DicastError
 │   └── PluginError     in an installed plugin: broken, blocked, duplicate, missing
 ├── LedgerError         the ledger could not be read or written
 │   └── LedgerRefused   it is no ledger of ours, is newer, locked or absent (exit 2)
+├── AccessRefused       a model's endpoint answered 401, 403 or 404; the run ends (exit 2 or 3)
 ├── Interrupted         Ctrl-C or SIGTERM (exit 130)
 └── ScoringError        raised inside a component's call, becomes a counted Failure
     ├── InvalidScore    a score outside [0, 1], or no score at all
@@ -75,6 +76,10 @@ class LedgerError(DicastError):
 
 class LedgerRefused(LedgerError):
     """The file is not a ledger, comes from a newer version, is locked by another process, or does not exist."""
+
+
+class AccessRefused(DicastError):
+    """A model's endpoint does not let us in, or does not know the model (401, 403, 404): no further call can go better."""
 
 
 class Interrupted(DicastError):

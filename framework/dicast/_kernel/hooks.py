@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pluggy
 
-from .protocols import Executor, Judge, Ledger, Metric, Sink, Source
+from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Sink, Source
 
 PROJECT = "dicast"
 
@@ -65,6 +65,21 @@ def dicast_judges() -> list[type[Judge]]:  # type: ignore[empty-body]
 
 
 @hookspec
+def dicast_models() -> list[type[ChatModel]]:  # type: ignore[empty-body]
+    """Offer chat models.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
+    ``complete(request)``, or with ``open(run)`` of a live object that has it. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_models():
+            return [Chat]
+    """
+
+
+@hookspec
 def dicast_sinks() -> list[type[Sink]]:  # type: ignore[empty-body]
     """Offer places to send a run's events to.
 
@@ -114,6 +129,7 @@ KIND_OF_HOOK = {
     "dicast_sources": "source",
     "dicast_metrics": "metric",
     "dicast_judges": "judge",
+    "dicast_models": "model",
     "dicast_sinks": "sink",
     "dicast_ledgers": "ledger",
     "dicast_executors": "executor",

@@ -124,7 +124,7 @@ class Registry:
             nearest(name, self.scan()),
         )
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # else a misspelling, or nothing to be installed
-            message += f"; is it installed? pip install dicast-{name}"
+            message += f"; is it installed? pip install {_install(name)}"
         return Problem(message, value=name, hint=hint)
 
 
@@ -147,6 +147,16 @@ def _by_name(group: str) -> Mapping[str, Offer]:
             error = _twice(f"{what} {offer.name!r}", (other, offer))
             found[offer.name] = attrs.evolve(other, error=error)
     return found
+
+
+def _install(plugin: str) -> str:
+    """What to ask pip for: the extra of dicast that brings *plugin*, where it has one."""
+    try:
+        wanted = importlib_metadata.requires("dicast") or []
+    except importlib_metadata.PackageNotFoundError:
+        wanted = []  # the kernel alone is installed
+    is_extra = any(re.match(rf"dicast-{plugin}\b.*extra\s*==\s*.{plugin}\b", line) for line in wanted)
+    return f"'dicast[{plugin}]'" if is_extra else f"dicast-{plugin}"
 
 
 def _kernel() -> Offer:

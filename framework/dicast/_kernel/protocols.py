@@ -8,10 +8,11 @@ where the annotation says ``Awaitable``.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, overload, runtime_checkable
 
 from .model import (
     Cap,
+    ChatRequest,
     Cost,
     Entry,
     Event,
@@ -20,6 +21,7 @@ from .model import (
     Judgment,
     Query,
     Refusal,
+    Reply,
     Score,
     Subject,
     Verdict,
@@ -57,13 +59,29 @@ class Metric(Protocol):
 class Judge(Protocol):
     """Makes a verdict of its own. The class attribute ``accepts`` lists the subject kinds it judges; empty means any.
 
-    A judge may also have ``estimate(subject) -> Cost``. It may stand wherever a metric is expected, as a truth metric.
+    A judge may also have ``estimate(subject) -> Cost``, and ``fallback``, a judge that is asked in its place when a cap leaves
+    no room for it. It may stand wherever a metric is expected, as a truth metric. A field of this type takes another judge:
+    the kernel reserves and settles what that one costs by itself, and a cap gives a Failure with a ``throttled_reason``.
     """
 
     def judge(
         self, subject: Subject, children: Sequence[Verdict]
     ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
         """Judge *subject*; *children* are the newest verdicts on the subjects it is made of, in their order."""
+        ...
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Answers a conversation. A component that asks one has a field of this type.
+
+    A chat model may also have ``estimate(request) -> Cost``, what one call may cost at most, retries included. The kernel
+    adds up what the replies cost, so that whoever asks need not. What it raises becomes a Failure ``judge_call_failed``,
+    except :class:`~dicast.AccessRefused`, which ends the run.
+    """
+
+    def complete(self, request: ChatRequest) -> Reply | Failure | Awaitable[Reply | Failure]:
+        """Answer *request*, or say why not: ``judge_call_failed``, ``timeout`` or ``refused``, with what it cost."""
         ...
 
 
@@ -133,7 +151,11 @@ class Executor(Protocol):
     """How many subjects are judged at the same time, at most."""
 
 
-def estimate(component: Metric | Judge, subject: Subject) -> Cost:
-    """What one call of *component* on *subject* may cost at most; nothing where it does not say."""
-    method: Callable[[Subject], Cost] | None = getattr(component, "estimate", None)
-    return Cost.zero() if method is None else method(subject)
+@overload
+def estimate(component: Metric | Judge, asked: Subject) -> Cost: ...
+@overload
+def estimate(component: ChatModel, asked: ChatRequest) -> Cost: ...
+def estimate(component: object, asked: object) -> Cost:
+    """What one call of *component* may cost at most; nothing where it does not say."""
+    method: Callable[[object], Cost] | None = getattr(component, "estimate", None)
+    return Cost.zero() if method is None else method(asked)

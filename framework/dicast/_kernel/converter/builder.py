@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..components import KINDS, Component, component
+from ..components import CLAIMABLE, KINDS, Component, component
 from ..errors import PluginError
 from ..lines import nearest
 from ..model import InputPath
@@ -64,7 +64,7 @@ class Builder:
         keyed = (Part(name),) if isinstance(value, Mapping) else ()
         extra, faults, slot = None, list[Fault](), set[str]()
         if beside is not None:
-            slot = {key for field in hints.fields(beside) for key in hints.keys(field)}
+            slot = {key for field in hints.fields(beside) for key in hints.keys(field)} - self._claimed(name, kinds)
             with self.data.at(*keyed, faults=faults):
                 extra = self.data.options({key: options[key] for key in options if key in slot}, beside, name)
             options = {key: options[key] for key in options if key not in slot}
@@ -76,6 +76,14 @@ class Builder:
         if faults or built is None:  # not built and no fault: it was reported where it is defined
             raise Invalid(faults)
         return built
+
+    def _claimed(self, name: str, kinds: tuple[str, ...]) -> set[str]:
+        """The slot keys that are options of the component's own."""
+        try:
+            found = self._registry.find(name, kinds)
+        except PluginError:
+            return set()  # reported where the component is built
+        return {field.name for field in attrs.fields(found.cls)}.intersection(CLAIMABLE)
 
     def shared(self, name: str, kinds: tuple[str, ...]) -> Built:
         """Build what ``define`` has under *name*, once. What is wrong with it is raised only the first time."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
 from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
 from .paths import InputPath
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, is_text
 from .subjects import KINDS, Subject, TraceEvent
 
 __all__ = [
+    "COMPLETE",
     "FAILURE_KINDS",
     "JUDGE_KINDS",
     "KINDS",
     "Cap",
+    "ChatRequest",
     "Cost",
     "Entry",
     "Event",
@@ -19,14 +22,19 @@ __all__ = [
     "Head",
     "InputPath",
     "Judgment",
+    "Message",
+    "Price",
     "Query",
     "Refusal",
+    "Reply",
     "Rubric",
     "RunContext",
     "Score",
     "Secret",
     "Subject",
+    "Token",
     "TraceEvent",
+    "Usage",
     "Verdict",
     "Verification",
     "is_text",

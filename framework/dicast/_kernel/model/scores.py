@@ -154,7 +154,8 @@ class Score:
 class Failure:
     """The answer of a metric or judge that could not judge. Never a score.
 
-    *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it.
+    *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it;
+    *throttled_reason* is the cap that left no room, where that is why.
 
     :raises ScoringError: for an unknown kind.
     """
@@ -163,6 +164,7 @@ class Failure:
     message: str
     retryable: bool = False
     cost: Cost = _ZERO
+    throttled_reason: str | None = None
 
     def __attrs_post_init__(self) -> None:
         _check_type("message", self.message, str)

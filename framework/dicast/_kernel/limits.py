@@ -1,0 +1,76 @@
+"""Keeping the calls to one endpoint within its limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+SLOWER = 0.5
+"""What an endpoint that has too much is left with, of the calls that were under way."""
+
+
+class RateLimiter:
+    """Spaces calls evenly, by requests and by tokens a minute, and makes fewer at once after the endpoint had too much.
+
+    The number of calls at once is not limited until :meth:`overloaded` is told; then it is halved at most once for the calls
+    that were under way, and grows by one for each round of calls that went well (AIMD, as in TCP's congestion control).
+    """
+
+    def __init__(self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None) -> None:
+        """No limit where None."""
+        self._requests = _Pace(requests_per_minute)
+        self._tokens = _Pace(tokens_per_minute)
+        self._active = 0
+        self._limit: float | None = None
+        self._held_until = 0.0
+        self._calls = self._slowed_at = 0
+        self._freed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[int]:
+        """Wait for the turn of a call that takes about *tokens*; the block is the call. Gives the call's number."""
+        async with self._freed:
+            await self._freed.wait_for(self._has_room)
+            self._active += 1
+        try:
+            await asyncio.sleep(max(self._requests.take(1), self._tokens.take(tokens)))
+            while (wait := self._held_until - asyncio.get_running_loop().time()) > 0:
+                await asyncio.sleep(wait)
+            self._calls += 1
+            yield self._calls
+        finally:
+            self._active -= 1
+            if self._limit is not None:
+                async with self._freed:
+                    self._freed.notify_all()
+
+    def overloaded(self, call: int, wait: float = 0.0) -> None:
+        """The endpoint had too much at the call with this number; no other begins for *wait* seconds."""
+        self._held_until = max(self._held_until, asyncio.get_running_loop().time() + wait)
+        if call > self._slowed_at:
+            self._limit = max(1.0, self._active * SLOWER)
+            self._slowed_at = self._calls
+
+    def eased(self) -> None:
+        """A call went well."""
+        if self._limit is not None:
+            self._limit += 1 / self._limit
+
+    def _has_room(self) -> bool:
+        return self._limit is None or self._active < int(self._limit)
+
+
+class _Pace:
+    """The moments at which amounts may go, so that none is spent ahead: amount / rate apart."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds = 60.0 / per_minute if per_minute else 0.0
+        self._free_at = 0.0
+
+    def take(self, amount: float) -> float:
+        """How many seconds to wait before *amount* may go, which is taken to go then."""
+        now = asyncio.get_running_loop().time()
+        begin = max(now, self._free_at)
+        self._free_at = begin + amount * self._seconds if self._seconds else self._free_at
+        return begin - now

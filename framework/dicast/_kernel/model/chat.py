@@ -1,0 +1,141 @@
+"""What is asked of a chat model, what it replies, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any, Literal
+
+import attrs
+import orjson
+
+from .scores import Cost
+
+Role = Literal["system", "user", "assistant"]
+
+COMPLETE = (None, "end_turn", "stop_sequence")
+"""The stop reasons of a reply that is whole; None where the endpoint does not say."""
+
+_MTOK = Decimal(1_000_000)
+_SPARSE = bytes(range(ord("a"), ord("z") + 1)) + bytes(range(ord("A"), ord("Z") + 1)) + b" "
+_LETTERS_A_TOKEN = 3
+_TOKENS_A_MESSAGE = 16
+
+
+@attrs.frozen
+class Message:
+    """One message of a conversation. *cache* marks the end of what is the same in every request, for prompt caching."""
+
+    role: Role
+    content: str
+    cache: bool = False
+
+
+@attrs.frozen
+class ChatRequest:
+    """A question to a chat model.
+
+    :param messages: in order; a system message stands first.
+    :param max_output_tokens: the reply ends there at the latest.
+    :param temperature: None leaves it to the model's own options.
+    :param schema: the JSON Schema that the reply is to follow, where the endpoint takes one.
+    :param logprobs: whether the log probabilities of the reply's tokens are wanted.
+    :param nonces: texts in the messages that are drawn anew for each call (seals, delimiters); :meth:`key` leaves them out.
+    :param attempt: how often the same was asked before in one judgment, because the reply was of no use.
+    :param rollout: which repetition of the judgment this is part of; the kernel sets it.
+    """
+
+    messages: tuple[Message, ...]
+    max_output_tokens: int = 256
+    temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
+    logprobs: bool = False
+    nonces: tuple[str, ...] = ()
+    attempt: int = 0
+    rollout: int = 0
+
+    @property
+    def input_tokens(self) -> int:
+        """An upper estimate of the tokens in the messages, from their bytes alone: no tokenizer is asked.
+
+        A token is taken to be three ASCII letters or blanks, or one byte of anything else; on English and code this is
+        more than the tokenizers of current models find.
+        """
+        return sum(_TOKENS_A_MESSAGE + _tokens(message.content) for message in self.messages)
+
+    def key(self) -> dict[str, Any]:
+        """Everything that decides the reply but the model, as JSON data; each nonce is replaced by its number."""
+        told = attrs.asdict(self, filter=attrs.filters.exclude("nonces"))
+        told["messages"] = [
+            {"role": message.role, "content": self._without_nonces(message.content)} for message in self.messages
+        ]
+        return told
+
+    def digest(self, model: Mapping[str, Any]) -> str:
+        """The SHA-256, in hex, of :meth:`key` and of what says which *model* is asked, and how."""
+        return sha256(orjson.dumps([self.key(), model], option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def _without_nonces(self, text: str) -> str:
+        for number, nonce in enumerate(self.nonces):
+            text = text.replace(nonce, f"\0{number}\0")
+        return text
+
+
+def _tokens(text: str) -> int:
+    data = text.encode(errors="replace")
+    dense = data.translate(None, _SPARSE)
+    return len(dense) + math.ceil((len(data) - len(dense)) / _LETTERS_A_TOKEN)
+
+
+@attrs.frozen
+class Usage:
+    """How many tokens a call took, as the endpoint counted them; those read from a prompt cache are among the input."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@attrs.frozen
+class Token:
+    """A token of a reply with its natural log probability."""
+
+    text: str
+    logprob: float
+
+
+@attrs.frozen
+class Reply:
+    """What a chat model answered.
+
+    :param text: the whole text; empty when there is none.
+    :param model: the model that answered, as the endpoint names it.
+    :param stop_reason: ``end_turn``, ``stop_sequence``, ``max_tokens``, ``refusal``, or what else the endpoint says.
+    :param usage: None when the endpoint does not count.
+    :param cost: what all tries of this call cost together.
+    :param logprobs: the tokens of *text* in order; None where they were not asked for or are not to be had.
+    :param metrics: what else the model reports about this call, as JSON data.
+    """
+
+    text: str
+    model: str | None = None
+    stop_reason: str | None = "end_turn"
+    usage: Usage | None = None
+    cost: Cost = Cost.zero()
+    logprobs: tuple[Token, ...] | None = None
+    metrics: Mapping[str, object] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Price:
+    """What a model costs, in usd per million tokens."""
+
+    input_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(0))
+    output_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(0))
+
+    def cost(self, usage: Usage, version: str | None = None) -> Cost:
+        """What *usage* costs; *version* names the price list, by default the two prices."""
+        amount = (self.input_per_mtok * usage.input_tokens + self.output_per_mtok * usage.output_tokens) / _MTOK
+        own = f"{self.input_per_mtok:f}/{self.output_per_mtok:f} usd per Mtok"
+        return Cost(amount, "usd", version or own) if amount else Cost.zero()

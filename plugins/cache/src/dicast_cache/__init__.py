@@ -1,0 +1,11 @@
+"""Replies that are remembered."""
+
+from __future__ import annotations
+
+from dicast import hookimpl
+
+
+@hookimpl
+def dicast_models() -> list[type]:
+    """Offer what this plugin has."""
+    return []

@@ -1,0 +1,11 @@
+"""Judges that ask a language model."""
+
+from __future__ import annotations
+
+from dicast import hookimpl
+
+
+@hookimpl
+def dicast_judges() -> list[type]:
+    """Offer what this plugin has."""
+    return []
