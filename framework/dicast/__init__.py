@@ -25,8 +25,8 @@ from ._kernel.errors import (
 from ._kernel.fields import MISSING, check_field, locate, lookup, too_deep
 from ._kernel.files import AtomicFile
 from ._kernel.hooks import hookimpl
-from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
 from ._kernel.limits import RateLimiter
+from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
 from ._kernel.model import (
     COMPLETE,
     Cap,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from .scores import Cost
+from .scores import _ZERO, Cost
 
 Role = Literal["system", "user", "assistant"]
 
@@ -122,7 +122,7 @@ class Reply:
     model: str | None = None
     stop_reason: str | None = "end_turn"
     usage: Usage | None = None
-    cost: Cost = Cost.zero()
+    cost: Cost = _ZERO
     logprobs: tuple[Token, ...] | None = None
     metrics: Mapping[str, object] = attrs.field(factory=dict)
 
@@ -131,8 +131,8 @@ class Reply:
 class Price:
     """What a model costs, in usd per million tokens."""
 
-    input_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(0))
-    output_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(0))
+    input_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(Decimal(0)))
+    output_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(Decimal(0)))
 
     def cost(self, usage: Usage, version: str | None = None) -> Cost:
         """What *usage* costs; *version* names the price list, by default the two prices."""
