@@ -1,0 +1,32 @@
+"""What the tests of every folder share: servers on loopback."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent / "tests"
+
+
+def load(name: str) -> Any:
+    """Import ``tests/NAME.py``, which is on nobody's path."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, TESTS / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture
+def chat_server() -> Iterator[Any]:
+    """An OpenAI-compatible endpoint that does what it is told; see ``tests/chat_server.py``."""
+    server = load("chat_server").ChatServer().start()
+    yield server
+    server.stop()
