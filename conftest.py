@@ -30,3 +30,18 @@ def chat_server() -> Iterator[Any]:
     server = load("chat_server").ChatServer().start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[Any]:
+    """A real model behind an OpenAI-compatible endpoint, one for all tests; see ``tests/model_server.py``."""
+    server = load("model_server").ModelServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def model_file() -> Path:
+    """The path of a real model's GGUF file."""
+    path: Path = load("model_server").model_file()
+    return path
