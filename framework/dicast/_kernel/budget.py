@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -27,6 +27,10 @@ class Record(Protocol):
 
     def event(self, type_: str, payload: Mapping[str, object], subject: Subject | None = None) -> Event:
         """Make an event without recording it."""
+        ...
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Put *events* into the stream, which the ledger takes soon."""
         ...
 
     def record(self, event: Event) -> None:
@@ -110,6 +114,12 @@ class Purse:
         reservation, event = self._reservation(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._record.record(event)
         self.settle(reservation, cost, unit)
+
+    def note(self, subject: Subject, eval_id: str, unit: Mapping[str, object]) -> None:
+        """Record a call that is known to cost nothing, and for which nothing was reserved."""
+        price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
+        payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
+        self._record.tell([self._record.event("spend.settled", payload, subject)])
 
     def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""

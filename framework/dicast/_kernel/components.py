@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -102,6 +102,21 @@ def _is_frozen(cls: type[Any]) -> bool:
 def snake_case(name: str) -> str:
     """Return *name* (``ToolParamsSchema``) in snake case (``tool_params_schema``)."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def parts(value: object) -> Iterator[object]:
+    """Yield *value*, and everything inside it: the fields of components, the items of lists and mappings."""
+    yield value
+    inside: Iterable[object] = ()
+    cls: Any = type(value)
+    if attrs.has(cls):
+        inside = [getattr(value, field.name, None) for field in attrs.fields(cls)]
+    elif isinstance(value, Mapping):
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    for one in inside:
+        yield from parts(one)
 
 
 def summary(cls: type[Any]) -> str:

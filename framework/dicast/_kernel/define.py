@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 import attrs
 
 from .errors import ConfigError
-from .model import Cost, Failure, Judgment, Score, Subject
+from .model import Cost, Failure, Judgment, Reply, Score, Subject
 
 Tier = Literal["proxy", "truth"]
 T = TypeVar("T")
@@ -131,7 +131,9 @@ def _method(function: Callable[..., object], given: int, options: tuple[str, ...
 @overload
 async def maybe_await(value: Score | Failure | Awaitable[Score | Failure]) -> Score | Failure: ...  # type: ignore[overload-overlap]  # what it is for
 @overload
-async def maybe_await(value: Judgment | Failure | Awaitable[Judgment | Failure]) -> Judgment | Failure: ...
+async def maybe_await(value: Judgment | Failure | Awaitable[Judgment | Failure]) -> Judgment | Failure: ...  # type: ignore[overload-overlap]  # as above
+@overload
+async def maybe_await(value: Reply | Failure | Awaitable[Reply | Failure]) -> Reply | Failure: ...
 @overload
 async def maybe_await(value: Awaitable[T]) -> T: ...
 @overload

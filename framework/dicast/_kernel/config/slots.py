@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import orjson
 
+from ..components import parts
 from ..converter import Built, unstructure
 from ..model import KINDS, Subject
 from ..protocols import estimate
@@ -59,8 +60,12 @@ def finest_kind(source: Slot | None) -> tuple[str, ...]:
     return tuple(known or kinds)[:1]
 
 
-def costs(component: Any) -> bool:
-    """Whether a call of *component* may cost money, as far as can be said without a subject."""
+def costs(component: object) -> bool:
+    """Whether a call of *component*, or of a judge inside it, may cost money, as far as can be said without a subject."""
+    return any(_costs(part) for part in parts(component) if hasattr(part, "estimate"))
+
+
+def _costs(component: Any) -> bool:
     try:
         cost = estimate(component, Subject("row", "0"))
     except Exception:  # an estimate that needs a real subject says nothing yet; the runner asks it for each

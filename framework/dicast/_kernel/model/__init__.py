@@ -5,7 +5,7 @@ from __future__ import annotations
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
 from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
 from .paths import InputPath
-from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, is_text
+from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
 from .subjects import KINDS, Subject, TraceEvent
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Subject",
     "Token",
     "TraceEvent",
+    "Unit",
     "Usage",
     "Verdict",
     "Verification",

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from ..aggregation import Aggregation
+from ..model import Cost
 from ..sections import METRICS, Gate
 from .fold import Report, Tally
 from .statistics import CI_METHOD, aggregate_all, confidence_interval
@@ -127,12 +128,18 @@ def _gate(gate: Gate, score: Document | None, coverage: float | None) -> Documen
 
 
 def exit_code(done: Document, gate: Gate) -> int:
-    """The exit code a finished run means: the first that applies of 130, 5, 4, 3, 1, 0."""
+    """The exit code a finished run means: the first that applies of 130, 2, 5, 4, 3, 1, 0."""
     reason = (done["stopped"] or {}).get("reason")
     if done.get("disabled"):
         return 0
     if reason == "interrupted":
         return 130
+    if reason == "refused_by_provider":
+        return (
+            3
+            if any(Cost(spent[unit]).amount != 0 for spent in (done["cost"], done["spend_lost"]) for unit in spent)
+            else 2
+        )
     if not done["scored"] and done["failed"] and set(done["failures"]) == {"throttled_no_heuristic"}:
         return 5
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):

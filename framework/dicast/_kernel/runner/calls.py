@@ -11,9 +11,11 @@ from contextlib import contextmanager
 import attrs
 import orjson
 
-from ..errors import Interrupted, InvalidScore
+from ..errors import AccessRefused, Interrupted, InvalidScore
 from ..model import Cost, Failure, Judgment, Score, Subject, Verdict
+from ..protocols import Judge
 from ..sections import Slot
+from .interrupt import Stop
 from .timer import INSIST_SECONDS, Overtime, Timer
 
 DEF_SECONDS = 60.0
@@ -29,7 +31,12 @@ Children = Sequence[Verdict]
 
 @attrs.frozen
 class Call:
-    """A slot made ready to be called: *function* takes a subject, a judge's also its children; *estimate* is None where nothing can be charged."""
+    """A slot made ready to be called: *function* takes a subject, a judge's also its children.
+
+    *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
+    says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
+    again.
+    """
 
     slot: Slot
     function: Callable[..., object]
@@ -38,10 +45,11 @@ class Call:
     estimate: Callable[[Subject], Cost] | None
     expects: type[Score | Judgment]
     quick: bool
-    """Whether asking is one plain call: nothing waits, costs, or is tried again."""
+    nests: bool
+    fallback: Judge | None
 
     @classmethod
-    def of(cls, slot: Slot, component: object) -> Call:
+    def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
         """*component* is the live object of *slot*."""
         is_judge = slot.kind == "judge"
         method = getattr(component, "judge" if is_judge else "score")
@@ -53,15 +61,17 @@ class Call:
             slot.timeout or (ASYNC_SECONDS if waits else DEF_SECONDS),
             getattr(component, "estimate", None),
             Judgment if is_judge else Score,
-            not waits and not slot.retries and not hasattr(component, "estimate"),
+            not (waits or slot.retries or nests or hasattr(component, "estimate")),
+            nests,
+            getattr(component, "fallback", None) if is_judge else None,
         )
 
 
 class Caller:
     """Calls components under their timers."""
 
-    def __init__(self, timer: Timer, stopped: Callable[[], bool]) -> None:
-        self._timer, self._stopped = timer, stopped
+    def __init__(self, timer: Timer, stop: Stop) -> None:
+        self._timer, self._stop = timer, stop
 
     async def call(self, call: Call, subject: Subject, children: Children = ()) -> Score | Judgment | Failure:
         """Ask once; whatever is raised or returned amiss becomes a Failure.
@@ -87,11 +97,11 @@ class Caller:
         """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
         timer = self._timer
         try:
-            timer.begin(call.seconds)
+            before = timer.begin(call.seconds)
             try:
                 answer = call.function(subject) if call.expects is Score else call.function(subject, children)
             finally:
-                timer.end()
+                timer.end(before)
             if timer.over:
                 raise Overtime  # the component has swallowed the first one
             if type(answer) is Score:
@@ -118,7 +128,9 @@ class Caller:
         """
         if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
             raise error
-        if isinstance(error, Interrupted | Overtime) and self._stopped():
+        if isinstance(error, AccessRefused):
+            self._stop.request("refused_by_provider", _readable(str(error)))
+        if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | _TimeUp):
             return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)

@@ -1,4 +1,4 @@
-"""Being asked to stop: Ctrl-C and SIGTERM."""
+"""Being asked to stop: by Ctrl-C and SIGTERM, or because no further call can go well."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ class Stop:
     def __init__(self) -> None:
         self.begun = False
         self.reason: str | None = None
+        self.message: str | None = None
+        self.drains = False
         self._event = asyncio.Event()
+
+    def request(self, reason: str, message: str) -> None:
+        """Let the run end because of *reason*, after the calls under way; called in the event loop."""
+        if self.reason is None:
+            self.reason, self.message, self.drains = reason, message, True
+            self._event.set()
+
+    def document(self) -> dict[str, object]:
+        """What a run's document says of the stop."""
+        said = {"reason": self.reason, "message": self.message}
+        return {key: value for key, value in said.items() if value is not None}
 
     def __bool__(self) -> bool:
         return self.reason is not None

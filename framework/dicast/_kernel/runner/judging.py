@@ -23,7 +23,8 @@ from .interrupt import Stop
 from .plan import Plan
 from .resume import Earlier, moved, subject_events
 from .stream import SECONDS, Stream
-from .unit import Desk, Payload, Unit
+from .teller import Desk, Payload
+from .unit import Unit
 
 AHEAD = 4
 """Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
@@ -201,6 +202,7 @@ class Judging:
 
     async def _work_in_turn(self, job: Job) -> None:
         async with self._slots:
+            self._heed()
             await self._work(job)
 
     async def _work(self, job: Job) -> None:
@@ -244,6 +246,8 @@ class Judging:
     async def _abandon(self) -> None:
         """End what is still under way; verdicts that are ready and next in order are told."""
         tasks = [job.task for job in self._window if job.task is not None]
+        if self._stop.drains and tasks:
+            await asyncio.wait(tasks)  # what is being bought is heard, and settled
         ready = True
         for job in self._window:
             ready = ready and job.task is not None and job.task.done() and job.task.exception() is None

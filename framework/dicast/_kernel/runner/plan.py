@@ -14,7 +14,8 @@ from ..model import Rubric, RunContext
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
 from ..sections import METRICS, Pipeline, Slot
 from .calls import Call
-from .opening import open_component
+from .nesting import open_call
+from .opening import Opener
 from .unit import Unit
 
 
@@ -29,7 +30,7 @@ class Plan:
     @property
     def inline(self) -> bool:
         """Whether nothing ever waits: all components are ``def`` and none can cost anything."""
-        return not any(call.waits or call.estimate is not None for call in self.calls.values())
+        return not any(call.waits or call.nests or call.estimate is not None for call in self.calls.values())
 
     def units_for(self, kind: str) -> tuple[Unit, ...]:
         """The units that judge subjects of *kind*."""
@@ -45,9 +46,8 @@ def _judges(unit: Unit, kind: str) -> bool:
 async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack) -> Plan:
     """Open every metric and judge of *pipeline*."""
     metrics = pipeline.metrics
-    calls = {}
-    for slot in (*metrics, *pipeline.judges):
-        calls[slot.path] = Call.of(slot, await open_component(slot.component, run, stack))
+    opener = Opener(run, stack)
+    calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges)}
     units = []
     if metrics:
         combined = MetricSet(metrics, pipeline.scoring)
@@ -66,12 +66,15 @@ def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
     return (METRICS,) if pipeline.metrics else tuple(slot.label for slot in pipeline.judges)
 
 
-def run_started(pipeline: Pipeline, plan: Plan, fingerprints: Mapping[str, str], limit: int | None) -> dict[str, Any]:
+def run_started(
+    pipeline: Pipeline, plan: Plan, fingerprints: Mapping[str, str], rubrics: Mapping[str, str], limit: int | None
+) -> dict[str, Any]:
     """The payload of ``run.started``: what a reader needs to make sense of the run's events."""
     return {
         "name": pipeline.name,
         "file": file_identity(pipeline),
         "fingerprints": dict(fingerprints),
+        "rubrics": dict(rubrics),
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},
         "judges": [slot.label for slot in pipeline.judges],

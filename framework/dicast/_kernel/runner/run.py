@@ -25,10 +25,11 @@ from .interrupt import Stop
 from .judging import Judging
 from .opening import open_component
 from .plan import Plan, file_identity, make_plan, run_started
+from .rubrics import unchanged_rubrics
 from .stream import BATCH, Stream
 from .subjects import Given, digest, peeked, read
+from .teller import Desk
 from .timer import Timer
-from .unit import Desk
 
 Stopped = dict[str, object] | None
 """Why a run stopped before its end: a ``reason``, and what there is to say about it."""
@@ -103,6 +104,7 @@ class _Run:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.context, self.earlier, self.request = context, earlier, request
         self.report = Report()
+        self.rubrics: Mapping[str, str] = {}
         self._kinds: tuple[str, ...] = ()
 
     async def carry_out(self, stack: AsyncExitStack) -> Outcome:
@@ -113,6 +115,7 @@ class _Run:
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
+            self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             plan = await make_plan(self.pipeline, self.context, stack)
             subjects = await peeked(read(source, self._source_name()))
             spool = self._spool(fingerprints)
@@ -127,7 +130,7 @@ class _Run:
             await self._begin(stream, plan, fingerprints, spool)
             await self._judge(stream, plan, subjects, spool)
         except Interrupted:
-            stopped = {"reason": self.stop.reason}
+            stopped = self.stop.document()
         except LedgerError as error:
             stopped = _failed(None, error)
         except BaseException:
@@ -170,7 +173,7 @@ class _Run:
     async def _begin(
         self, stream: Stream, plan: Plan, fingerprints: Mapping[str, str], spool: UnitSpool | None
     ) -> None:
-        started = run_started(self.pipeline, plan, fingerprints, self.request.limit)
+        started = run_started(self.pipeline, plan, fingerprints, self.rubrics, self.request.limit)
         if self.earlier is None or spool is None:
             stream.tell([stream.event("run.started", started)])
             await stream.flush()
@@ -192,7 +195,7 @@ class _Run:
         if self.earlier is not None:
             purse.write_off()
         timer = Timer()
-        desk = Desk(plan.calls, Caller(timer, self.stop.__bool__), purse, spool)
+        desk = Desk(plan.calls, Caller(timer, self.stop), purse, spool)
         judging = Judging(
             plan,
             desk,

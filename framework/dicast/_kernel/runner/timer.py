@@ -23,7 +23,7 @@ class Overtime(BaseException):
 
 
 class Timer:
-    """Watches the ``def`` call that is under way; there is at most one.
+    """Watches the ``def`` call that is under way: the innermost, within the time of those around it.
 
     Where no signal can be had (not POSIX, not the main thread) nothing is interrupted. *over* says that the newest call was.
     """
@@ -33,14 +33,16 @@ class Timer:
         self._deadline = 0.0
         self._aborted: Callable[[], bool] = bool
 
-    def begin(self, seconds: float) -> None:
-        """A call begins that may take *seconds*."""
+    def begin(self, seconds: float) -> float:
+        """A call begins that may take *seconds*; return what to end it with."""
+        before, deadline = self._deadline, time.monotonic() + seconds
         self.over = False
-        self._deadline = time.monotonic() + seconds
+        self._deadline = min(before, deadline) if before else deadline
+        return before
 
-    def end(self) -> None:
-        """The call is over."""
-        self._deadline = 0.0
+    def end(self, before: float) -> None:
+        """The call is over; *before* is what :meth:`begin` returned."""
+        self._deadline = before
 
     @contextmanager
     def ticking(self, aborted: Callable[[], bool]) -> Iterator[None]:

@@ -1,0 +1,169 @@
+"""Judges and chat models inside other components: the kernel stands between them, so that every call is paid for and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import attrs
+
+from ..define import maybe_await
+from ..errors import AccessRefused, Interrupted
+from ..model import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Unit, Verdict
+from ..protocols import ChatModel, Judge
+from ..sections import Slot
+from .calls import Call
+from .opening import Opener
+
+
+class Asker(Protocol):
+    """Whoever asks for a unit, and pays."""
+
+    def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: Scope) -> Any:
+        """The answer of a judge inside the component whose call is *around*, to be awaited unless it is there at once."""
+        ...
+
+
+@attrs.define
+class Bill:
+    """What was settled, by unit of money."""
+
+    usd: Cost = Cost.zero()
+    msat: Cost = Cost.zero("msat")
+
+    def add(self, cost: Cost) -> None:
+        """Add one call's cost."""
+        if cost.unit == "usd":
+            self.usd = self.usd + cost
+        else:
+            self.msat = self.msat + cost
+
+    def of(self, unit: Unit) -> Cost:
+        """What was settled in *unit*."""
+        return self.usd if unit == "usd" else self.msat
+
+
+@attrs.define
+class Scope:
+    """One call of a component, and what the chat models and judges inside it have cost.
+
+    *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
+    have settled by themselves.
+    """
+
+    asker: Asker
+    rollout: int
+    heard: Cost = Cost.zero()
+    settled: Bill = attrs.field(factory=Bill)
+    model: str | None = None
+    calls: int = 0
+    tokens: int | None = None
+
+    def hear(self, answer: Reply | Failure) -> None:
+        """Count what a chat model answered."""
+        self.heard = self.heard + answer.cost
+        self.calls += 1
+        if isinstance(answer, Reply):
+            self.model = answer.model or self.model
+            if answer.usage is not None:
+                self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
+
+    def owed(self, said: Cost) -> Cost:
+        """What is still to be settled, where the component itself has *said* what the whole call cost.
+
+        Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
+        """
+        inside = self.settled.of(said.unit)
+        if said.amount is None or self.heard.amount is None or inside.amount is None:
+            return said if said.amount is None else self.heard
+        beyond = said.amount - inside.amount
+        return attrs.evolve(said, amount=beyond) if beyond > self.heard.amount else self.heard
+
+
+_SCOPE: ContextVar[Scope | None] = ContextVar("dicast_scope")
+"""The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
+
+
+@contextmanager
+def under_way(scope: Scope | None) -> Iterator[None]:
+    """Let what is inside a component find *scope* while the block runs."""
+    token = _SCOPE.set(scope)
+    try:
+        yield
+    finally:
+        _SCOPE.reset(token)
+
+
+@attrs.frozen
+class Metered:
+    """A chat model inside a component: its replies are counted, and whatever it raises is an answer."""
+
+    live: ChatModel
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Ask the chat model on behalf of the call that is under way."""
+        scope = _SCOPE.get()
+        if scope is None:  # asked by another chat model, whose reply is counted
+            return await maybe_await(self.live.complete(request))
+        with under_way(None):
+            answer = await self._answer(attrs.evolve(request, rollout=scope.rollout))
+        scope.hear(answer)
+        return answer
+
+    async def _answer(self, request: ChatRequest) -> Reply | Failure:
+        try:
+            answer: object = await maybe_await(self.live.complete(request))
+        except (AccessRefused, Interrupted):
+            raise
+        except TimeoutError as error:
+            return Failure("timeout", str(error) or "the chat model did not answer in time", retryable=True)
+        except Exception as error:  # the border to a plugin's code
+            return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
+        if isinstance(answer, Reply | Failure):
+            return answer
+        return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.live, name)
+
+
+@attrs.frozen
+class Nested:
+    """A judge inside a component: asked like any other, with what it costs reserved and settled by itself."""
+
+    live: Judge
+    call: Call
+
+    def judge(
+        self, subject: Subject, children: Sequence[Verdict]
+    ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
+        """Ask the judge on behalf of the call that is under way."""
+        scope = _SCOPE.get()
+        assert scope is not None  # no chat model asks a judge
+        answer: Judgment | Failure | Awaitable[Judgment | Failure] = scope.asker.ask_inside(
+            self.call, subject, children, scope
+        )
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.live, name)
+
+
+async def open_call(slot: Slot, opener: Opener) -> Call:
+    """Open the component of *slot*, and put the kernel between it and the judges and chat models inside."""
+    wrapped: list[str] = []
+
+    def wrap(live: Any, at: str) -> Any:
+        if not isinstance(live, ChatModel | Judge):
+            return live
+        nests = any(path.startswith(at) for path in wrapped)
+        wrapped.append(at)
+        if isinstance(live, ChatModel):
+            return Metered(live)
+        inner = attrs.evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
+        return Nested(live, Call.of(inner, live, nests=nests))
+
+    live = await opener.open(slot.component, wrap)
+    return Call.of(slot, live, nests=bool(wrapped))
