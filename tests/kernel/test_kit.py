@@ -8,9 +8,26 @@ from textwrap import dedent, indent
 
 import pytest
 
-from dicast import ConfigError, Cost, Failure, Judgment, LedgerError, Query, Score, ScoringError
+from dicast import (
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Failure,
+    Judgment,
+    LedgerError,
+    Message,
+    PluginError,
+    Query,
+    Reply,
+    Score,
+    ScoringError,
+    Usage,
+)
 from dicast.testing import (
     GOLDEN,
+    REQUESTS,
+    ChatModelConformance,
+    FakeChatModel,
     FakeJudge,
     FakeMetric,
     JudgeConformance,
@@ -28,6 +45,7 @@ from dicast.testing.pipeline import Bench, typical_events
 CONTRACTS = {
     "metric": MetricConformance,
     "judge": JudgeConformance,
+    "model": ChatModelConformance,
     "source": SourceConformance,
     "sink": SinkConformance,
 }
@@ -40,7 +58,7 @@ def check(plugin, tmp_path, monkeypatch):
     """Run one inherited check on a component that has *body*: ``check("test_is_frozen", "metric", "body")``."""
 
     def run(test, kind, body, doc="A component.", **attributes):
-        module = f"import asyncio, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
+        module = f"import asyncio, contextlib, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
         module += indent(f"tier = 'proxy'\n{dedent(body)}", "    ")
         plugin("x", f"{module}\n@hookimpl\ndef dicast_{kind}s(): return [X]\n")
         contract = type("TestX", (CONTRACTS[kind],), {kind: "x/x", **attributes})()
@@ -190,6 +208,76 @@ def test_component_that_cannot_be_pickled_is_found(check):
     body = f"call: object = attrs.field(factory=lambda: lambda: 1, init=False)\n{SCORES}"
     with pytest.raises((AttributeError, pickle.PicklingError)):
         check("test_can_be_pickled", "metric", body)
+
+
+REPLIES = "async def complete(self, request): return Reply('yes')"
+ANSWERED = "test_answers_every_request_with_a_reply_or_a_failure"
+
+
+@pytest.mark.parametrize(
+    ("test", "body", "found"),
+    [
+        (ANSWERED, "def complete(self, request): return 'yes'", r"requests\[0\]: returned 'yes', not a Reply"),
+        (ANSWERED, "def complete(self, request): return 1 / 0", "raised ZeroDivisionError.* or raise AccessRefused"),
+        (ANSWERED, "def complete(self, request): return Reply(None)", "text is None, not a text"),
+        (ANSWERED, "def complete(self, request): return Reply('', cost=0)", r"cost is 0, not a dicast\.Cost"),
+        (ANSWERED, "def complete(self, request): return Reply('', usage=Usage(-1, 0))", "usage is Usage"),
+        (ANSWERED, "def complete(self, request): return Reply('', logprobs=(Token('a', 0.5),))", "logprobs are"),
+        (ANSWERED, "def complete(self, request): return Reply('', metrics={'x': object()})", "metrics are not JSON"),
+        ("test_estimate_is_a_cost", f"{REPLIES}\ndef estimate(self, request): return 0.01", r"dicast\.Cost, not 0\.01"),
+        (
+            "test_costs_no_more_than_the_estimate",
+            """
+            def complete(self, request): return Reply("", cost=Cost("0.03"))
+            def estimate(self, request): return Cost("0.02")
+            """,
+            r"requests\[0\]: costs 0\.03 usd, more than the estimate of 0\.02 usd",
+        ),
+        (
+            "test_identity_is_json_without_secrets",
+            f"key: Secret = Secret('s3cret')\n{REPLIES}\ndef identity(self): return {{'key': self.key.value}}",
+            "holds a secret",
+        ),
+        ("test_identity_is_json_without_secrets", f"{REPLIES}\ndef identity(self): return 'x'", "return a mapping"),
+        (
+            "test_repr_holds_no_secret",
+            f"key: Secret = Secret('s3cret')\n{REPLIES}\ndef __repr__(self): return self.key.value",
+            "assert not",
+        ),
+        (
+            "test_has_the_methods_of_its_kind",
+            "@contextlib.asynccontextmanager\nasync def open(self, run): yield 1",
+            "==",
+        ),
+    ],
+)
+def test_checks_of_chat_models_find_what_is_wrong(check, test, body, found):
+    with pytest.raises(AssertionError, match=found):
+        check(test, "model", body)
+
+
+def test_chat_model_that_fails_or_is_refused_has_answered(check):
+    body = """
+    def complete(self, request):
+        if request.attempt:
+            raise AccessRefused("no")
+        return Failure("timeout", "no answer")
+    """
+    check(ANSWERED, "model", body)
+
+
+def test_chat_model_that_opens_only_once_is_found(check):
+    body = f"""
+    opened: list = attrs.field(factory=list, init=False, eq=False)
+    {REPLIES}
+    @contextlib.asynccontextmanager
+    async def open(self, run):
+        assert not self.opened, "again"
+        self.opened.append(run)
+        yield self
+    """
+    with pytest.raises(PluginError, match="AssertionError: again"):
+        check("test_opens_again_after_it_was_closed", "model", body)
 
 
 SOURCE = "kinds = ('row',)\ndef subjects(self):\n    yield from {}\n"
@@ -381,6 +469,49 @@ def test_single_reply_is_given_each_time_and_asked_for_at_least_once():
     run = run_pipeline("metrics: [metric]", components={"metric": metric})
     assert {verdict.score for verdict in run.verdicts} == {0.75}
     metric.assert_all_asked()
+
+
+class TestFakeChatModel(ChatModelConformance):
+    model = "fake/fake_chat_model"
+
+    @pytest.fixture(autouse=True)
+    def offered(self, plugin, monkeypatch, tmp_path):
+        source = "from dicast.testing import FakeChatModel\n@hookimpl\ndef dicast_models(): return [FakeChatModel]\n"
+        plugin("fake", source)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+        monkeypatch.setattr("dicast.testing.conformance.IMPORT_SECONDS", 5.0)  # this one imports pytest
+
+
+def complete(model, *requests):
+    async def ask():
+        return [await model.complete(request) for request in requests]
+
+    return asyncio.run(ask())
+
+
+def test_fake_chat_model_gives_its_replies_and_remembers_what_was_asked():
+    model = FakeChatModel(["one", Reply("two"), Failure("timeout", "no"), OSError("gone")], cost=Cost("0.1"))
+    first, second = REQUESTS[:2]
+    usage = Usage(first.input_tokens, 3)
+    assert complete(model, first, second, first) == [
+        Reply("one", "fake", usage=usage, cost=Cost("0.1")),
+        Reply("two"),
+        Failure("timeout", "no"),
+    ]
+    with pytest.raises(AssertionError, match="has 4 replies and was asked 3 times"):
+        model.assert_all_asked()
+    with pytest.raises(OSError, match="gone"):
+        complete(model, second)
+    assert model.asked == [first, second, first, second]
+    model.assert_all_asked()
+    with pytest.raises(AssertionError, match="asked for reply 5, and has 4"):
+        complete(model, first)
+
+
+def test_fake_chat_model_may_be_a_function_of_the_request():
+    model = FakeChatModel(lambda request: request.messages[-1].content.upper(), "loud")
+    (reply,) = complete(model, ChatRequest((Message("user", "hey"),)))
+    assert (reply.text, reply.model, model.identity()) == ("HEY", "loud", {"model": "loud"})
 
 
 def test_two_fakes_of_one_kind_are_told_apart_by_their_names():

@@ -15,14 +15,15 @@ from __future__ import annotations
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{part}" for part in ("conformance", "judging", "ledgers", "sinks", "sources"))
+    *(f"{__name__}.{part}" for part in ("conformance", "judging", "ledgers", "models", "sinks", "sources"))
 )
 
 from .conformance import Conformance  # noqa: E402  # after the line above, so that failed checks show their values
-from .fakes import FakeJudge, FakeMetric, MemorySink  # noqa: E402
+from .fakes import FakeChatModel, FakeJudge, FakeMetric, MemorySink  # noqa: E402
 from .judging import JudgeConformance, MetricConformance  # noqa: E402
 from .ledger import MemoryLedger  # noqa: E402
 from .ledgers import LedgerConformance  # noqa: E402
+from .models import REQUESTS, ChatModelConformance  # noqa: E402
 from .pipeline import Finished, run_pipeline  # noqa: E402
 from .sinks import SinkConformance  # noqa: E402
 from .sources import SourceConformance  # noqa: E402
@@ -30,7 +31,10 @@ from .subjects import GOLDEN, sample  # noqa: E402
 
 __all__ = [
     "GOLDEN",
+    "REQUESTS",
+    "ChatModelConformance",
     "Conformance",
+    "FakeChatModel",
     "FakeJudge",
     "FakeMetric",
     "Finished",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import attrs
 
-from .._kernel.model import Cost, Event, Failure, Judgment, Score, Subject, Verdict
+from .._kernel.model import ChatRequest, Cost, Event, Failure, Judgment, Reply, Score, Subject, Usage, Verdict
 
 R = TypeVar("R", Score, Judgment)
+Answer = Reply | Failure | Exception | str
 
 _NOTHING = Cost.zero()
 _GOOD_JUDGMENT, _GOOD_SCORE = Judgment(1.0), Score(1.0)
@@ -118,6 +119,63 @@ class FakeMetric:
     def assert_all_asked(self) -> None:
         """Fail unless each reply was asked for exactly once, or the single one at least once."""
         self._script.check("FakeMetric")
+
+
+@attrs.frozen
+class FakeChatModel:
+    """A chat model that gives the replies it was made with.
+
+    :param replies: a list of replies, failures and exceptions, given one after the other; one that is given each time; or a
+        function that makes one of a request. A text is a reply with ``usage`` and ``cost`` as below.
+    :param model: what its replies say that answered, and its identity.
+    :param seconds: how long it waits before each reply, as a slow endpoint does.
+    :param cost: what a reply costs that is given as a text, and what it says that a call may cost at most.
+    """
+
+    replies: Sequence[Answer] | Answer | Callable[[ChatRequest], Answer] = "{}"
+    model: str = "fake"
+    seconds: float = 0.0
+    cost: Cost = _NOTHING
+    asked: list[ChatRequest] = attrs.field(init=False, factory=list, eq=False, repr=False)
+    """The requests, in their order."""
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Give the next reply.
+
+        :raises AssertionError: when there are no replies left; see :meth:`assert_all_asked`.
+        """
+        self.asked.append(request)
+        number = len(self.asked) - 1
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        answer = self._answer(number, request)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, str):
+            return Reply(answer, self.model, usage=Usage(request.input_tokens, len(answer)), cost=self.cost)
+        return answer
+
+    def _answer(self, number: int, request: ChatRequest) -> Answer:
+        if callable(self.replies):
+            return self.replies(request)
+        if isinstance(self.replies, str | Reply | Failure | Exception):
+            return self.replies
+        if number >= len(self.replies):
+            raise AssertionError(f"asked for reply {number + 1}, and has {len(self.replies)}")
+        return self.replies[number]
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """What one call may cost at most."""
+        return self.cost
+
+    def identity(self) -> dict[str, object]:
+        """What decides its replies."""
+        return {"model": self.model}
+
+    def assert_all_asked(self) -> None:
+        """Fail unless each reply of a list was asked for exactly once, or the single one, or the function, at least once."""
+        wanted = len(self.replies) if isinstance(self.replies, list | tuple) else max(1, len(self.asked))
+        assert len(self.asked) == wanted, f"FakeChatModel has {wanted} replies and was asked {len(self.asked)} times"
 
 
 @attrs.frozen

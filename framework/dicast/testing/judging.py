@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import orjson
 
@@ -29,6 +29,7 @@ CANCEL_SECONDS = 1.0
 """How long a call may go on after it was cancelled."""
 
 Ask = Callable[[Subject], Any]
+T = TypeVar("T")
 
 
 class AnsweringConformance(Conformance):
@@ -130,7 +131,7 @@ class AnsweringConformance(Conformance):
         ask = self.asking(live)
         if not inspect.iscoroutinefunction(ask):
             return []
-        return [subject.id async for subject in _not_ending(ask, self.accepted(live))]
+        return [subject.id async for subject in not_ending(ask, self.accepted(live))]
 
 
 class MetricConformance(AnsweringConformance):
@@ -173,16 +174,15 @@ async def _answer(ask: Ask, subject: Subject) -> object:
         return error
 
 
-async def _not_ending(
-    ask: Callable[[Subject], Awaitable[object]], subjects: Sequence[Subject]
-) -> AsyncIterator[Subject]:
-    for subject in subjects:
-        task = asyncio.ensure_future(ask(subject))
+async def not_ending(ask: Callable[[T], Awaitable[object]], asked: Sequence[T]) -> AsyncIterator[T]:
+    """Those of *asked* about which *ask*, cancelled right after it began, goes on for too long."""
+    for each in asked:
+        task = asyncio.ensure_future(ask(each))
         await asyncio.sleep(0)
         task.cancel()
         _, pending = await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         if pending:
-            yield subject
+            yield each
         elif not task.cancelled():
             task.exception()  # looked at, so that nobody warns about it
 

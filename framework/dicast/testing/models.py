@@ -1,0 +1,216 @@
+"""What chat models must do."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import orjson
+
+from .._kernel.define import maybe_await
+from .._kernel.errors import AccessRefused, ScoringError
+from .._kernel.model import ChatRequest, Cost, Failure, Message, Reply, Secret, Token, Usage
+from .._kernel.protocols import estimate
+from .conformance import Conformance
+from .judging import ASYNC_SECONDS, CANCEL_SECONDS, not_ending
+from .pipeline import Bench
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"score": {"type": "number"}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+
+REQUESTS: Sequence[ChatRequest] = (
+    ChatRequest((Message("user", "Say yes."),), max_output_tokens=8),
+    ChatRequest(
+        (Message("system", "Judge what is asked.", cache=True), Message("user", "2 + 2 = 5\nseal: 0123456789ab"))
+    ),
+    ChatRequest((Message("user", "Grade: “ÆØÅ” 你好 \U0001f600 \x00"),), schema=_SCHEMA, max_output_tokens=32),
+    ChatRequest((Message("user", "Yes or no?"),), temperature=0.5, logprobs=True, max_output_tokens=2),
+    ChatRequest(
+        (Message("user", "Hello"), Message("assistant", "Hello."), Message("user", "Again")),
+        nonces=("Again",),
+        attempt=1,
+        rollout=2,
+        max_output_tokens=8,
+    ),
+)
+"""Requests of every shape that judges and tasks make."""
+
+
+class ChatModelConformance(Conformance):
+    """What a chat model must do. ``model = "plugin/name"`` says which one.
+
+    One that asks an endpoint passes without it too: it says, with a Failure, that there is none.
+
+    - ``requests``: what to ask; :data:`REQUESTS` by default.
+    """
+
+    kind = "model"
+    model: str
+    requests: Sequence[ChatRequest] = REQUESTS
+
+    def answers(self, component: Any, bench: Bench) -> list[object]:
+        """The answers to the ``requests``, asked one after the other; where it raised, the exception."""
+
+        async def ask(live: Any) -> list[object]:
+            return [await _answer(live, request) for request in self.requests]
+
+        return self.opened(component, bench.folder, ask)
+
+    def test_answers_every_request_with_a_reply_or_a_failure(self, component: Any, bench: Bench) -> None:
+        """A schema, log probabilities, odd letters, several turns: a Reply as it is documented, or a Failure."""
+        found = enumerate(self.answers(component, bench))
+        wrong = [f"requests[{number}]: {fault}" for number, answer in found for fault in _faults(answer)]
+        assert not wrong, "\n".join(wrong)
+
+    def test_answers_several_at_once(self, component: Any, bench: Bench) -> None:
+        """A run asks about many subjects at the same time, and two of them may be equal."""
+
+        async def ask(live: Any) -> list[object]:
+            return await asyncio.gather(*(_answer(live, request) for request in (*self.requests, *self.requests)))
+
+        wrong = [fault for answer in self.opened(component, bench.folder, ask) for fault in _faults(answer)]
+        assert not wrong, "\n".join(wrong)
+
+    def test_opens_again_after_it_was_closed(self, component: Any, bench: Bench) -> None:
+        """A program may run a pipeline twice."""
+        for _ in range(2):
+            wrong = [fault for answer in self.answers(component, bench) for fault in _faults(answer)]
+            assert not wrong, "\n".join(wrong)
+
+    def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
+        """The budget is kept by it; ``dicast check`` asks for it before anything is opened."""
+
+        async def estimates(live: Any) -> list[object]:
+            return [estimate(live, request) for request in self.requests]
+
+        found: list[object] = [estimate(component, request) for request in self.requests]
+        found += self.opened(component, bench.folder, estimates)
+        wrong = [one for one in found if not isinstance(one, Cost)]
+        assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
+
+    def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
+        """What is reserved before a call must be enough for it, or a cap does not hold."""
+
+        async def costs(live: Any) -> list[tuple[Cost, object]]:
+            return [(estimate(live, request), await _answer(live, request)) for request in self.requests]
+
+        for number, (most, answer) in enumerate(self.opened(component, bench.folder, costs)):
+            if isinstance(answer, Reply | Failure):
+                fault = _excess(answer.cost, most)
+                assert not fault, f"requests[{number}]: {fault}"
+
+    def test_identity_is_json_without_secrets(self, component: Any, bench: Bench) -> None:
+        """Replies are kept under what ``identity()`` says: the same before and after opening, and no key among it."""
+
+        async def ask(live: Any) -> object:
+            return _identity(live)
+
+        told = _identity(component)
+        assert self.opened(component, bench.folder, ask) == told, "another identity once it is open"
+        if told is not None:
+            assert isinstance(told, Mapping), f"identity() must return a mapping, not {told!r}"
+            written = orjson.dumps(told).decode()
+            assert not [one for one in _secrets(component) if one and one in written], "identity() holds a secret"
+
+    def test_repr_holds_no_secret(self, component: Any, bench: Bench) -> None:
+        """Whatever is printed while something goes wrong must not hold a key."""
+
+        async def show(live: Any) -> str:
+            return repr(live)
+
+        shown = repr(component) + self.opened(component, bench.folder, show)
+        assert not [secret for secret in _secrets(component) if secret and secret in shown]
+
+    def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
+        """An ``async def`` ends soon after it was cancelled: that is how a timeout and Ctrl-C reach it."""
+
+        async def lingering(live: Any) -> list[ChatRequest]:
+            if not inspect.iscoroutinefunction(live.complete):
+                return []
+            return [request async for request in not_ending(live.complete, self.requests)]
+
+        found = self.opened(component, bench.folder, lingering)
+        assert not found, f"still running {CANCEL_SECONDS:g} s after being cancelled: {found[0]!r:.200}"
+
+
+async def _answer(live: Any, request: ChatRequest) -> object:
+    try:
+        async with asyncio.timeout(ASYNC_SECONDS):
+            return await maybe_await(live.complete(request))
+    except Exception as error:  # reported beside the other answers
+        return error
+
+
+def _faults(answer: object) -> Iterator[str]:
+    if isinstance(answer, Failure | ScoringError | AccessRefused):
+        return
+    if isinstance(answer, BaseException):
+        yield f"raised {type(answer).__name__}: {answer}; return a Failure, or raise AccessRefused"
+    elif not isinstance(answer, Reply):
+        yield f"returned {answer!r:.200}, not a Reply or a Failure"
+    else:
+        yield from _reply_faults(answer)
+
+
+def _reply_faults(reply: Reply) -> Iterator[str]:
+    for name in ("text", "model", "stop_reason"):
+        value = getattr(reply, name)
+        if not isinstance(value, str) and (name == "text" or value is not None):
+            yield f"{name} is {value!r:.100}, not a text"
+    cost: object = reply.cost
+    if not isinstance(cost, Cost):
+        yield f"cost is {cost!r}, not a dicast.Cost"
+    if reply.usage is not None and not _is_usage(reply.usage):
+        yield f"usage is {reply.usage!r}, not a dicast.Usage of numbers that are not negative"
+    if reply.logprobs is not None and not all(map(_is_token, reply.logprobs)):
+        yield f"logprobs are {reply.logprobs!r:.200}, not Tokens with the natural logarithms of probabilities"
+    try:
+        orjson.dumps(dict(reply.metrics))
+    except TypeError as error:
+        yield f"metrics are not JSON: {error}"
+
+
+def _is_usage(usage: object) -> bool:
+    return isinstance(usage, Usage) and all(
+        type(n) is int and n >= 0 for n in (usage.input_tokens, usage.output_tokens)
+    )
+
+
+def _is_token(token: object) -> bool:
+    return isinstance(token, Token) and not math.isnan(token.logprob) and token.logprob <= 0
+
+
+def _excess(cost: Cost, most: Cost) -> str | None:
+    if cost.is_zero or cost.amount is None or most.amount is None:
+        return None
+    if cost.unit != most.unit and not most.is_zero:
+        return f"costs {cost}, and the estimate is in {most.unit}"
+    return f"costs {cost}, more than the estimate of {most}" if cost.amount > most.amount else None
+
+
+def _identity(model: Any) -> object:
+    method = getattr(model, "identity", None)
+    return None if method is None else method()
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    """The values of all secrets among the options of *value*, and of what is nested in it."""
+    if isinstance(value, Secret):
+        yield value.value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _secrets(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _secrets(one)
+    elif attrs.has(type(value)) and not isinstance(value, type):
+        for field in attrs.fields(type(value)):
+            yield from _secrets(getattr(value, field.name))
