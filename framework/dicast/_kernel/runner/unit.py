@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import attrs
 
-from ..model import Failure, Judgment, Score, Subject
+from ..model import Failure, Judgment, Rubric, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from ..sections import Slot
 from .calls import Children
@@ -25,7 +25,7 @@ class Unit:
     planned: Mapping[str, object]
     metrics: MetricSet | None = None
     slot: Slot | None = None
-    _by_model: dict[str | None, str] = attrs.field(factory=dict)
+    _answered: dict[tuple[str | None, ...], str] = attrs.field(factory=dict)
 
     async def judge(
         self, desk: Desk, subject: Subject, eval_id: str, children: Children = (), parent_eval_id: str | None = None
@@ -91,7 +91,7 @@ class Unit:
             "rubric_id": self.planned["rubric_id"] if rubric is None else rubric.id,
             "rubric_version": self.planned["rubric_version"] if rubric is None else rubric.version,
             "signals": found.signals,
-            "fingerprint": self._fingerprint(found.judge_model),
+            "fingerprint": self._fingerprint(found.judge_model, rubric),
             "scores": (),
             "tier": "truth",
             "truth_reason": None,
@@ -99,13 +99,16 @@ class Unit:
             "propensity": None,
         }
 
-    def _fingerprint(self, model: str | None) -> str:
-        """The unit's digest together with the model that answered."""
-        if model is None:
-            return self.fingerprint
-        if model not in self._by_model:
-            self._by_model[model] = sha256(f"{self.fingerprint}\n{model}".encode()).hexdigest()
-        return self._by_model[model]
+    def _fingerprint(self, model: str | None, rubric: Rubric | None) -> str:
+        """The unit's digest together with the model that answered and the rubric it was asked by."""
+        by = () if rubric is None else (rubric.id, rubric.version)
+        known = self._answered.get((model, *by))
+        if known is None:
+            text = () if rubric is None else (sha256(rubric.text.encode()).hexdigest(),)
+            parts = (self.fingerprint, *((model,) if model else ()), *by, *text)
+            known = sha256("\n".join(parts).encode()).hexdigest() if len(parts) > 1 else self.fingerprint
+            self._answered[model, *by] = known
+        return known
 
 
 def _pricing_version(bill: Bill) -> str | None:

@@ -1,0 +1,305 @@
+"""Judges and chat models inside components: paid for, counted and shared by the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+
+import attrs
+import pytest
+
+import dicast
+from dicast import (
+    AccessRefused,
+    ChatModel,
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Failure,
+    Judge,
+    Judgment,
+    Message,
+    Reply,
+    Rubric,
+    Subject,
+    Usage,
+    maybe_await,
+)
+from dicast.testing import run_pipeline
+
+CENT = Cost("0.01", pricing_version="list 1")
+
+
+@attrs.frozen
+class Model:
+    """Answers every request alike."""
+
+    cost: Cost = CENT
+    error: object = None
+    requests: list[ChatRequest] = attrs.field(factory=list, eq=False)
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        return self.cost
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        if isinstance(self.error, BaseException):
+            raise self.error
+        if self.error is not None:
+            return self.error
+        return Reply("fine", "m-1", usage=Usage(30, 4), cost=self.cost)
+
+
+@attrs.frozen
+class Asking:
+    """Asks its model *times* times; says nothing of what that cost."""
+
+    model: ChatModel
+    times: int = 1
+    announces: bool = True
+    confidence: float = 1.0
+    ends_in: str = "verdict"
+    fallback: Judge | None = None
+
+    def estimate(self, subject: Subject) -> Cost:
+        each = dicast.estimate(self.model, ChatRequest(()))
+        return Cost(self.times * each.amount) if self.announces else Cost.zero()
+
+    async def judge(self, subject, children):
+        for _ in range(self.times):
+            answer = await maybe_await(self.model.complete(ChatRequest((Message("user", subject.text),))))
+            if isinstance(answer, Failure):
+                return answer
+        match self.ends_in:
+            case "failure":
+                return Failure("judge_output_invalid", "no use")
+            case "raise":
+                raise RuntimeError("as told")
+            case "says":
+                return Judgment(0.5, cost=Cost("0.05"))
+        return Judgment(0.5, self.confidence, "llm", answer.model)
+
+
+@attrs.frozen
+class Cheap:
+    """Costs nothing."""
+
+    def judge(self, subject, children):
+        return Judgment(0.25, 0.4, "heuristic")
+
+
+@attrs.frozen
+class Both:
+    """Asks all its judges, one after the other; the last one decides."""
+
+    judges: tuple[Judge, ...]
+
+    async def judge(self, subject, children):
+        found = [await maybe_await(judge.judge(subject, children)) for judge in self.judges]
+        last = found[-1]
+        if isinstance(last, Failure):
+            return Judgment(0.0, signals={"kind": last.kind, "throttled_reason": last.throttled_reason})
+        return last
+
+
+def judged(judge, *, text="", subjects=1, **more):
+    rows = [Subject("row", str(number), output="text") for number in range(subjects)]
+    return run_pipeline(f"judges: [j]\n{text}", subjects=rows, components={"j": judge, **more})
+
+
+def settled(done):
+    return [event.payload for event in done.of("spend.settled")]
+
+
+def test_what_a_judge_s_model_costs_is_counted_though_the_judge_says_nothing():
+    done = judged(Asking(Model(), times=3))
+    (spent,) = settled(done)
+    assert (spent["amount"], spent["model"], spent["calls"], spent["tokens"]) == ("0.03", "m-1", 3, 102)
+    assert spent["pricing_version"] == "list 1"
+    assert done.verdicts[0].judge_cost_usd == Decimal("0.03")
+    assert done.document["cost"]["usd"] == "0.03"
+
+
+def test_what_a_judge_says_beyond_its_model_s_cost_is_counted_too():
+    assert judged(Asking(Model(), ends_in="says")).document["cost"]["usd"] == "0.05"
+
+
+@pytest.mark.parametrize("ends_in", ["failure", "raise"])
+def test_what_was_paid_for_a_failure_is_counted(ends_in):
+    done = judged(Asking(Model(), times=2, ends_in=ends_in))
+    assert done.document["failed"] == 1
+    assert (done.document["cost"]["usd"], done.document["spend_lost"]["usd"]) == ("0.02", "0")
+
+
+def test_a_cost_that_was_not_announced_is_an_overrun():
+    done = judged(Asking(Model(), announces=False))
+    assert (done.document["cost"]["usd"], done.document["overruns"]) == ("0.01", 1)
+
+
+def test_calls_of_a_model_that_costs_nothing_are_counted_without_reserving():
+    done = judged(Asking(Model(Cost.zero()), times=2), text="budget: {run: 0 usd}")
+    assert done.of("spend.reserved") == []
+    (spent,) = settled(done)
+    assert (spent["amount"], spent["calls"], spent["tokens"], spent["reservation_id"]) == ("0", 2, 68, None)
+
+
+def test_a_model_inside_a_model_is_counted_once():
+    @attrs.frozen
+    class Around:
+        model: ChatModel
+
+        async def complete(self, request):
+            return await maybe_await(self.model.complete(request))
+
+    done = judged(Asking(Around(Model()), announces=False))
+    assert (settled(done)[0]["calls"], done.document["cost"]["usd"]) == (1, "0.01")
+
+
+def test_the_model_is_told_which_rollout_it_is():
+    model = Model(Cost.zero())
+    run_pipeline(
+        "metrics: [j]\nscoring: {rollouts: 3}",
+        subjects=[Subject("row", "a", output="text")],
+        components={"j": Asking(model)},
+    )
+    assert [request.rollout for request in model.requests] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("broken"), "judge_call_failed"),
+        (TimeoutError(), "timeout"),
+        ("text", "judge_call_failed"),
+        (Failure("refused", "no", cost=CENT), "refused"),
+    ],
+)
+def test_what_a_model_does_amiss_is_an_answer_to_its_judge(error, kind):
+    done = judged(Asking(Model(error=error)))
+    assert done.document["failures"] == {kind: 1}
+    assert done.document["cost"]["usd"] == ("0.01" if isinstance(error, Failure) else "0")
+
+
+def test_judges_inside_a_judge_are_paid_one_by_one():
+    done = judged(Both((Cheap(), Asking(Model()), Asking(Model(), times=2))))
+    assert [(spent["amount"], spent["metric"], spent["judge"]) for spent in settled(done)] == [
+        ("0.01", "j.judges[1]", "j"),
+        ("0.02", "j.judges[2]", "j"),
+    ]
+    assert done.verdicts[0].judge_cost_usd == Decimal("0.03")
+    assert len(done.of("spend.reserved")) == 2
+
+
+def test_a_judge_inside_a_metric_costs_what_it_costs():
+    done = run_pipeline(
+        "metrics: [j]",
+        subjects=[Subject("row", "a", output="text")],
+        components={"j": Both((Asking(Model()), Asking(Model())))},
+    )
+    assert done.verdicts[0].scores[0]["cost"] == {"amount": "0.02", "unit": "usd", "pricing_version": "list 1"}
+
+
+def test_over_a_cap_a_judge_inside_a_judge_is_not_asked_and_its_owner_hears_why():
+    model = Model()
+    done = judged(Both((Asking(model),)), text="budget: {run: 0 usd}")
+    assert model.requests == []
+    assert done.verdicts[0].signals == {"kind": "throttled_no_heuristic", "throttled_reason": "run_cap"}
+
+
+def test_a_judge_s_fallback_is_asked_where_a_cap_leaves_no_room():
+    model = Model()
+    done = judged(Asking(model, fallback=Cheap()), text="budget: {day: 0 usd}")
+    (verdict,) = done.verdicts
+    assert (model.requests, verdict.judge_kind, verdict.score) == ([], "heuristic", 0.25)
+    assert verdict.signals == {"throttled_reason": "daily_cap", "escalation_skipped": "budget_exhausted"}
+
+
+def test_a_fault_of_a_judge_inside_a_judge_is_a_failure_to_its_owner():
+    @attrs.frozen
+    class Faulty:
+        def judge(self, subject, children):
+            raise RuntimeError("as told")
+
+    assert judged(Both((Faulty(),))).verdicts[0].signals["kind"] == "crashed"
+
+
+def test_a_metric_with_a_priced_judge_inside_is_no_proxy():
+    with pytest.raises(ConfigError, match="costs money"):
+        run_pipeline("metrics: {proxy: [j]}", components={"j": Both((Asking(Model()),))})
+
+
+def test_equal_models_share_one_live_object():
+    opened = []
+
+    @attrs.frozen
+    class Connected:
+        url: str
+
+        @asynccontextmanager
+        async def open(self, run) -> AsyncIterator[Model]:
+            opened.append(self.url)
+            yield Model(Cost.zero())
+
+    components = {"a": Asking(Connected("x")), "b": Asking(Connected("x")), "c": Asking(Connected("y"))}
+    run_pipeline("judges: [a, b, c]", subjects=[Subject("row", "a", output="text")], components=components)
+    assert opened == ["x", "y"]
+
+
+@pytest.mark.parametrize("around", [lambda judge: judge, lambda judge: Both((Cheap(), judge))])
+def test_a_model_that_refuses_access_ends_the_run(around):
+    done = judged(around(Asking(Model(error=AccessRefused("401 for m-1")))), subjects=300)
+    assert done.document["stopped"] == {"reason": "refused_by_provider", "message": "401 for m-1"}
+    assert (done.exit_code, done.document["scored"], done.document["cost"]["usd"]) == (2, 0, "0")
+    assert done.document["spend_lost"]["usd"] == "0"
+    assert len(done.of("spend.reserved")) <= 32
+
+
+def test_calls_under_way_when_access_is_refused_are_heard_and_paid():
+    @attrs.frozen
+    class Closing:
+        """Lets nobody in after the first; those that are in take their time."""
+
+        came: list[int] = attrs.field(factory=list, eq=False)
+
+        async def complete(self, request):
+            self.came.append(1)
+            if len(self.came) == 4:
+                raise AccessRefused("403")
+            await asyncio.sleep(0.05)
+            return Reply("fine", "m-1", cost=CENT)
+
+        def estimate(self, request):
+            return CENT
+
+    done = judged(Asking(Closing()), subjects=10, text="executor: {dicast/async: {concurrency: 4}}")
+    assert (done.exit_code, done.document["stopped"]["reason"]) == (3, "refused_by_provider")
+    assert (done.document["cost"]["usd"], done.document["spend_lost"]["usd"]) == ("0.03", "0")
+    assert done.document["scored"] == 3
+
+
+def test_a_rubric_whose_text_changed_under_its_version_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    @attrs.frozen
+    class Ruled:
+        rubric: Rubric
+
+        def judge(self, subject, children):
+            return Judgment(0.5, rubric=self.rubric)
+
+    def run(version, text):
+        ruled = {"j": Both((Ruled(Rubric("kind", version, text)),))}
+        return run_pipeline(
+            "judges: [j]\nledger: {ledger/sqlite: {path: l.db}}",
+            subjects=[Subject("row", "a", output="text")],
+            components=ruled,
+        )
+
+    run("1", "be kind")
+    run("1", "be kind")
+    run("2", "be kinder")
+    with pytest.raises(ConfigError, match=r"the text of rubric kind 1 is not what it was .* a new version"):
+        run("1", "be kinder")
