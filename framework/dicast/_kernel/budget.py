@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -72,6 +73,7 @@ class Purse:
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
         self._run_id, self._alive = run_id, alive
         self._changed = asyncio.Event()
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.dearest: dict[str, Cost] = {}
         """What the dearest call of each component that announces no cost did cost."""
 
@@ -84,20 +86,30 @@ class Purse:
 
         Waits while a cap is exceeded only because of reservations that are still open.
         """
-        while True:
-            self._changed.clear()
-            caps = self._caps(subject.session_id)
-            reservation, event = self._reservation(subject, eval_id, cost, seconds)
-            self._record.commit()
-            refusal = self._ledger.reserve(event, caps, self.lost)
-            if refusal is None:
-                self._record.recorded(event)
-                return reservation
-            if not refusal.wait:
-                self._throttled(subject, refusal, cost)
-                return refusal
-            self._write_off_the_dead()
-            await self._wait()
+        found = self._try(subject, eval_id, cost, seconds)
+        if isinstance(found, Refusal) and found.wait:
+            line = self._lines.setdefault(found.cap.scope, asyncio.Lock())
+            stood = line.locked()
+            async with line:  # first come, first served
+                if stood:
+                    found = self._try(subject, eval_id, cost, seconds)
+                while isinstance(found, Refusal) and found.wait:
+                    self._write_off_the_dead()
+                    await self._wait()
+                    found = self._try(subject, eval_id, cost, seconds)
+        if isinstance(found, Refusal):
+            self._throttled(subject, found, cost)
+        return found
+
+    def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
+        self._changed.clear()
+        reservation, event = self._reservation(subject, eval_id, cost, seconds)
+        self._record.commit()
+        refusal = self._ledger.reserve(event, self._caps(subject.session_id), self.lost)
+        if refusal is not None:
+            return refusal
+        self._record.recorded(event)
+        return reservation
 
     def charge(
         self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object], component: str = ""
