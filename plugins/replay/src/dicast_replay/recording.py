@@ -1,0 +1,132 @@
+"""The file of recorded replies: JSON lines, read once to find where each reply is, appended to one line at a time.
+
+``{"dicast_replay": 1}`` stands first and says the format. Then one reply a line: ``{"digest", "key", "nonces", "reply"}``.
+``key`` says for readers what was asked; ``nonces`` are the seals and delimiters of the call that was answered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from dicast import ChatRequest, ConfigError, Problem, Reply
+
+from .kept import Kept
+
+FORMAT = 1
+NAMED = 100
+"""How many bad lines are named; the others are counted."""
+
+
+class Recording:
+    """The recorded replies at *path*; only where they are is held in memory. With *write* the file is made if need be.
+
+    :raises ConfigError: for every line that is no recorded reply, and when the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, write: bool) -> None:
+        self.path = path
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._file = _opened(path, write=write)
+        try:
+            self._index()
+        except BaseException:
+            self.close()
+            raise
+
+    def __contains__(self, digest: str) -> bool:
+        return bytes.fromhex(digest) in self._places
+
+    def find(self, digest: str, nonces: Sequence[str]) -> Reply | None:
+        """The reply to the request with *digest*, which now has these *nonces*; None when there is none."""
+        place = self._places.get(bytes.fromhex(digest))
+        if place is None:
+            return None
+        start, length = place
+        return _kept(orjson.loads(os.pread(self._file, length, start))).told(nonces)
+
+    def append(self, digest: str, request: ChatRequest, reply: Reply) -> None:
+        """Record *reply*, in one write: other processes may append to the same file.
+
+        :raises OSError: when it could not be written; nothing of it is left then.
+        :raises TypeError: when the reply has text that is no UTF-8.
+        """
+        kept = Kept(reply, request.nonces)
+        line = orjson.dumps({"digest": digest, "key": request.key(), **kept.plain()}, option=orjson.OPT_APPEND_NEWLINE)
+        written = os.write(self._file, line)
+        start = os.lseek(self._file, 0, os.SEEK_CUR) - written
+        if written < len(line):
+            os.ftruncate(self._file, start)
+            raise OSError(0, f"only {written} of {len(line)} bytes were written")
+        self._places[bytes.fromhex(digest)] = start, len(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def _index(self) -> None:
+        problems: list[Problem] = []
+        wrong = 0
+        for number, start, line in self._lines():
+            fault = self._note(line, start)
+            if fault is not None:
+                wrong += 1
+                problems += [Problem(fault, str(self.path), number)] if wrong <= NAMED else []
+        if wrong > NAMED:
+            problems.append(Problem(f"… and {wrong - NAMED:,} more", str(self.path)))
+        if problems:
+            raise ConfigError(problems)
+
+    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
+        start = 0
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            for number, line in enumerate(file, 1):
+                yield number, start, line
+                start += len(line)
+
+    def _note(self, line: bytes, start: int) -> str | None:
+        """Note the reply that *line* holds; return what is wrong with the line. The first of equal digests counts."""
+        if not line.endswith(b"\n"):
+            return "the last line is cut off or has no line end: remove it, or end it"
+        try:
+            data = orjson.loads(line)
+            if "dicast_replay" in data:
+                return _wrong_format(data["dicast_replay"])
+            _kept(data)
+            digest = bytes.fromhex(data["digest"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else error
+            return f"this is no recorded reply ({what}): remove the line, or record it anew"
+        self._places.setdefault(digest, (start, len(line)))
+        return None
+
+
+def _opened(path: Path, *, write: bool) -> int:
+    try:
+        if not write:
+            return os.open(path, os.O_RDONLY)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            return _created(path)
+        return os.open(path, os.O_RDWR | os.O_APPEND)
+    except OSError as error:
+        raise ConfigError(f"the recording {path} cannot be opened: {error.strerror or error}") from error
+
+
+def _created(path: Path) -> int:
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(file, orjson.dumps({"dicast_replay": FORMAT}, option=orjson.OPT_APPEND_NEWLINE))
+    return file
+
+
+def _wrong_format(found: object) -> str | None:
+    return None if found == FORMAT else f"the recording has format {found!r}, dicast-replay reads format {FORMAT}"
+
+
+def _kept(data: Mapping[str, Any]) -> Kept:
+    return Kept.of(data["reply"], data.get("nonces", ()))
