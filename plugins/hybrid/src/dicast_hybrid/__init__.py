@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dicast import hookimpl
+from dicast import Judge, hookimpl
+
+from .cascade import Cascade
+
+__all__ = ["Cascade"]
 
 
 @hookimpl
-def dicast_judges() -> list[type]:
-    """Offer what this plugin has."""
-    return []
+def dicast_judges() -> list[type[Judge]]:
+    """Offer ``hybrid/cascade``."""
+    return [Cascade]

@@ -1,0 +1,140 @@
+"""The judge ``hybrid/cascade``: judges from cheap to dear, as far as their confidence makes it necessary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from dicast import Cost, Failure, Judge, Judgment, Rubric, Subject, Verdict, maybe_await
+
+VERSION = "1.0.0"
+"""Of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on: of the rule in :class:`Cascade`."""
+
+SKIPPED, THROTTLED = "escalation_skipped", "throttled_reason"
+
+Threshold = float | tuple[float, ...]
+
+
+def _check_thresholds(cascade: Cascade, attribute: attrs.Attribute[Any], given: Threshold) -> None:
+    values = given if isinstance(given, tuple) else (given,)
+    wrong = [value for value in values if not 0 <= value <= 1]
+    if wrong:
+        raise ValueError(f"invalid value for {attribute.name}, expected a number from 0 to 1, got {wrong[0]:g}")
+    steps = len(cascade.stages) - 1
+    if isinstance(given, tuple) and len(given) != steps:
+        raise ValueError(
+            f"{attribute.name} has {len(given)} numbers and there are {steps} steps between {steps + 1} stages: "
+            "give one number for all of them, or one for each"
+        )
+
+
+def _check_stages(cascade: Cascade, attribute: attrs.Attribute[Any], stages: Sequence[Judge]) -> None:
+    if len(stages) < 2:
+        raise ValueError(f"{attribute.name} are at least 2 judges, from cheap to dear, got {len(stages)}")
+    accepted = [kinds for stage in stages if (kinds := _accepts(stage))]
+    if accepted and not _common(accepted):
+        said = "; ".join(", ".join(kinds) for kinds in accepted)
+        raise ValueError(f"no kind of subject is judged by all {attribute.name}, which judge: {said}")
+
+
+def _accepts(judge: Judge) -> tuple[str, ...]:
+    return tuple(getattr(judge, "accepts", ()))
+
+
+def _common(accepted: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(kind for kind in accepted[0] if all(kind in others for others in accepted))
+
+
+@attrs.frozen
+class Cascade:
+    """Ask judges from cheap to dear, and stop at the first that is confident enough.
+
+    A first stage that is confident enough keeps its verdict, unchanged. Otherwise the verdict is ``hybrid``, with the score
+    and the confidence of the last stage asked. A stage that fails, or that a cap leaves no room for, is passed over; when no
+    later one has answered, the last verdict there is stands, and ``signals.escalation_skipped`` says why it went no further.
+
+    :param stages: at least two judges, from cheap to dear; a subject must be of a kind that all of them judge.
+    :param escalation_threshold: the confidence, from 0 to 1, from which on a verdict is kept; below it the next stage is
+        asked. 0 never asks a later stage. A number, or a list with one for each step from a stage to the next.
+    """
+
+    judge_kind = "hybrid"
+
+    stages: tuple[Judge, ...] = attrs.field(validator=_check_stages)
+    escalation_threshold: Threshold = attrs.field(default=0.7, validator=_check_thresholds)
+
+    @property
+    def accepts(self) -> tuple[str, ...]:
+        """The subject kinds that every stage judges; empty when all judge any."""
+        accepted = [kinds for stage in self.stages if (kinds := _accepts(stage))]
+        return _common(accepted) if accepted else ()
+
+    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """Judge by the cheapest stage that is confident enough; a failure only where every stage fails."""
+        answers: list[Judgment | Failure] = []
+        for stage, threshold in zip(self.stages, self._thresholds(), strict=True):
+            answer = await maybe_await(stage.judge(subject, children))
+            answers.append(answer)
+            if isinstance(answer, Judgment) and answer.confidence >= threshold:
+                break
+        return self._outcome(subject, answers)
+
+    def _thresholds(self) -> Iterator[float]:
+        """The confidence that each stage's verdict needs to be kept; the last one's needs none."""
+        given, steps = self.escalation_threshold, len(self.stages) - 1
+        yield from given if isinstance(given, tuple) else (given,) * steps
+        yield 0.0
+
+    def _outcome(self, subject: Subject, answers: Sequence[Judgment | Failure]) -> Judgment | Failure:
+        cost, last = _total(answers), answers[-1]
+        good = [answer for answer in answers if isinstance(answer, Judgment)]
+        if isinstance(last, Failure) and not good:
+            return attrs.evolve(last, cost=cost)
+        decided = good[-1]
+        if len(answers) == 1:
+            return decided
+        signals = {**decided.signals, **_first(answers[0])}
+        if len(self.stages) > 2 or isinstance(answers[0], Failure):
+            signals["stages"] = [_stage(answer) for answer in answers]
+        if isinstance(last, Failure):
+            return attrs.evolve(decided, cost=cost, signals={**signals, **_why(last)})
+        if SKIPPED in decided.signals:  # a stand-in for a stage that could not be asked
+            return attrs.evolve(decided, cost=cost, signals=signals)
+        return attrs.evolve(
+            decided,
+            judge_kind="hybrid",
+            cost=cost,
+            signals={**signals, "escalated": True},
+            rubric=Rubric(f"{subject.kind}-hybrid-v1", VERSION),
+        )
+
+
+def _first(answer: Judgment | Failure) -> dict[str, object]:
+    """What the first stage found, under the names that a heuristic's findings have."""
+    if isinstance(answer, Failure):
+        return {}
+    found: dict[str, object] = {"heuristic_score": answer.score, "heuristic_confidence": answer.confidence}
+    if answer.judge_kind == "heuristic":
+        found |= {f"heuristic_{name}": answer.signals.get(name, []) for name in ("flags", "flags_negative")}
+    return found
+
+
+def _stage(answer: Judgment | Failure) -> dict[str, object]:
+    if isinstance(answer, Failure):
+        return {"failure": answer.kind}
+    names = ("judge_kind", "judge_model", "score", "confidence")
+    return {name: getattr(answer, name) for name in names}
+
+
+def _why(failure: Failure) -> dict[str, object]:
+    if failure.throttled_reason is not None:
+        return {SKIPPED: "budget_exhausted", THROTTLED: failure.throttled_reason}
+    return {SKIPPED: failure.kind}
+
+
+def _total(answers: Sequence[Judgment | Failure]) -> Cost:
+    """What all *answers* cost; of costs in two units those in the last one's, because units are never added."""
+    costs = [answer.cost for answer in answers if not answer.cost.is_zero]
+    return sum((cost for cost in costs if cost.unit == costs[-1].unit), Cost.zero())
