@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .jury import Jury
+
 
 @hookimpl
 def dicast_judges() -> list[type]:
     """Offer what this plugin has."""
-    return []
+    return [Jury]

@@ -1,0 +1,22 @@
+"""Asking several at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def gather(*calls: Coroutine[Any, Any, T]) -> list[T]:
+    """Run *calls* at the same time and return what they return, in their order.
+
+    When one of them raises, the others are cancelled and waited for, and its exception is raised, not a group of one.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from several
+    return [task.result() for task in tasks]
