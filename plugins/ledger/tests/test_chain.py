@@ -206,6 +206,8 @@ def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
         head = connection.execute("SELECT digest FROM events WHERE seq = ?", (ROWS,)).fetchone()[0]
         connection.execute("DELETE FROM events WHERE seq > ?", (left,))
         connection.execute("DELETE FROM reservations WHERE seq > ?", (left,))
+        if left < 5:  # the reservation is gone, and its sum with it
+            connection.execute("DELETE FROM held")
         assert bad_seq(opened, path) is None
         assert bad_seq(opened, path, head) == left + 1
 

@@ -14,7 +14,7 @@ from dicast import LedgerRefused
 from .spending import SPENDING_TABLES
 
 APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
-FORMAT = 1
+FORMAT = 2
 PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: on SQLite's usual 4096 a page holds two, and the rest is waste
 
 _SCHEMA = f"""

@@ -28,11 +28,12 @@ CREATE TABLE reservations (
     id TEXT PRIMARY KEY, seq INTEGER, run_id TEXT, scopes TEXT, amount TEXT, unit TEXT, lease_until TEXT) WITHOUT ROWID;
 CREATE TABLE lost (id TEXT PRIMARY KEY, scopes TEXT, amount TEXT, unit TEXT) WITHOUT ROWID;
 CREATE TABLE spend (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)) WITHOUT ROWID;
+CREATE TABLE held (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)) WITHOUT ROWID;
 """
 
 
 class Spending:
-    """The tables ``reservations`` (open ones), ``lost`` and ``spend`` (settled or lost, a row a scope and unit)."""
+    """The tables ``reservations`` (open ones) and ``lost``, with their sums: ``held`` and ``spend``, a row a scope and unit."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -52,9 +53,8 @@ class Spending:
 
     def expired(self, now: str) -> list[int]:
         """The rows of the open reservations whose lease ended before *now*, oldest first."""
-        moment = _moment(now)
-        leases = self._connection.execute("SELECT seq, lease_until FROM reservations ORDER BY seq")
-        return [seq for seq, lease_until in leases if lease_until is not None and _moment(lease_until) < moment]
+        query = "SELECT seq FROM reservations WHERE lease_until < ? ORDER BY seq"
+        return [seq for (seq,) in self._connection.execute(query, (_moment(now),))]
 
     def open(self, run_id: str | None) -> list[int]:
         """The rows of the open reservations of *run_id*, or of all runs, oldest first."""
@@ -66,20 +66,20 @@ class Spending:
         """The refusal of *amount* more under *caps*: the first cap that can never hold, else the first to wait for."""
         if not amount:
             return None
-        reserved, waiting = self._reserved(unit), None
+        waiting = None
         for cap in caps:
             if cap.limit.unit != unit or cap.limit.amount is None:
                 continue
-            needed = self._spent(cap.scope, unit) + amount
+            needed = self._sum("spend", cap.scope, unit) + amount
             if needed > cap.limit.amount:
                 return Refusal(cap, wait=False)
-            if waiting is None and needed + reserved.get(cap.scope, 0) > cap.limit.amount:
+            if waiting is None and needed + self._sum("held", cap.scope, unit) > cap.limit.amount:
                 waiting = Refusal(cap, wait=True)
         return waiting
 
     def differing(self, other: Spending) -> str | None:
         """Name the first row in which the tables differ from *other*'s; None if they are the same."""
-        for table in ("spend", "reservations", "lost"):
+        for table in ("spend", "held", "reservations", "lost"):
             for mine, theirs in zip_longest(self._rows(table), other._rows(table)):
                 if mine != theirs:
                     return f"{table}: {mine} in place of {theirs}"
@@ -89,21 +89,21 @@ class Spending:
         return self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
 
     def _reserve(self, seq: int, run_id: str, payload: Mapping[str, Any]) -> None:
-        scopes, lease = list(payload["scopes"]), payload.get("lease_until")
-        if lease is not None:
-            _moment(lease)
+        scopes, lease = orjson.dumps(list(payload["scopes"])).decode(), payload.get("lease_until")
+        amount, unit = f"{amount_of(payload):f}", payload["unit"]
         self._connection.execute(
             "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 payload["reservation_id"],
                 seq,
                 run_id,
-                orjson.dumps(scopes).decode(),
-                f"{amount_of(payload):f}",
-                payload["unit"],
-                lease,
+                scopes,
+                amount,
+                unit,
+                None if lease is None else _moment(lease),
             ),
         )
+        self._add("held", scopes, unit, Decimal(amount))
 
     def _close(self, kind: str, payload: Mapping[str, Any]) -> None:
         reservation = payload["reservation_id"]
@@ -112,13 +112,15 @@ class Spending:
             held = None if kind == "spend.lost" else self._take("lost", reservation)
             if held is None:
                 return
-            self._add(held[0], held[2], -Decimal(held[1]))
+            self._add("spend", held[0], held[2], -Decimal(held[1]))
+        else:
+            self._add("held", held[0], held[2], -Decimal(held[1]))
         if kind == "spend.released":
             return
         scopes, amount, unit = held
         if payload.get("amount") is not None:
             amount, unit = f"{amount_of(payload):f}", payload["unit"]
-        self._add(scopes, unit, Decimal(amount))
+        self._add("spend", scopes, unit, Decimal(amount))
         if kind == "spend.lost":
             self._connection.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", (reservation, scopes, amount, unit))
 
@@ -130,23 +132,15 @@ class Spending:
             self._connection.execute(f"DELETE FROM {table} WHERE id = ?", (reservation,))
         return row
 
-    def _add(self, scopes: str, unit: str, amount: Decimal) -> None:
+    def _add(self, table: str, scopes: str, unit: str, amount: Decimal) -> None:
         for scope in orjson.loads(scopes):
-            total = self._spent(scope, unit) + amount
-            self._connection.execute("INSERT OR REPLACE INTO spend VALUES (?, ?, ?)", (scope, unit, f"{total:f}"))
+            total = self._sum(table, scope, unit) + amount
+            self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (scope, unit, f"{total:f}"))
 
-    def _spent(self, scope: str, unit: str) -> Decimal:
-        statement = "SELECT amount FROM spend WHERE scope = ? AND unit = ?"
+    def _sum(self, table: str, scope: str, unit: str) -> Decimal:
+        statement = f"SELECT amount FROM {table} WHERE scope = ? AND unit = ?"
         row = self._connection.execute(statement, (scope, unit)).fetchone()
         return Decimal(row[0]) if row else Decimal(0)
-
-    def _reserved(self, unit: str) -> dict[str, Decimal]:
-        sums: dict[str, Decimal] = {}
-        rows = self._connection.execute("SELECT scopes, amount FROM reservations WHERE unit = ?", (unit,))
-        for scopes, amount in rows:
-            for scope in orjson.loads(scopes):
-                sums[scope] = sums.get(scope, Decimal(0)) + Decimal(amount)
-        return sums
 
 
 def amount_of(payload: Mapping[str, Any]) -> Decimal:
@@ -162,6 +156,8 @@ def amount_of(payload: Mapping[str, Any]) -> Decimal:
     return amount
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: str) -> str:
+    """An ISO 8601 time as one that can be compared as text; one without an offset is UTC."""
     moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return utc.isoformat(timespec="microseconds")
