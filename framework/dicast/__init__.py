@@ -5,7 +5,7 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
-from ._kernel.api import Run, arun, rubric, run
+from ._kernel.api import Run, arun, read_ledger, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
     AccessRefused,
@@ -120,6 +120,7 @@ __all__ = [
     "maybe_await",
     "metric",
     "nearest",
+    "read_ledger",
     "rubric",
     "run",
     "too_deep",

@@ -162,15 +162,19 @@ def ledger_at(path: Path | None) -> Slot:
     return Slot(found.name, found.name, live, found.kind, found.version, found.distribution, "ledger", {}, "")
 
 
-def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
-    """Open a ledger that exists, read from it, and close it.
+def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
+    """Return what *function* makes of the ledger at *path*, by default of the one at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``.
 
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
+    return with_ledger(ledger_at(path), function)
+
+
+def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
+    """The same as :func:`read_ledger`, for the ledger of *slot*."""
 
     async def read() -> T:
-        opened = slot.component.open(None, create=False)
-        async with opened as ledger:
+        async with slot.component.open(None, create=False) as ledger:
             return function(ledger)
 
     return in_loop(read())

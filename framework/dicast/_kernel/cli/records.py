@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from ..api import ledger_at, with_ledger
+from ..api import read_ledger
 from ..errors import ConfigError
 from ..ledgers import Wanted, newest_run, started, verdict
 from ..model import Query, Verification
@@ -57,7 +57,7 @@ def verdicts(
 ) -> None:
     """List verdicts from the ledger, oldest first."""
     wanted = Wanted(run_id, subject, kind, judge, _utc(as_of), latest, limit)
-    with_ledger(ledger_at(ledger), lambda live: _print(live, wanted, failed=failed, as_json=as_json))
+    read_ledger(ledger, lambda live: _print(live, wanted, failed=failed, as_json=as_json))
 
 
 def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> None:
@@ -122,7 +122,7 @@ def ledger() -> None:
 @as_json
 def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
     """Check every row's digest and its link to the row before. Exit code 1 when one does not hold."""
-    found = with_ledger(ledger_at(ledger), lambda live: live.verify(head))
+    found = read_ledger(ledger, lambda live: live.verify(head))
     if as_json:
         print_json(_verification(found))
     elif found.ok:
@@ -149,7 +149,7 @@ def _verification(found: Verification) -> dict[str, object]:
 @as_json
 def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
     """Print the events as JSON lines, one row each; with --json as one document."""
-    with_ledger(ledger_at(ledger), lambda live: _export(live, run_id, as_json=as_json))
+    read_ledger(ledger, lambda live: _export(live, run_id, as_json=as_json))
 
 
 def _export(ledger: Ledger, run_id: str | None, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..api import execute, in_loop, ledger_at, ledger_slot, not_run, switched_off, with_ledger
+from ..api import execute, in_loop, ledger_slot, not_run, read_ledger, switched_off
 from ..config.build import load_pipeline
 from ..errors import ConfigError
 from ..ledgers import Wanted, document, newest_run, started, subject, verdict
@@ -80,7 +80,7 @@ def run(
 @as_json
 def show(name: str, ledger: Path | None, as_json: bool) -> None:
     """Show a run (its id, or last) or a subject (its id) with every verdict on it."""
-    found = with_ledger(ledger_at(ledger), lambda live: _find(live, name))
+    found = read_ledger(ledger, lambda live: _find(live, name))
     if as_json:
         print_json(found)
     else:

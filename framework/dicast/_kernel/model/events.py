@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -135,11 +135,19 @@ class Refusal:
     wait: bool
 
 
+def _no_rows(query: Query) -> Iterator[Entry]:
+    return iter(())
+
+
 @attrs.frozen
 class RunContext:
-    """What a component's ``open(run)`` is told: which run it serves, and whether it continues an earlier process's run."""
+    """What a component's ``open(run)`` is told: which run it serves, and whether it continues an earlier process's run.
+
+    *read* gives the rows of the run's ledger, also those of earlier runs; a ledger itself has none to read yet.
+    """
 
     run_id: str
     name: str
     base: Path
     resumed: bool = False
+    read: Callable[[Query], Iterator[Entry]] = _no_rows

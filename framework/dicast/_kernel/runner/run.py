@@ -74,6 +74,7 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
         draft = RunContext(clock.id(), pipeline.name, pipeline.base)
         live: Ledger = await open_component(ledger.component, draft, stack)
         earlier = _earlier(pipeline, live, request)
+        draft = attrs.evolve(draft, read=live.read)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         stack.enter_context(claimed(context.run_id))
         run = _Run(pipeline, live, clock, stop, context, earlier, request)
