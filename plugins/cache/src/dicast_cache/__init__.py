@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .chat import Chat
+
+__all__ = ["Chat"]
+
 
 @hookimpl
-def dicast_models() -> list[type]:
-    """Offer what this plugin has."""
-    return []
+def dicast_models() -> list[type[Chat]]:
+    """Offer ``cache/chat``."""
+    return [Chat]

@@ -1,0 +1,108 @@
+"""``cache/chat``: the options, and the live object that asks only what it does not remember."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import attrs
+
+from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, Reply, RunContext, estimate, maybe_await
+
+from .identity import identity
+from .store import Store
+
+
+@attrs.frozen
+class Chat:
+    """Asks a chat model only what it was not asked before; what it remembers costs nothing.
+
+    A reply is remembered under everything that decides it: the model with its options, the messages, schema, temperature,
+    limit of tokens, attempt and rollout; ``dicast cache PATH`` shows them. Seals and delimiters, drawn anew for each call,
+    do not count. Failures, refusals, and replies that are cut off or empty are never remembered.
+
+    :param model: the chat model to ask.
+    :param path: the SQLite file, created readable by its owner alone; any number of processes may share it.
+    """
+
+    model: ChatModel
+    path: Path = attrs.field(converter=Path)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Live]:
+        """Open the file, made if it is not there.
+
+        :raises dicast.ConfigError: when it is no cache, is damaged or cannot be written to, and when the model does not say
+            what decides its replies.
+        """
+        named = identity(self.model)
+        with closing(Store(self.path, create=True)) as store:
+            yield Live(store, self.model, named)
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """What the model may cost at most: what is remembered is known only once the file is open."""
+        return estimate(self.model, request)
+
+    def identity(self) -> dict[str, object]:
+        """That of the model: remembering changes no reply."""
+        return identity(self.model)
+
+
+class Live:
+    """Answers from *store*, and asks *model*, which is *named* so, for the rest."""
+
+    def __init__(self, store: Store, model: ChatModel, named: Mapping[str, object]) -> None:
+        self._store = store
+        self._model = model
+        self._named = named
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Answer *request*; ``metrics`` say whether it was ``cached``, and under which ``cache_key``.
+
+        Of equal requests at the same time, one is asked and the others wait for its reply.
+        """
+        digest = request.digest(self._named)
+        lock = self._asking.setdefault(digest, asyncio.Lock())
+        async with lock:
+            kept = self._store.find(digest)
+            if kept is not None:
+                return _marked(kept.told(request.nonces), digest, cached=True)
+            answer = await maybe_await(self._model.complete(request))
+            self._keep(digest, request, answer)
+        return _marked(answer, digest, cached=False) if isinstance(answer, Reply) else answer
+
+    def _keep(self, digest: str, request: ChatRequest, answer: Reply | Failure) -> None:
+        try:
+            self._store.put(digest, {"model": self._named, **request.key()}, request.nonces, answer, _unfit(answer))
+        except (sqlite3.Error, TypeError) as error:  # TypeError: no JSON can hold it
+            # The reply is good and paid for: it counts, and is asked for again another time.
+            logging.getLogger(__name__).warning("a reply could not be kept in %s: %s", self._store.path, error)
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """Nothing for what is remembered, else what the model may cost at most."""
+        if self._store.find(request.digest(self._named)) is not None:
+            return Cost.zero()
+        return estimate(self._model, request)
+
+    def identity(self) -> dict[str, object]:
+        """See :meth:`Chat.identity`."""
+        return dict(self._named)
+
+
+def _marked(reply: Reply, digest: str, *, cached: bool) -> Reply:
+    return attrs.evolve(reply, metrics={**reply.metrics, "cached": cached, "cache_key": digest})
+
+
+def _unfit(answer: Reply | Failure) -> str | None:
+    """Why *answer* is not to be told again; None when it may be."""
+    if isinstance(answer, Failure):
+        return answer.kind
+    if answer.stop_reason not in COMPLETE:
+        return answer.stop_reason
+    return None if answer.text.strip() else "empty"

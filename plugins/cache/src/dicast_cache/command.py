@@ -1,0 +1,114 @@
+"""``dicast cache``: what is remembered, and what a key is made of."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from dicast import ConfigError
+
+from .parts import Difference, nearest, parts
+from .store import Entry, Store
+
+BEGINNING = 60
+SHOWN = 200
+"""How many letters of a text a line shows."""
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--explain-key", metavar="KEY", help="Show what this key is made of, and how the nearest other one differs."
+)
+@click.option("--against", metavar="KEY", help="Compare with this key, not with the nearest one.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def cache(path: Path, explain_key: str | None, against: str | None, as_json: bool) -> None:
+    """List what cache/chat was asked, at PATH; a KEY may be given by its first digits."""
+    if against and not explain_key:
+        raise click.UsageError("--against compares with the key that --explain-key names")
+    with closing(Store(path, create=False)) as store:
+        if explain_key:
+            _explain(store, explain_key, against, as_json=as_json)
+        else:
+            _list(store, as_json=as_json)
+
+
+def _list(store: Store, *, as_json: bool) -> None:
+    found = map(_summary, store.entries())
+    if as_json:
+        _print_json({"entries": list(found)})
+        return
+    for one in found:
+        tokens = one["tokens"]
+        used = f"not kept: {one['unfit']}" if one["unfit"] else f"{sum(tokens.values())} tokens" if tokens else "kept"
+        asked = f"attempt {one['attempt']}  rollout {one['rollout']}"
+        click.echo(f"{one['key'][:12]}  {one['time']}  {one['model'] or '-'}  {asked}  {used}  {one['begins']}")
+
+
+def _summary(entry: Entry) -> dict[str, Any]:
+    reply = entry.reply or {}
+    usage = reply.get("usage")
+    told = parts(entry.key)
+    last = len(entry.key["messages"]) - 1
+    return {
+        "key": entry.digest,
+        "time": entry.time,
+        "model": reply.get("model") or told.get("model.model"),
+        "attempt": entry.key["attempt"],
+        "rollout": entry.key["rollout"],
+        "tokens": usage and {"input": usage["input_tokens"], "output": usage["output_tokens"]},
+        "unfit": entry.unfit,
+        "begins": " ".join(str(told.get(f"messages[{last}].content", ""))[:BEGINNING].split()),
+    }
+
+
+def _explain(store: Store, key: str, against: str | None, *, as_json: bool) -> None:
+    entry = _entry(store, key)
+    other = _entry(store, against) if against else nearest(entry, store.entries())
+    differing = None if other is None else Difference.between(parts(entry.key), parts(other.key))
+    if as_json:
+        beside = other and {"key": other.digest, "time": other.time, "differs": differing and differing.plain()}
+        _print_json({**_summary(entry), "parts": parts(entry.key), "nearest": beside})
+        return
+    click.echo(f"{entry.digest}\nasked {entry.time}, {_outcome(entry)}")
+    for name, value in parts(entry.key).items():
+        click.echo(f"  {name}: {_short(value)}")
+    if other is None or differing is None:
+        click.echo("there is no other key")
+        return
+    click.echo(f"{'compared with' if against else 'nearest'}: {other.digest}\nasked {other.time}, {_outcome(other)}")
+    for line in differing.lines():
+        click.echo(f"  {line}")
+
+
+def _outcome(entry: Entry) -> str:
+    return f"not kept ({entry.unfit}): it is asked for each time" if entry.unfit else "kept"
+
+
+def _entry(store: Store, key: str) -> Entry:
+    """The one whose key begins with *key*.
+
+    :raises ConfigError: when there is none, or more than one.
+    """
+    found = list(store.entries(key.lower()))
+    if not found:
+        raise ConfigError(
+            f"{store.path} has no key {key!r}, so this was never asked through it; dicast cache {store.path} lists those it has"
+        )
+    if len(found) > 1:
+        named = ", ".join(entry.digest[: len(key) + 4] for entry in found[:5])
+        raise ConfigError(f"{len(found)} keys begin with {key!r}: {named}{', …' * (len(found) > 5)}; give more digits")
+    return found[0]
+
+
+def _short(value: object) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} letters)"
+
+
+def _print_json(document: object) -> None:
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())

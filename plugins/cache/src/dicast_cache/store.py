@@ -1,0 +1,158 @@
+"""The SQLite file: every request that was asked, what its key is made of, and its reply where that may be told again."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import ConfigError, Failure, Reply
+
+from .kept import Kept
+
+APPLICATION_ID = 0x64696363  # "dicc": tells a cache from every other SQLite file
+FORMAT = 1
+BUSY_SECONDS = 5.0
+"""How long to wait for another process that is writing."""
+
+_SCHEMA = f"""
+CREATE TABLE requests (
+    seq INTEGER PRIMARY KEY, digest TEXT UNIQUE, time TEXT, key TEXT, nonces TEXT, reply TEXT, unfit TEXT);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+"""
+_MARKS = ("application_id", "user_version")
+_PUT = """
+INSERT INTO requests (digest, time, key, nonces, reply, unfit) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (digest) DO UPDATE SET
+    time = excluded.time, nonces = excluded.nonces, reply = excluded.reply, unfit = excluded.unfit
+WHERE reply IS NULL
+"""
+
+
+@attrs.frozen
+class Entry:
+    """A request that was asked at *time* (ISO 8601, UTC).
+
+    *key* is what the digest is made of, *reply* as it was kept; None where the answer was *unfit* to be told again.
+    """
+
+    digest: str
+    time: str
+    key: Mapping[str, Any]
+    reply: Mapping[str, Any] | None
+    unfit: str | None
+
+
+class Store:
+    """The cache at *path*; *create* is False for who only reads: then a missing file is refused.
+
+    :raises ConfigError: when the file is no cache, comes from a newer version, is damaged, missing or cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        try:
+            if create and not path.exists():
+                _make(path)
+            elif not path.exists():
+                raise ConfigError(f"no cache at {path}: name the path of a cache/chat that was asked before")
+            self._connection = _connected(path, write=create)
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(f"the cache {path} cannot be used: {_why(error)}") from error
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        try:
+            # A commit survives the process, not a loss of power: then a reply is asked for once more.
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            found = tuple(self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
+        except sqlite3.Error as error:
+            raise ConfigError(f"the cache {self.path} cannot be used: {_why(error)}") from error
+        if found[0] != APPLICATION_ID:
+            raise ConfigError(f"{self.path} is a database, but no cache of dicast: choose another path for the cache")
+        if found[1] != FORMAT:
+            raise ConfigError(
+                f"{self.path} is a cache of format {found[1]}, this dicast-cache reads format {FORMAT}: upgrade it, or "
+                "choose another path"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def find(self, digest: str) -> Kept | None:
+        """The reply to the request with *digest*, if one may be told again."""
+        query = "SELECT reply, nonces FROM requests WHERE digest = ? AND reply IS NOT NULL"
+        row = self._connection.execute(query, (digest,)).fetchone()
+        return None if row is None else Kept.of(orjson.loads(row[0]), orjson.loads(row[1]))
+
+    def put(
+        self,
+        digest: str,
+        key: Mapping[str, Any],
+        nonces: Sequence[str],
+        answer: Reply | Failure,
+        unfit: str | None,
+    ) -> None:
+        """Enter a request and its answer; a reply that is kept already stays.
+
+        :raises sqlite3.Error: when nothing was written.
+        :raises TypeError: when the answer cannot be written as JSON.
+        """
+        reply = None if unfit or isinstance(answer, Failure) else orjson.dumps(Kept(answer).plain()["reply"]).decode()
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        texts = (orjson.dumps(one).decode() for one in (key, list(nonces)))
+        self._connection.execute(_PUT, (digest, time, *texts, reply, unfit))
+
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
+        """Every request, or those whose digest begins with *prefix*, in the order in which they were first asked."""
+        query = "SELECT digest, time, key, reply, unfit FROM requests WHERE substr(digest, 1, ?) = ? ORDER BY seq"
+        for digest, time, key, reply, unfit in self._connection.execute(query, (len(prefix), prefix)):
+            yield Entry(digest, time, orjson.loads(key), None if reply is None else orjson.loads(reply), unfit)
+
+
+def _make(path: Path) -> None:
+    """Make an empty cache; it gets its name when it is whole, unless another process was first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with closing(sqlite3.connect(hidden, isolation_level=None)) as connection:
+            connection.executescript(f"PRAGMA journal_mode = WAL; {_SCHEMA}")
+        if not path.exists():
+            os.link(hidden, path)
+    except FileExistsError:
+        return
+    finally:
+        hidden.unlink()
+
+
+def _connected(path: Path, *, write: bool) -> sqlite3.Connection:
+    writable = os.access(path, os.W_OK)
+    if write and not writable:
+        raise PermissionError(0, "it cannot be written to; check the rights on it")
+    # Even a reader of a WAL database writes its index; a file that cannot be written to is read as it stands.
+    mode = "rw" if writable and os.access(path.parent, os.W_OK) else "ro&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+
+
+def _why(error: OSError | sqlite3.Error) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+        return "it is no SQLite file; choose another path, or move the file away"
+    return str(error)

@@ -1,0 +1,311 @@
+"""What was replied is told again for nothing; what is of no use, or was asked otherwise, is asked anew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from decimal import Decimal
+
+import attrs
+import pytest
+
+from dicast import (
+    AccessRefused,
+    ChatModel,
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Failure,
+    Judgment,
+    Message,
+    Price,
+    Reply,
+    Secret,
+    Token,
+    Usage,
+    estimate,
+)
+from dicast.testing import FakeChatModel, run_pipeline, sample
+from dicast_cache import Chat
+
+PRICE = Cost("0.01")
+
+
+def question(text="How good?", **more):
+    return ChatRequest((Message("system", "Judge."), Message("user", text)), **more)
+
+
+def sealed(seal, **more):
+    return question(f"seal: {seal}", nonces=(seal,), **more)
+
+
+def cached(answers):
+    return [answer.metrics["cached"] for answer in answers]
+
+
+def test_second_time_costs_nothing_and_says_the_same(ask, path):
+    reply = Reply("0.75", "m-1", None, Usage(7, 3), PRICE, (Token("0.75", -0.5),), {"ms": 12})
+    model = FakeChatModel([reply])
+    first, second = ask(Chat(model, path), question(), question())
+    (third,) = ask(Chat(model, path), question())
+    key = question().digest(model.identity())
+    assert first == attrs.evolve(reply, metrics={"ms": 12, "cached": False, "cache_key": key})
+    assert second == third
+    assert third == attrs.evolve(reply, cost=Cost.zero(), metrics={"ms": 12, "cached": True, "cache_key": key})
+    model.assert_all_asked()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"attempt": 1},
+        {"rollout": 1},
+        {"temperature": 0.5},
+        {"schema": {"type": "object"}},
+        {"max_output_tokens": 9},
+        {"logprobs": True},
+        {"text": "How bad?"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_what_was_asked_otherwise_is_asked_anew(ask, path, other):
+    model = FakeChatModel(["one", "two"])
+    answers = ask(Chat(model, path), question(), question(**other), question(**other), question())
+    assert [answer.text for answer in answers] == ["one", "two", "two", "one"]
+
+
+def test_another_model_is_asked_anew(ask, path):
+    ask(Chat(FakeChatModel("one", "a"), path), question())
+    assert ask(Chat(FakeChatModel("two", "b"), path), question())[0].text == "two"
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        Failure("timeout", "no", cost=PRICE),
+        Reply("no", stop_reason="refusal"),
+        Reply("0.", stop_reason="max_tokens"),
+        Reply("\n"),
+    ],
+    ids=["failure", "refusal", "cut off", "empty"],
+)
+def test_what_is_of_no_use_is_asked_for_again(ask, path, unfit):
+    model = FakeChatModel([unfit, unfit, Reply("yes")])
+    answers = ask(Chat(model, path), *[question()] * 4)
+    assert answers[1].cost == unfit.cost
+    assert (answers[2].text, answers[3].text, cached(answers[2:])) == ("yes", "yes", [False, True])
+    model.assert_all_asked()
+
+
+def test_refused_access_ends_the_run_and_leaves_nothing(ask, path):
+    with pytest.raises(AccessRefused):
+        ask(Chat(FakeChatModel([AccessRefused("401")]), path), question())
+    assert ask(Chat(FakeChatModel("yes"), path), question())[0].text == "yes"
+
+
+def test_equal_requests_at_the_same_time_are_asked_once(ask, path):
+    model = FakeChatModel(lambda request: request.messages[-1].content, seconds=0.01)
+    requests = [question(str(number % 3)) for number in range(30)]
+    answers = ask(Chat(model, path), *requests, together=True)
+    assert [answer.text for answer in answers] == [str(number % 3) for number in range(30)]
+    assert (len(model.asked), cached(answers).count(False)) == (3, 3)
+
+
+def test_cancelled_request_leaves_the_others_that_wait_for_it_an_answer(opened, path):
+    model = FakeChatModel("yes", seconds=0.02)
+
+    async def use(live):
+        first, second = (asyncio.ensure_future(live.complete(question())) for _ in range(2))
+        await asyncio.sleep(0.005)
+        first.cancel()
+        return await second
+
+    assert opened(Chat(model, path), use).text == "yes"
+    assert len(model.asked) == 2
+
+
+def test_seal_is_that_of_the_new_call_in_the_text_and_its_tokens(ask, path):
+    def quoting(request):
+        seal = request.nonces[0]
+        return Reply(f"<{seal}>", logprobs=(Token(f"<{seal[:3]}", -1.0), Token(f"{seal[3:]}>", -2.0)))
+
+    model = FakeChatModel(quoting)
+    first, second = ask(Chat(model, path), sealed("aaaaaaaaaaaa"), sealed("bbbbbbbbbbbb"))
+    assert (first.text, second.text, len(model.asked)) == ("<aaaaaaaaaaaa>", "<bbbbbbbbbbbb>", 1)
+    assert "".join(token.text for token in second.logprobs) == second.text
+    assert [token.logprob for token in second.logprobs] == [-1.0, -2.0]
+
+
+def test_estimate_is_nothing_for_what_is_remembered_and_the_models_for_the_rest(ask, opened, path):
+    chat = Chat(FakeChatModel("yes", cost=PRICE), path)
+    ask(chat, question())
+
+    async def estimates(live):
+        return [estimate(live, one) for one in (question(), question(rollout=1), question("Another"))]
+
+    assert opened(chat, estimates) == [Cost.zero(), PRICE, PRICE]
+    assert estimate(chat, question()) == PRICE
+
+
+def test_file_is_for_its_owner_alone_while_it_is_open_too(opened, path):
+    async def modes(live):
+        await live.complete(question())
+        return {stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+
+    assert opened(Chat(FakeChatModel(), path), modes) == {0o600}
+    assert [one.name for one in path.parent.iterdir()] == ["cache.db"]
+
+
+# Files that are no cache
+
+
+def foreign(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+
+
+def newer(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("PRAGMA application_id = 0x64696363; PRAGMA user_version = 2;")
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda path: path.write_text("my notes\n" * 100), "it is no SQLite file; choose another path"),
+        (foreign, "is a database, but no cache of dicast"),
+        (newer, "is a cache of format 2, this dicast-cache reads format 1"),
+        (lambda path: path.mkdir(), "cannot be used: unable to open"),
+        (lambda path: path.touch(mode=0o600), "no cache of dicast"),
+    ],
+    ids=["text", "foreign", "newer", "folder", "empty"],
+)
+def test_file_that_is_no_cache_is_refused_and_left_as_it_was(ask, path, make, found):
+    path.parent.mkdir()
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(ConfigError, match=found) as caught:
+        ask(Chat(FakeChatModel(), path), question())
+    assert str(path) in str(caught.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_path_that_cannot_be_written_is_refused(ask, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be used"):
+        ask(Chat(FakeChatModel(), tmp_path / "file" / "below"), question())
+
+
+def test_reply_that_cannot_be_kept_counts_and_is_told_of(ask, path, caplog):
+    ask(Chat(FakeChatModel("yes"), path), question("before"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT RAISE(FAIL, 'disk full'); END")
+    assert ask(Chat(FakeChatModel("yes"), path), question())[0].text == "yes"
+    assert f"a reply could not be kept in {path}: disk full" in caplog.text
+
+
+ASKER = """
+import asyncio, sys
+from pathlib import Path
+from dicast import ChatRequest, Message, RunContext
+from dicast.testing import FakeChatModel
+from dicast_cache import Chat
+
+async def work(path):
+    chat = Chat(FakeChatModel(lambda request: request.messages[0].content), path)
+    async with chat.open(RunContext("R", "test", path.parent)) as live:
+        for number in range(200):
+            reply = await live.complete(ChatRequest((Message("user", f"number {number}"),)))
+            assert reply.text == f"number {number}"
+
+asyncio.run(work(Path(sys.argv[1])))
+"""
+
+
+def test_processes_share_one_file_from_its_making_on(path):
+    running = [subprocess.Popen([sys.executable, "-c", ASKER, str(path)]) for _ in range(4)]
+    assert [process.wait(60) for process in running] == [0] * 4
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*), count(reply) FROM requests").fetchone() == (200, 200)
+    assert [one.name for one in path.parent.iterdir() if "tmp" in one.name] == []
+
+
+# What decides a reply
+
+
+@attrs.frozen
+class Plain:
+    """A chat model of somebody else's, which does not say what decides its replies."""
+
+    url: str
+    key: Secret = Secret("s3cret")
+    timeout: float = 60
+    price: Price | None = None
+    options: dict[str, object] = attrs.field(factory=dict)
+    inner: ChatModel | None = None
+    client: object = None
+
+    def complete(self, request):
+        return Reply(f"from {self.url}")
+
+
+def test_model_without_an_identity_is_told_apart_by_its_options(ask, path):
+    ask(Chat(Plain("a", options={"top_p": Decimal("0.5")}, inner=FakeChatModel()), path), question())
+    same = Plain("a", Secret("other"), 5, Price(1, 2), {"top_p": Decimal("0.5")}, FakeChatModel())
+    others = [
+        attrs.evolve(same, url="b"),
+        attrs.evolve(same, options={}),
+        attrs.evolve(same, inner=FakeChatModel("", "x")),
+    ]
+    assert cached([ask(Chat(model, path), question())[0] for model in (same, *others)]) == [True, False, False, False]
+    assert b"s3cret" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("model", "found"), [(Plain("a", client=object()), "'client' that is a object"), (object(), "is no attrs class")]
+)
+def test_model_that_cannot_be_told_apart_is_refused(ask, path, model, found):
+    with pytest.raises(ConfigError, match=f"{found}.*give it a method identity"):
+        ask(Chat(model, path), question())
+    assert not path.exists()
+
+
+@attrs.frozen
+class Grader:
+    """Takes the reply for the score, and asks for another where it is none."""
+
+    model: ChatModel
+
+    async def judge(self, subject, children):
+        total = Cost.zero()
+        for attempt in range(2):
+            reply = await self.model.complete(sealed(subject.id, attempt=attempt))
+            total += reply.cost
+            if json.loads(reply.text)["seal"] == subject.id:
+                return Judgment(0.5, 0.5, "llm", reply.model, total)
+        return Failure("judge_output_invalid", reply.text, cost=total)
+
+    def estimate(self, subject):
+        return estimate(self.model, sealed(subject.id))
+
+
+def test_second_run_costs_nothing_and_fits_under_a_cap_of_nothing(path):
+    model = FakeChatModel(lambda request: json.dumps({"seal": request.nonces[0]}), cost=PRICE)
+
+    def run(cap):
+        text = f"judges: [grader]\nbudget: {{run: {cap} usd}}"
+        subjects = [sample("x", id="aaaaaaaaaaaa"), sample("x", id="bbbbbbbbbbbb")]
+        return run_pipeline(text, subjects=subjects, components={"grader": Grader(Chat(model, path))})
+
+    first, second = run(1), run(0)
+    assert (first.document["cost"]["usd"], second.document["cost"]["usd"]) == ("0.01", "0")
+    assert [len(done.verdicts) for done in (first, second)] == [2, 2]
+    assert {(verdict.judge_model, verdict.fingerprint) for done in (first, second) for verdict in done.verdicts} == {
+        ("fake", first.verdicts[0].fingerprint)
+    }
+    assert len(model.asked) == 1
