@@ -1,0 +1,109 @@
+"""``dicast cost``: what was spent, from a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from dicast import ConfigError, Ledger, Query, read_ledger
+
+from .accounts import AGENT, EVALS, GROUPS, SPENT, Accounts, Group, Tally
+
+
+@click.command()
+@click.option("--include-eval", is_flag=True, help="Add what judges and metrics have spent to the agent's own calls.")
+@click.option("--group-by", "group", type=click.Choice(GROUPS), default="model", show_default=True)
+@click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | None, as_json: bool) -> None:
+    """Add up what was spent: the agent's own calls, as its trace tells them, and with --include-eval the judging of them."""
+    found = read_ledger(ledger, lambda live: _read(live, group, run_id, include_eval=include_eval))
+    if as_json:
+        click.echo(orjson.dumps(_document(found, group), option=orjson.OPT_INDENT_2).decode())
+        return
+    for line in _lines(found, group):
+        click.echo(line)
+    if not include_eval:
+        click.echo("the agent's own calls alone; --include-eval adds what judging them cost", err=True)
+
+
+def _read(ledger: Ledger, group: Group, run_id: str | None, *, include_eval: bool) -> Accounts:
+    types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))
+    query = Query(run_id=_known_run(ledger, run_id), types=types)
+    return Accounts(group).read(entry.event for entry in ledger.read(query))
+
+
+def _known_run(ledger: Ledger, run_id: str | None) -> str | None:
+    """The run that is meant.
+
+    :raises ConfigError: when the ledger has no such run.
+    """
+    if run_id is None:
+        return None
+    newest = Query(types=("run.started",), newest_first=True, limit=1)
+    wanted = newest if run_id == "last" else Query(run_id=run_id, types=("run.started",), limit=1)
+    found = next((entry.event.run_id for entry in ledger.read(wanted)), None)
+    if found is None:
+        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to add up all of them")
+    return found
+
+
+def _document(found: Accounts, group: Group) -> dict[str, Any]:
+    """Amounts are decimal strings, null where a price is not known; what is there of other kinds stands beside."""
+    data = [{group: name, **_sums(tally)} for name, tally in _sorted(found, group)]
+    total = _sums(found.total)
+    named = {"usd": "total_usd", "msat": "total_msat", "known_usd": "known_usd", "unpriced": "unpriced"}
+    lost = {f"lost_{unit}": amount for unit in ("usd", "msat") if (amount := _lost(found, unit)) is not None}
+    return {"data": data, **{name: total[key] for key, name in named.items() if key in total}, **lost}
+
+
+def _sums(tally: Tally) -> dict[str, Any]:
+    known = tally.usd.decimal
+    sums = {"usd": None if tally.unpriced else known, "calls": tally.calls, "tokens": tally.tokens}
+    if not tally.msat.is_zero:
+        sums["msat"] = tally.msat.decimal
+    return sums | ({"unpriced": tally.unpriced, "known_usd": known} if tally.unpriced else {})
+
+
+def _lost(found: Accounts, unit: str) -> str | None:
+    lost = found.lost.usd if unit == "usd" else found.lost.msat
+    return None if lost.is_zero else lost.decimal
+
+
+def _sorted(found: Accounts, group: Group) -> Sequence[tuple[str | None, Tally]]:
+    """Days in their order; else the dearest first, and what belongs to no group last."""
+    if group == "day":
+        return sorted(found.groups.items(), key=lambda item: item[0] or "")
+    return sorted(
+        found.groups.items(),
+        key=lambda item: (item[0] is None, -(item[1].usd.amount or 0), -(item[1].msat.amount or 0), item[0] or ""),
+    )
+
+
+def _lines(found: Accounts, group: Group) -> Iterator[str]:
+    rows = [(name or "(none)", *_cells(tally)) for name, tally in _sorted(found, group)]
+    with_msat = not found.total.msat.is_zero
+    heads = (group, "usd", "calls", "tokens", *(["msat"] if with_msat else []))
+    table = [heads, *(row[: len(heads)] for row in rows), ("total", *_cells(found.total))[: len(heads)]]
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    for first, *rest in table:
+        yield "  ".join(
+            [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        )
+    if found.total.unpriced:
+        yield f"+: besides {found.total.unpriced:,} calls whose price is not known"
+    for unit in ("usd", "msat"):
+        if (lost := _lost(found, unit)) is not None:
+            yield f"lost: {lost} {unit} reserved for calls that ended unheard; not in the sums"
+
+
+def _cells(tally: Tally) -> tuple[str, str, str, str]:
+    usd = f"{tally.usd.decimal}{'+' if tally.unpriced else ''}"
+    return usd, f"{tally.calls:,}", "-" if tally.tokens is None else f"{tally.tokens:,}", str(tally.msat.decimal)
