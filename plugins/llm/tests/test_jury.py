@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import attrs
 import pytest
-from dicast_llm.jury import Jury
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import ConfigError, Cost, Failure, Judgment, Subject
 from dicast.testing import FakeJudge, JudgeConformance, run_pipeline
+from dicast_llm.jury import Jury
 
 ROW = Subject("row", "1", "q", "a")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dicast import hookimpl
 
 from .jury import Jury
+from .pairwise import Pairwise
 
 
 @hookimpl
 def dicast_judges() -> list[type]:
     """Offer what this plugin has."""
-    return [Jury]
+    return [Jury, Pairwise]

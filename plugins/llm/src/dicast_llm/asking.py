@@ -1,0 +1,124 @@
+"""Asking a model for a verdict: one question, put again under a new seal while the reply is of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, Message, Reply, estimate, maybe_await
+
+from .fence import Marks
+from .reply import BadReply
+
+T = TypeVar("T")
+
+MISSING = "(not available)"
+
+
+@attrs.frozen
+class Section:
+    """A part of what is judged: a *title*, outside of the fence, and the *text* inside; None where there is none."""
+
+    title: str
+    text: str | None
+
+    def render(self, marks: Marks) -> str:
+        """The title, and under it the fenced text."""
+        return f"{self.title}:\n{MISSING if self.text is None else marks.enclose(self.text)}"
+
+
+@attrs.frozen
+class Question:
+    """What a model is asked about one subject.
+
+    :param system: what is the same for all subjects; it stands first and is marked for prompt caching.
+    :param sections: what is judged.
+    :param closing: the last line, after the sections and the seal; it holds nothing of what is judged.
+    :param schema: the JSON Schema of the reply.
+    :param sealed: whether the prompt has a line ``seal: WORD``, to be shown by the verdict.
+    """
+
+    system: str
+    sections: tuple[Section, ...]
+    closing: str
+    schema: Mapping[str, Any] | None = None
+    max_output_tokens: int = 256
+    sealed: bool = True
+    logprobs: bool = False
+
+    def request(self, marks: Marks, attempt: int = 0) -> ChatRequest:
+        """The request, fenced and sealed by *marks*."""
+        parts = [section.render(marks) for section in self.sections]
+        end = f"seal: {marks.seal}\n{self.closing}" if self.sealed else self.closing
+        return ChatRequest(
+            (Message("system", self.system, cache=True), Message("user", "\n\n".join((*parts, end)))),
+            self.max_output_tokens,
+            schema=self.schema,
+            logprobs=self.logprobs,
+            nonces=marks.nonces if self.sealed else marks.nonces[:1],
+            attempt=attempt,
+        )
+
+    def estimate(self, model: ChatModel, retries: int) -> Cost:
+        """What asking may cost at most: every call is made, and each costs what *model* says."""
+        one = estimate(model, self.request(Marks()))
+        return total([one] * (retries + 1))
+
+
+@attrs.frozen
+class Asked(Generic[T]):
+    """What was read from the *reply* that counted, after how many *attempts*, and what all of them cost."""
+
+    value: T
+    reply: Reply
+    attempts: int
+    cost: Cost
+
+
+Read = Callable[[Reply, Marks, str], T]
+"""Reads a whole reply, given the marks and the user message of its call.
+
+:raises BadReply: when it is of no use, so that the question is put again.
+"""
+
+
+async def ask(model: ChatModel, question: Question, retries: int, read: Read[T]) -> Asked[T] | Failure:
+    """Put *question* up to *retries* + 1 times, each time as a new call without history, until *read* takes the reply.
+
+    A Failure of the model, and a refusal, end it at once; costs are added up in either case.
+    """
+    cost, reason = Cost.zero(), ""
+    for attempt in range(retries + 1):
+        marks = Marks()
+        request = question.request(marks, attempt)
+        reply = await maybe_await(model.complete(request))
+        cost += reply.cost
+        if isinstance(reply, Failure):
+            return attrs.evolve(reply, cost=cost)
+        if reply.stop_reason == "refusal":
+            return Failure("refused", "the model refused to judge", cost=cost)
+        try:
+            return Asked(_take(reply, marks, request, read), reply, attempt + 1, cost)
+        except BadReply as error:
+            reason = str(error)
+    return Failure("judge_output_invalid", _useless(retries + 1, reason), cost=cost)
+
+
+def _take(reply: Reply, marks: Marks, request: ChatRequest, read: Read[T]) -> T:
+    if reply.stop_reason not in COMPLETE:
+        raise BadReply(f"it is not whole (stop reason {reply.stop_reason!r:.40})")
+    if not reply.text.strip():
+        raise BadReply("it is empty")
+    return read(reply, marks, request.messages[-1].content)
+
+
+def _useless(calls: int, reason: str) -> str:
+    which = "the reply is" if calls == 1 else f"the last of {calls} replies is"
+    return f"{which} no verdict: {reason}"
+
+
+def total(costs: Sequence[Cost]) -> Cost:
+    """The sum of *costs*."""
+    return sum(costs, Cost.zero())

@@ -1,0 +1,249 @@
+"""The judge ``llm/pairwise``: which of two outputs is better, asked in both orders."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from hashlib import sha256
+from typing import Any, Literal
+
+import attrs
+
+from dicast import (
+    ChatModel,
+    ConfigError,
+    Cost,
+    Failure,
+    Judge,
+    Judgment,
+    Reply,
+    Rubric,
+    RunContext,
+    Subject,
+    Verdict,
+)
+
+from .asking import Asked, Question, Section, ask, total
+from .fence import RULES, Marks
+from .labels import Labels, Side
+from .opponent import EarlierRun, reference, text_of
+from .reply import BadReply, find_verdict
+from .together import gather
+
+Winner = Literal["output", "opponent", "tie"]
+
+FLIP = 0.5
+"""What a flip leaves of the confidence: of two verdicts that contradict each other, at most one is right."""
+
+SCORES: dict[Winner, float] = {"output": 1.0, "opponent": 0.0, "tie": 0.5}
+
+_RUBRIC = Rubric(
+    "pairwise",
+    "1.0.0",
+    """\
+You compare two outputs that answer the same input, and say which one is better: which one does what the input asks for, is \
+right, and holds nothing that is wrong or was not asked for. Length, style and the order in which the two are shown count for \
+nothing. Two outputs that are equally good are a tie.""",
+)
+
+
+_TITLES = ("FIRST OUTPUT", "SECOND OUTPUT")
+_PLACES: tuple[Side, Side] = ("first", "second")  # where the output stands in the first question, and in the second
+_KEYS = ("rationale", "winner", "confidence")
+
+_FORM = """\
+Reply with one JSON object and nothing else: {{{seal}"rationale": "why, in one sentence", "winner": "first", "second" or "tie", \
+"confidence": how sure you are, from 0 to 1}}."""
+_UNSEALED = _FORM.format(seal="")
+_SEALED = _FORM.format(seal='"seal": "WORD", ') + (
+    ' WORD is the word in the line "seal: WORD" that stands in the message outside of all fences.'
+)
+_LABELLED = """\
+The outputs are called {0} and {1}. Say in one or two sentences why one is better, then end with a line that holds only {0} or \
+only {1}."""
+
+
+@attrs.frozen
+class Ballot:
+    """One order's verdict: who won, how sure the model was (1.0 where it was not asked), and why."""
+
+    winner: Winner
+    confidence: float
+    rationale: str
+
+
+@attrs.frozen
+class Pairwise:
+    """Ask a model which of two outputs is better, in both orders, so that a preference for a place cancels out.
+
+    The score is 1.0 when the subject's output wins in both orders, 0.0 when it loses both, else 0.5. ``signals.winners`` has
+    the winner of each order (``output``, ``opponent`` or ``tie``), first the one where the output stood first;
+    ``signals.flipped`` says that they differ, ``signals.opponent_run`` which run the opponents are from. The confidence is the mean of the two stated ones (1.0 with *labels*, which
+    state none), halved by a flip.
+
+    :param model: the chat model to ask; every subject takes two calls, at the same time.
+    :param opponent: what the output is compared with: ``reference``, the subject's own; the id of a run in the ledger, whose
+        output for the subject of the same kind and id counts; or ``last``, the newest run before this one.
+    :param labels: two texts that name the first and the second output in the reply, which is plain text then, without JSON.
+        ``LABEL is better`` counts, else a line with a label alone, else the only label that is named. There is no seal:
+        quotations of the judged texts are left out before reading, but a model that paraphrases them may be misled; choose
+        labels only for models that cannot write JSON.
+    :param criteria: what makes an output better, one a line.
+    :param system_prompt: stands in place of the built-in instructions on how to compare; those on fences and on the form of
+        the reply follow it all the same.
+    :param max_output_tokens: where a reply ends at the latest.
+    :param retries: how often each order is asked again after a reply that is of no use.
+    :param seal: ask for a random word in the verdict, so that no judged text can pass for one; false for models too small to
+        copy it.
+    :param capture_rationale: keep the rationales of both orders in ``signals.rationale_redacted``.
+    :param fallback: the judge that is asked when a cap leaves no room for this one.
+    """
+
+    accepts = ()
+
+    model: ChatModel
+    opponent: str = "reference"
+    labels: tuple[str, ...] | None = None
+    criteria: tuple[str, ...] = ()
+    system_prompt: str | None = None
+    max_output_tokens: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    retries: int = attrs.field(default=1, validator=attrs.validators.ge(0))
+    seal: bool = True
+    capture_rationale: bool = False
+    fallback: Judge | None = None
+    _rubric: Rubric = attrs.field(init=False, eq=False, repr=False)
+    _labels: Labels | None = attrs.field(init=False, eq=False, repr=False)
+    _system: str = attrs.field(init=False, eq=False, repr=False)
+    _earlier: EarlierRun | None = attrs.field(init=False, default=None, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.labels is not None and len(self.labels) != 2:
+            raise ConfigError(f"labels are two texts, for the first and the second output, not {len(self.labels)}")
+        own = self.system_prompt
+        version = "" if own is None else sha256(own.encode()).hexdigest()[:12]
+        rubric = _RUBRIC if own is None else Rubric("system-prompt", version, own)
+        object.__setattr__(self, "_rubric", rubric)
+        object.__setattr__(self, "_labels", self.labels and Labels(*self.labels))
+        object.__setattr__(self, "_system", self._instructions(rubric.text))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Pairwise]:
+        """Find the run whose outputs are the opponents; with the reference there is nothing to open."""
+        if self.opponent == "reference":
+            yield self
+            return
+        live = attrs.evolve(self)
+        object.__setattr__(live, "_earlier", EarlierRun.find(self.opponent, run))
+        yield live
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What both orders may cost at most, with every reply asked for again."""
+        opponent = self._opponent(subject)
+        if isinstance(opponent, Failure):
+            return Cost.zero()
+        return total([self._question(subject, opponent, at).estimate(self.model, self.retries) for at in _PLACES])
+
+    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """Ask in both orders; a failure of either is one of the whole."""
+        opponent = self._opponent(subject)
+        if isinstance(opponent, Failure):
+            return opponent
+        answers = await gather(*(self._ask(subject, opponent, at) for at in _PLACES))
+        cost = total([answer.cost for answer in answers])
+        for answer in answers:
+            if isinstance(answer, Failure):
+                return attrs.evolve(answer, cost=cost)
+        return self._judgment([answer for answer in answers if isinstance(answer, Asked)], cost)
+
+    async def _ask(self, subject: Subject, opponent: str, place: Side) -> Asked[Ballot] | Failure:
+        judged = (_input(subject), subject.text, opponent)
+        read = (
+            partial(_read_labels, self._labels, judged, place)
+            if self._labels
+            else partial(_read_json, place, sealed=self.seal)
+        )
+        return await ask(self.model, self._question(subject, opponent, place), self.retries, read)
+
+    def _question(self, subject: Subject, opponent: str, place: Side) -> Question:
+        """The question with the output in *place*, and the opponent in the other one."""
+        first, second = (subject.text, opponent) if place == "first" else (opponent, subject.text)
+        one, other = self.labels or _TITLES
+        sections = [Section("INPUT", None if subject.input is None else _input(subject))]
+        if self.opponent != "reference" and subject.reference is not None:
+            sections.append(Section("REFERENCE", text_of(subject.reference)))
+        return Question(
+            self._system,
+            (*sections, Section(one, first), Section(other, second)),
+            "Which output is better?",
+            None if self.labels else _schema(sealed=self.seal),
+            self.max_output_tokens,
+            sealed=self.seal and self.labels is None,
+        )
+
+    def _opponent(self, subject: Subject) -> str | Failure:
+        if self.opponent == "reference":
+            return reference(subject)
+        if self._earlier is None:
+            return subject.text  # before it is opened there are only estimates
+        return self._earlier.output(subject)
+
+    def _instructions(self, how: str) -> str:
+        """The system message: the same for all subjects."""
+        criteria = "What makes an output better:\n" + "\n".join(f"- {one}" for one in self.criteria)
+        form = _LABELLED.format(*self.labels) if self.labels else _SEALED if self.seal else _UNSEALED
+        return "\n\n".join((how, criteria, RULES, form) if self.criteria else (how, RULES, form))
+
+    def _judgment(self, orders: Sequence[Asked[Ballot]], cost: Cost) -> Judgment:
+        ballots = [order.value for order in orders]
+        winners = [ballot.winner for ballot in ballots]
+        flipped = len(set(winners)) > 1
+        rationale = "\n\n".join(ballot.rationale for ballot in ballots).strip()
+        signals: dict[str, object] = {
+            "flipped": flipped,
+            "winners": winners,
+            "rationale_hash": sha256(rationale.encode(errors="replace")).hexdigest(),
+            "attempts": sum(order.attempts for order in orders),
+        }
+        if self._earlier is not None:
+            signals["opponent_run"] = self._earlier.run_id
+        if self.capture_rationale:
+            signals["rationale_redacted"] = rationale
+        confidence = sum(ballot.confidence for ballot in ballots) / len(ballots) * (FLIP if flipped else 1.0)
+        score = SCORES["tie" if flipped else winners[0]]
+        return Judgment(score, confidence, "llm", orders[0].reply.model, cost, signals, self._rubric)
+
+
+def _input(subject: Subject) -> str:
+    return "" if subject.input is None else text_of(subject.input)
+
+
+def _read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: bool) -> Ballot:
+    found = find_verdict(reply.text, _KEYS, marks.seal if sealed else None, judged)
+    winner = found.text("winner")
+    if winner not in ("first", "second", "tie"):
+        raise BadReply("'winner' is not first, second or tie")
+    return Ballot(_winner(winner, place), found.number("confidence"), found.text("rationale").strip())
+
+
+def _read_labels(labels: Labels, texts: Sequence[str], place: Side, reply: Reply, marks: Marks, judged: str) -> Ballot:
+    side = labels.winner(labels.without_quotations(reply.text, texts))
+    if side is None:
+        raise BadReply("it does not say which output is better")
+    return Ballot(_winner(side, place), 1.0, reply.text.strip())
+
+
+def _winner(said: str, place: Side) -> Winner:
+    return "tie" if said == "tie" else "output" if said == place else "opponent"
+
+
+def _schema(*, sealed: bool) -> dict[str, Any]:
+    properties = {
+        "seal": {"type": "string"},
+        "rationale": {"type": "string"},
+        "winner": {"type": "string", "enum": ["first", "second", "tie"]},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+    }
+    if not sealed:
+        del properties["seal"]
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

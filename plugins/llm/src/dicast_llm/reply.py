@@ -1,0 +1,206 @@
+"""Reading a verdict out of the text that a model replied."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+import attrs
+
+_DEPTH = 3  # containers inside each other in a verdict, itself included; deeper ones are not looked at as a whole
+_BLANKS = r"[ \t\n\r]*"
+_STRING = (
+    r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'  # unrolled: there is one way to match it, so it takes linear time
+)
+_NUMBER = r"-?(?:Infinity|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+_START = re.compile(r'\{[ \t\n\r]*["}]')
+_LOOSE = re.compile(r"[\s\\]+")
+
+
+class BadReply(ValueError):
+    """A reply that holds no verdict. Its message says why and quotes nothing of the reply."""
+
+
+@attrs.frozen
+class Member:
+    """One key of an object with its *value*, whose text stands from *start* to *end* in the reply."""
+
+    key: str
+    value: object
+    start: int
+    end: int
+
+
+@attrs.frozen
+class Found:
+    """A JSON object in a text, from *start* to *end*: its members in order, repeated keys included."""
+
+    members: tuple[Member, ...]
+    start: int
+    end: int
+
+    def has(self, key: str, value: object) -> bool:
+        """Whether *key* is there with this *value*."""
+        return any(member.key == key and member.value == value for member in self.members)
+
+    def member(self, key: str) -> Member:
+        """The only member *key*.
+
+        :raises BadReply: when there is none.
+        """
+        for member in self.members:
+            if member.key == key:
+                return member
+        raise BadReply(f"the verdict has no {key!r}")
+
+    def number(self, key: str) -> float:
+        """The number at *key*, finite and in [0, 1]; nothing is converted, nothing clamped.
+
+        :raises BadReply: when it is anything else.
+        """
+        value = self.member(key).value
+        if not isinstance(value, float) or not 0.0 <= value <= 1.0:
+            raise BadReply(f"{key!r} is no number from 0 to 1")
+        return value
+
+    def text(self, key: str) -> str:
+        """The string at *key*.
+
+        :raises BadReply: when it is anything else.
+        """
+        value = self.member(key).value
+        if not isinstance(value, str):
+            raise BadReply(f"{key!r} is no string")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """The boolean at *key*.
+
+        :raises BadReply: when it is anything else.
+        """
+        value = self.member(key).value
+        if not isinstance(value, bool):
+            raise BadReply(f"{key!r} is neither true nor false")
+        return value
+
+
+def find_verdict(text: str, keys: Sequence[str], seal: str | None, judged: str) -> Found:
+    """The object in *text* that is the verdict: the last one that bears the *seal*.
+
+    Objects are looked for in prose and code fences too; one inside another object is none of its own. With no *seal* the
+    last object with all *keys* counts that does not occur in *judged*, the message with the judged text: a model that
+    echoes the text has given no verdict.
+
+    :raises BadReply: when there is none, it repeats a key, or one of *keys* is missing.
+    """
+    found = _sealed(text, seal) if seal is not None else _own(text, keys, judged)
+    names = [member.key for member in found.members]
+    if len(set(names)) < len(names):
+        raise BadReply("the verdict repeats a key")
+    for key in keys:
+        found.member(key)
+    return found
+
+
+def _sealed(text: str, seal: str) -> Found:
+    found = [one for one in objects(text, holding=seal) if one.has("seal", seal)]
+    if not found:
+        raise BadReply("it holds no JSON object with the seal of this call")
+    return found[-1]
+
+
+def _own(text: str, keys: Sequence[str], judged: str) -> Found:
+    complete = [one for one in objects(text) if {member.key for member in one.members}.issuperset(keys)]
+    if not complete:
+        raise BadReply(f"it holds no JSON object with {', '.join(keys)}")
+    loose = _LOOSE.sub("", judged)
+    quoted = {_essence(one, keys) for one in _everywhere(judged)}
+    for one in reversed(complete):
+        if _essence(one, keys) not in quoted and _LOOSE.sub("", text[one.start : one.end]) not in loose:
+            return one
+    raise BadReply("it only repeats what stands in the judged text")
+
+
+def _essence(found: Found, keys: Sequence[str]) -> tuple[object, ...]:
+    """What makes two verdicts the same one: the values of *keys*, however they are written."""
+    values = {member.key: member.value for member in found.members}
+    return tuple(" ".join(value.split()) if isinstance(value := values.get(key), str) else value for key in keys)
+
+
+def objects(text: str, holding: str = "") -> Iterator[Found]:
+    """The JSON objects in *text* that stand in no other one, in order, as far as they can be read.
+
+    Only those whose text has *holding* in it are read. The time taken grows with the length of the text, whatever it holds.
+    """
+    object_ = _patterns()["object"]
+    at = _START.search(text)
+    while at:
+        whole = object_.match(text, at.start())
+        if whole and holding in whole[0] and (found := _read(text, whole.start(), whole.end())):
+            yield found
+        at = _START.search(text, whole.end() if whole else at.start() + 1)
+
+
+def _everywhere(text: str) -> Iterator[Found]:
+    """Every JSON object in *text*: also those in others, and in the strings of others."""
+    object_ = _patterns()["object"]
+    for at in _START.finditer(text):
+        whole = object_.match(text, at.start())
+        found = _read(text, whole.start(), whole.end()) if whole else None
+        if found:
+            yield found
+            for inner in _strings([member.value for member in found.members]):
+                yield from _everywhere(inner)
+
+
+def _strings(values: Sequence[object]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str) and "{" in value:
+            yield value
+        elif isinstance(value, tuple):
+            yield from _strings(value)
+
+
+def _read(text: str, start: int, end: int) -> Found | None:
+    """The object from *start* to *end*; None when it is not JSON after all (an unknown escape)."""
+    try:
+        members = tuple(
+            Member(str(_decode(one["key"])), _decode(one["value"]), one.start("value"), one.end("value"))
+            for one in _patterns()["member"].finditer(text, start + 1, end)
+        )
+    except ValueError:
+        return None
+    return Found(members, start, end)
+
+
+def _decode(text: str) -> object:
+    """The value of JSON text, numbers as floats (of any length, without Python's limit on digits), containers hashable."""
+    return _plain(json.loads(text, parse_int=float))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(_plain(item) for item in value)
+    return tuple(sorted(value)) if isinstance(value, dict) else value
+
+
+@cache
+def _patterns() -> Mapping[str, re.Pattern[str]]:
+    """An object of no more than ``_DEPTH`` levels, and a member of one; compiled when the first reply is read."""
+    value = scalar = f"{_STRING}|{_NUMBER}|NaN|true|false|null"
+    for _ in range(_DEPTH - 1):
+        value = f"{scalar}|{_items(value, '[', ']')}|{_items(_member(value), '{', '}')}"
+    named = f"(?P<key>{_STRING}){_BLANKS}:{_BLANKS}(?P<value>{value}){_BLANKS},?"
+    return {"object": re.compile(_items(_member(value), "{", "}")), "member": re.compile(named)}
+
+
+def _member(value: str) -> str:
+    return f"{_STRING}{_BLANKS}:{_BLANKS}(?:{value})"
+
+
+def _items(item: str, opening: str, closing: str) -> str:
+    """Items between brackets, with commas between them and none after the last."""
+    comma = f"(?:,{_BLANKS}(?!\\{closing})|(?=\\{closing}))"
+    return f"\\{opening}{_BLANKS}(?:(?:{item}){_BLANKS}{comma})*\\{closing}"

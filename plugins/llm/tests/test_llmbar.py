@@ -1,0 +1,158 @@
+"""The recorded replies of LLMBar's judges, read by ``llm/pairwise`` from their text alone.
+
+``winner`` is what the authors of the data set made of a reply, by a regular expression of each judge: the first output won if the
+pattern with its label matched anywhere, else the second if its own did. That is another reading than ours where a reply names both:
+"Output (b) is better.\n\nOutput (a) is too short." is a win of the first for the judges whose pattern is a label at the start of
+a line. For 18 texts ``winner`` differs between judges that replied the very same, so that no reading of the text alone can equal
+it everywhere. Where ours does not, the numbers are given below.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gzip
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dicast import Failure, Subject
+from dicast.testing import FakeChatModel
+from dicast_llm.pairwise import Pairwise
+
+pytestmark = pytest.mark.outside_data
+
+ROOT = Path(__file__).parents[3]
+SWAPS = ("swap=False", "swap=True")
+
+CONCLUDED_OTHERWISE = {
+    "PaLM2/CoT": 21,
+    "ChatGPT/Swap_CoT": 8,
+    "LLaMA2/Vanilla_2shot": 6,
+    "LLaMA2/Vanilla_1shot": 4,
+    "LLaMA2/Swap_CoT": 3,
+    "Falcon/CoT": 2,
+    "Falcon/Metrics": 1,
+    "Falcon/Swap_CoT": 1,
+}
+"""How many replies of a judge, of 200, are read otherwise than ``winner`` has it; none of any other judge."""
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    path = Path(os.environ.get("DICAST_OUTSIDE_DATA", ROOT.parent / "shared" / "data"), "llmbar_natural.jsonl.gz")
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder that has it")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def read(pairs):
+    """What our judge reads, by judge and pair: the winner in each order, as output 1 or 2, or None for a failure."""
+    found = defaultdict(dict)
+    for pair in blind(pairs):
+        for judge, orders in pair["judgments"].items():
+            completions = [orders[swap]["completion"] for swap in SWAPS]
+            if None not in completions:
+                found[judge][pair["id"]] = [winner(pair, place, completions) for place in (0, 1)]
+    return found
+
+
+def blind(pairs):
+    """The pairs without anything that says who won."""
+    pairs = copy.deepcopy(pairs)
+    for pair in pairs:
+        del pair["label"]
+        for orders in pair["judgments"].values():
+            for swap in SWAPS:
+                del orders[swap]["winner"], orders[swap]["rating"]
+    return pairs
+
+
+def winner(pair, place, completions):
+    """The winner of the order with output 1 in *place*; the reply in the other order is set to what needs no reading."""
+    replies = ["Output (a)", "Output (a)"]
+    replies[place] = completions[place]
+    found = ask(pair, replies)
+    if isinstance(found, Failure):
+        assert found.kind == "judge_output_invalid"
+        return None
+    return {"output": "1", "opponent": "2"}[found.signals["winners"][place]]
+
+
+def ask(pair, replies):
+    subject = Subject("row", pair["id"], pair["input"], pair["output_1"], pair["output_2"])
+    judge = Pairwise(FakeChatModel(replies), labels=("Output (a)", "Output (b)"), retries=0)
+    return asyncio.run(judge.judge(subject, ()))
+
+
+def recorded(pairs, judge):
+    return {pair["id"]: [pair["judgments"][judge][swap]["winner"] for swap in SWAPS] for pair in pairs}
+
+
+def figures(winners, labels):
+    """Accuracy over both orders, order consistency, and the number of replies without a winner."""
+    said = [(one, labels[id]) for id, both in winners.items() for one in both]
+    right = sum(one == label for one, label in said) / len(said)
+    same = sum(both[0] is not None and both[0] == both[1] for both in winners.values()) / len(winners)
+    return right, same, sum(one is None for one, _ in said)
+
+
+def test_every_judge_with_replies_is_read(read):
+    assert len(read) == 58
+    assert {len(pairs) for pairs in read.values()} == {100}
+
+
+def test_replies_are_read_as_the_data_set_reads_them_but_for_the_known_ones(pairs, read):
+    different = {
+        judge: sum(
+            one != other
+            for id, both in recorded(pairs, judge).items()
+            for one, other in zip(both, winners[id], strict=True)
+        )
+        for judge, winners in read.items()
+    }
+    assert {judge: number for judge, number in different.items() if number} == CONCLUDED_OTHERWISE
+
+
+def test_accuracy_consistency_and_unparseable_replies_are_those_of_the_data_set(pairs, read):
+    labels = {pair["id"]: str(pair["label"]) for pair in pairs}
+    for judge, winners in read.items():
+        ours, theirs = figures(winners, labels), figures(recorded(pairs, judge), labels)
+        if judge not in CONCLUDED_OTHERWISE:
+            assert ours == theirs, judge
+        else:
+            assert ours[0] == pytest.approx(theirs[0], abs=CONCLUDED_OTHERWISE[judge] / 199), judge
+
+
+def test_no_reading_of_the_text_alone_could_equal_the_data_set(pairs):
+    winners = defaultdict(set)
+    for pair in pairs:
+        for orders in pair["judgments"].values():
+            for swap in SWAPS:
+                completion = orders[swap]["completion"]
+                if completion:
+                    # the winner by its place in the prompt
+                    winners[pair["id"], completion].add((orders[swap]["winner"] == "1") != (swap == "swap=True"))
+    assert sum(len(both) > 1 for both in winners.values()) >= 18
+
+
+def test_a_whole_judgment_agrees_with_both_orders(pairs, read):
+    for pair in blind(pairs):
+        orders = pair["judgments"]["GPT-4/Swap_CoT"]
+        found = ask(pair, [orders[swap]["completion"] for swap in SWAPS])
+        one, other = read["GPT-4/Swap_CoT"][pair["id"]]
+        assert found.score == (0.5 if one != other else {"1": 1.0, "2": 0.0}[one])
+        assert found.signals["flipped"] == (one != other)
+
+
+def test_empty_replies_are_failures(pairs):
+    palm = attrs.evolve(FakeChatModel(), replies="")
+    judge = Pairwise(palm, labels=("Output (a)", "Output (b)"))
+    found = asyncio.run(judge.judge(Subject("row", "1", "q", "a", "b"), ()))
+    assert (found.kind, len(palm.asked)) == ("judge_output_invalid", 4)
