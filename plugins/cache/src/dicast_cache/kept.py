@@ -21,7 +21,7 @@ class Kept:
 
     @classmethod
     def of(cls, reply: Mapping[str, Any], nonces: Sequence[str]) -> Kept:
-        """Read what :meth:`plain` wrote.
+        """Read what :meth:`plain` wrote; told again, it costs nothing.
 
         :raises TypeError: when *reply* has no text, or what a reply does not have.
         """
@@ -37,7 +37,7 @@ class Kept:
         return kept
 
     def plain(self) -> dict[str, Any]:
-        """As JSON data, without what it cost: told again, it costs nothing."""
+        """As JSON data, without what it cost."""
         reply = attrs.evolve(self.reply, metrics=dict(self.reply.metrics))
         return {"nonces": self.nonces, "reply": attrs.asdict(reply, filter=attrs.filters.exclude("cost"))}
 
@@ -47,13 +47,12 @@ class Kept:
         The tokens still make up the text; one that held a part of an old nonce may become empty, or longer.
         """
         names = {old: new for old, new in zip(self.nonces, nonces, strict=False) if old and old != new}
-        reply = attrs.evolve(self.reply, cost=Cost.zero())
         if not names:
-            return reply
-        pattern = re.compile("|".join(re.escape(old) for old in sorted(names, key=len, reverse=True)))
-        text = pattern.sub(lambda found: names[found[0]], reply.text)
-        tokens = None if reply.logprobs is None else _renamed(reply.logprobs, pattern, names)
-        return attrs.evolve(reply, text=text, logprobs=tokens)
+            return self.reply
+        pattern = re.compile("|".join(map(re.escape, names)))
+        text = pattern.sub(lambda found: names[found[0]], self.reply.text)
+        tokens = self.reply.logprobs and _renamed(self.reply.logprobs, pattern, names)
+        return attrs.evolve(self.reply, text=text, logprobs=tokens)
 
 
 def _renamed(tokens: Sequence[Token], pattern: re.Pattern[str], names: Mapping[str, str]) -> tuple[Token, ...]:

@@ -132,8 +132,7 @@ def _make(path: Path) -> None:
     try:
         with closing(sqlite3.connect(hidden, isolation_level=None)) as connection:
             connection.executescript(f"PRAGMA journal_mode = WAL; {_SCHEMA}")
-        if not path.exists():
-            os.link(hidden, path)
+        os.link(hidden, path)
     except FileExistsError:
         return
     finally:
