@@ -84,8 +84,8 @@ def test_every_vote_is_told_and_no_rationale_with_it():
     found = asked(Jury([Named(told), said(0.5), FakeJudge(Failure("timeout", "too late"))]))
     assert found.signals["votes"] == [
         {"judge": "gpt", "score": 0.5, "confidence": 0.7, "judge_kind": "llm", "judge_model": "gpt-4o"},
-        {"judge": "fake_judge", "score": 0.5, "confidence": 1.0, "judge_kind": "evaluator", "judge_model": None},
-        {"judge": "fake_judge", "failure": "timeout"},
+        {"judge": "judges[1]", "score": 0.5, "confidence": 1.0, "judge_kind": "evaluator", "judge_model": None},
+        {"judge": "judges[2]", "failure": "timeout"},
     ]
     assert "leaks" not in str(found)
     assert (found.judge_kind, found.rubric.id, found.rubric.version) == ("jury", "jury", "1.0.0")
@@ -171,6 +171,7 @@ def test_a_run_asks_and_charges_each_judge():
     done = run_pipeline(text, subjects=[ROW], components={"one": one, "two": two})
     (found,) = done.verdicts
     assert (found.score, found.confidence, found.judge_kind) == (0.5, pytest.approx(0.4), "jury")
+    assert [vote["judge"] for vote in found.signals["votes"]] == ["judges[0]", "judges[1]"]
     assert str(found.judge_cost_usd) == "0.03"
     assert done.document["cost"]["usd"] == "0.03"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -31,10 +30,11 @@ class Jury:
     """Ask several judges at once and combine their scores; the more they disagree, the lower the confidence.
 
     The verdict stands as long as more than half of the judges answered; it is made from those that did. Otherwise it is the
-    failure that most of the others had. ``signals.votes`` lists every judge's score, confidence, kind and model, or its
-    failure, in their order; ``signals.agreement`` is the factor by which the weighted mean of their confidences is lowered:
-    1 - 2 x the standard deviation of their scores, or for a majority the share of its votes. As scores in [0, 1] deviate by
-    at most 0.5 (Popoviciu), it is 1 when all agree and 0 when they are split between 0 and 1.
+    failure that most of the others had. ``signals.votes`` lists, in their order, every judge's name (its place, if its class
+    has none), score, confidence, kind and model, or its failure. ``signals.agreement`` is the factor by which the weighted
+    mean of their confidences is lowered: 1 - 2 x the standard deviation of their scores, or for a majority the share of its
+    votes. As scores in [0, 1] deviate by at most 0.5 (Popoviciu's inequality), it is 1 when all agree and 0 when they are
+    split between 0 and 1.
 
     :param judges: two or more; each is asked about every subject, and may be a judge of any kind.
     :param combine: ``mean`` or ``median`` of the scores; ``weighted``, their mean by *weights*; ``majority``, where a score
@@ -75,7 +75,7 @@ class Jury:
         score, agreement = _combined(self.combine, votes)
         confidence = float(_mean([(Fraction(one.confidence), weight) for one, weight in votes])) * agreement
         signals = {
-            "votes": [_told(judge, answer) for judge, answer in zip(self.judges, answers, strict=True)],
+            "votes": [_told(*vote) for vote in zip(range(len(answers)), self.judges, answers, strict=True)],
             "agreement": agreement,
         }
         return Judgment(float(score), confidence, "jury", None, _total(answers), signals, _RUBRIC)
@@ -126,9 +126,9 @@ def _total(answers: Iterable[Judgment | Failure]) -> Cost:
     return sum((cost for cost in costs if cost.unit == unit), Cost.zero(unit))
 
 
-def _told(judge: Judge, answer: Judgment | Failure) -> Mapping[str, object]:
+def _told(place: int, judge: Judge, answer: Judgment | Failure) -> Mapping[str, object]:
     """A juror's vote, without its signals: no rationale gets into the verdict by this door."""
-    name = getattr(judge, "name", None) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(judge).__name__).lower()
+    name = getattr(judge, "name", None) or f"judges[{place}]"  # the place is how spend.* events call it, too
     if isinstance(answer, Failure):
         return {"judge": name, "failure": answer.kind}
     told = {field: getattr(answer, field) for field in ("score", "confidence", "judge_kind", "judge_model")}
