@@ -168,6 +168,25 @@ def test_the_model_is_told_which_rollout_it_is():
     assert [request.rollout for request in model.requests] == [0, 1, 2]
 
 
+def test_what_a_call_may_cost_is_asked_for_the_rollout_that_is_under_way():
+    @attrs.frozen
+    class Remembers:
+        """Costs nothing the first time."""
+
+        def estimate(self, request):
+            return CENT if request.rollout else Cost.zero()
+
+        async def complete(self, request):
+            return Reply("fine", "m-1", cost=self.estimate(request))
+
+    done = run_pipeline(
+        "metrics: [j]\nscoring: {rollouts: 2}",
+        subjects=[Subject("row", "a", output="text")],
+        components={"j": Asking(Remembers())},
+    )
+    assert (done.document["cost"]["usd"], done.document["overruns"]) == ("0.01", 0)
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [

@@ -12,7 +12,7 @@ import attrs
 from ..define import maybe_await
 from ..errors import AccessRefused, Interrupted
 from ..model import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Unit, Verdict
-from ..protocols import ChatModel, Judge
+from ..protocols import ChatModel, Judge, estimate
 from ..sections import Slot
 from .calls import Call
 from .opening import Opener
@@ -82,7 +82,7 @@ class Scope:
         return attrs.evolve(said, amount=beyond) if beyond > self.heard.amount else self.heard
 
 
-_SCOPE: ContextVar[Scope | None] = ContextVar("dicast_scope")
+_SCOPE: ContextVar[Scope | None] = ContextVar("dicast_scope", default=None)
 """The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
 
 
@@ -101,6 +101,11 @@ class Metered:
     """A chat model inside a component: its replies are counted, and whatever it raises is an answer."""
 
     live: ChatModel
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """What the call would cost at most, for the rollout that is under way."""
+        scope = _SCOPE.get()
+        return estimate(self.live, request if scope is None else attrs.evolve(request, rollout=scope.rollout))
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask the chat model on behalf of the call that is under way."""

@@ -94,7 +94,8 @@ class Teller:
         if kept is not None:
             self.bill.add(kept.cost)
             return kept
-        projected = self._desk.caller.estimate(call, subject)
+        with under_way(scope):
+            projected = self._desk.caller.estimate(call, subject)
         if isinstance(projected, Failure):
             return projected
         if projected.is_zero:
