@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .chat import Chat
+
 
 @hookimpl
 def dicast_models() -> list[type]:
     """Offer what this plugin has."""
-    return []
+    return [Chat]

@@ -1,0 +1,127 @@
+"""``openai/chat``: the options, and opening the endpoint they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+import attrs
+from attrs.validators import ge, gt, min_len, optional
+
+from dicast import ChatRequest, Cost, Price, RunContext, Secret, Usage
+
+if TYPE_CHECKING:
+    from .endpoint import Endpoint
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_COLD: float | None = 0.0
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
+    if parts.username or parts.password:
+        raise ValueError("base_url holds a user name or a password; give them as api_key or in headers")
+
+
+def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
+    if price is None:
+        raise ValueError(
+            f"the price of {chat.model!r} is not known; write price: free or "
+            "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
+        )
+
+
+def _check_secret(chat: Chat, attribute: attrs.Attribute[Any], secret: Secret | None) -> None:
+    if secret is not None and _CONTROL.search(secret.value):
+        raise ValueError(f"{attribute.name} holds a line break or another character that no header can carry")
+
+
+def _check_proxy(chat: Chat, attribute: attrs.Attribute[Any], proxy: Secret | None) -> None:
+    if proxy is not None and (urlsplit(proxy.value).scheme != "http" or not urlsplit(proxy.value).hostname):
+        raise ValueError("proxy is no http:// address")
+
+
+def _check_headers(chat: Chat, attribute: attrs.Attribute[Any], headers: Mapping[str, Secret]) -> None:
+    for name, secret in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot be the name of a header")
+        _check_secret(chat, attribute, secret)
+
+
+@attrs.frozen
+class Chat:
+    """Asks a model behind any endpoint that speaks the OpenAI chat format.
+
+    Requests go to ``base_url`` and nowhere else: redirects are not followed, and no proxy is taken from the environment.
+
+    Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
+    double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
+    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run.
+
+    A call costs what the endpoint counted. A try whose end is not known (a timeout, a broken connection) and a reply without
+    ``usage`` are taken to have cost as much as the estimate, which is for one try: a call that was retried after such a try
+    may cost more than its estimate.
+
+    :param base_url: the endpoint, mostly ending in ``/v1``; ``/chat/completions`` is appended to its path.
+    :param model: the model's name at the endpoint.
+    :param api_key: sent as a bearer token; none by default.
+    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. It has to be given.
+    :param temperature: 0 by default; ``null`` leaves it to the endpoint, as some models want.
+    :param timeout: seconds for one try, from connecting to the end of the reply.
+    :param requests_per_minute: spaces the tries evenly; no limit by default.
+    :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
+    :param retries: how often a call is tried again. Only after a 429 or a 5xx the number of calls at once is limited too.
+    :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
+        with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
+    :param cache_control: mark the messages that are to be cached, for endpoints that do not cache by themselves.
+    :param headers: further headers; their values are secrets.
+    :param proxy: the address of an HTTP proxy, with its password if it has one; none by default.
+    """
+
+    name = "chat"
+
+    base_url: str = attrs.field(validator=_check_url)
+    model: str = attrs.field(validator=min_len(1))
+    api_key: Secret | None = attrs.field(default=None, validator=_check_secret)
+    price: Literal["free"] | Price | None = attrs.field(default=None, validator=_check_price)
+    temperature: float | None = attrs.field(default=_COLD, validator=optional(ge(0.0)))
+    timeout: float = attrs.field(default=60.0, validator=gt(0.0))
+    requests_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    tokens_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    retries: int = attrs.field(default=3, validator=ge(0))
+    response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    cache_control: bool = False
+    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
+    proxy: Secret | None = attrs.field(default=None, validator=_check_proxy)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Endpoint]:
+        """One client with its connections, for the whole run."""
+        # aiohttp and stamina take a while to import, and `dicast check` needs neither.
+        from .endpoint import connect
+
+        async with connect(self) as endpoint:
+            yield endpoint
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """What one try of *request* may cost at most."""
+        return self.cost(Usage(request.input_tokens, request.max_output_tokens))
+
+    def cost(self, usage: Usage) -> Cost:
+        """What *usage* costs."""
+        return self.price.cost(usage) if isinstance(self.price, Price) else Cost.zero()
+
+    def identity(self) -> dict[str, object]:
+        """What decides a reply, beside the request: for those that keep replies."""
+        return {
+            "base_url": self.base_url,
+            "model": self.model,
+            "temperature": self.temperature,
+            "response_format": self.response_format,
+        }

@@ -1,0 +1,230 @@
+"""The endpoint itself: one client with its connections, one limiter, and what it was found to take."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+import attrs
+import orjson
+import stamina
+from yarl import URL
+
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reply, Usage
+
+from .answers import Answer, Unreadable
+from .chat import Chat
+from .faults import LONGEST_WAIT, Fault, backoff, quiet_retries, wait_asked
+
+_FORMATS: Mapping[str, Sequence[str]] = {"auto": ("json_schema", "json_object", "text")}
+_OK = 200
+_NO_ACCESS = (401, 403, 404)
+_REDIRECTS = range(300, 400)
+_REFUSED = (400, 422)
+_TRY_AGAIN = (408, 409, 429)
+_OVERLOADED = 429
+_SERVER_FAULT = 500
+_MODEL_MAY_HAVE_RUN = (504, 524)
+"""What a gateway says when the model behind it did not answer in time."""
+_COMPLAINT_CHARS = 300
+_CONNECT_SECONDS = 20.0
+
+
+@asynccontextmanager
+async def connect(options: Chat) -> AsyncIterator[Endpoint]:
+    """The live object of *options*."""
+    quiet_retries()
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "dicast"}
+    if options.api_key is not None and options.api_key.value:
+        headers["Authorization"] = f"Bearer {options.api_key.value}"
+    async with aiohttp.ClientSession(
+        headers=headers | {name: secret.value for name, secret in options.headers.items()},
+        # How many calls there are at once is for the run to say, not for the pool.
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(options.timeout, connect=_connecting(options)),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        proxy=options.proxy.value if options.proxy else None,
+    ) as session:
+        yield Endpoint(options, session)
+
+
+@attrs.define
+class _Call:
+    """A request with its tries so far. *most* is what one try may cost, *spent* what the failed ones did or may have."""
+
+    request: ChatRequest
+    tokens: int
+    most: Cost
+    tries: int = 0
+    spent: Cost = Cost.zero()
+
+
+class Endpoint:
+    """Answers requests by asking the endpoint."""
+
+    def __init__(self, options: Chat, session: aiohttp.ClientSession) -> None:
+        self._options, self._session = options, session
+        parts = urlsplit(options.base_url)
+        path = f"{parts.path.rstrip('/')}/chat/completions"
+        self._url = URL(urlunsplit(parts._replace(path=path, fragment="")))
+        self._who = f"{options.model} at {urlunsplit(parts._replace(path=path, query='', fragment=''))}"
+        self._limiter = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
+        self._formats = _FORMATS.get(options.response_format, (options.response_format,))
+        self._limit_name = "max_tokens"
+        secrets = [options.api_key, options.proxy, *options.headers.values()]
+        self._secrets = [secret.value for secret in secrets if secret is not None and secret.value]
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """What one try of *request* may cost at most."""
+        return self._options.estimate(request)
+
+    def identity(self) -> dict[str, object]:
+        """What decides a reply, beside the request."""
+        return self._options.identity()
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Ask, again if need be.
+
+        :raises dicast.AccessRefused: for 401, 403 and 404.
+        """
+        usage = Usage(request.input_tokens, request.max_output_tokens)
+        call = _Call(request, usage.input_tokens + usage.output_tokens, self._options.cost(usage))
+        attempts = stamina.retry_context(
+            backoff, self._options.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
+        )
+        try:
+            async for attempt in attempts:
+                with attempt:
+                    return await self._try(call)
+        except Fault as fault:
+            return fault.failure(call.tries, call.spent)
+        raise AssertionError("stamina ends with a result or an exception")
+
+    async def _try(self, call: _Call) -> Reply:
+        call.tries += 1
+        try:
+            reply = self._read(call, await self._ask(call))
+        except Fault as fault:
+            call.spent += fault.cost
+            raise
+        cost = call.most if reply.usage is None else self._options.cost(reply.usage)
+        metrics = {"retries": call.tries - 1} if call.tries > 1 else {}
+        return attrs.evolve(reply, cost=call.spent + cost, metrics=metrics)
+
+    async def _ask(self, call: _Call) -> Answer:
+        """Ask in the best format that the endpoint takes, and keep in mind which that is."""
+        if call.request.schema is None:
+            return await self._post_within(call, "text")
+        formats = self._formats
+        for form in formats:
+            answer = await self._post_within(call, form)
+            if answer.status not in _REFUSED:
+                break
+        # What no format cures is not about the format.
+        if answer.status == _OK and form != formats[0]:
+            self._formats = formats[formats.index(form) :]
+        return answer
+
+    async def _post_within(self, call: _Call, form: str) -> Answer:
+        """Post; once more where the endpoint wants the limit of tokens under its newer name."""
+        name = self._limit_name
+        answer = await self._post(call, self._body(call.request, form, name))
+        if answer.status in _REFUSED and name == "max_tokens" and "max_completion_tokens" in answer.complaint():
+            self._limit_name = "max_completion_tokens"
+            return await self._post(call, self._body(call.request, form, self._limit_name))
+        return answer
+
+    def _body(self, request: ChatRequest, form: str, limit_name: str) -> bytes:
+        body: dict[str, Any] = {
+            "model": self._options.model,
+            "messages": [self._message(message) for message in request.messages],
+            limit_name: request.max_output_tokens,
+        }
+        temperature = self._options.temperature if request.temperature is None else request.temperature
+        if temperature is not None:
+            body["temperature"] = temperature
+        if request.logprobs:
+            body["logprobs"] = True
+        if form == "json_schema":
+            schema = {"name": "reply", "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": form, "json_schema": schema}
+        elif form == "json_object":
+            body["response_format"] = {"type": form}
+        return orjson.dumps(body)
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        # JSON knows no halves of a surrogate pair, which judged text may hold.
+        text = message.content if message.content.isascii() else message.content.encode(errors="replace").decode()
+        if not (message.cache and self._options.cache_control):
+            return {"role": message.role, "content": text}
+        part = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+        return {"role": message.role, "content": [part]}
+
+    async def _post(self, call: _Call, body: bytes) -> Answer:
+        async with self._limiter.turn(call.tokens) as number:
+            answer = await self._send(call, body)
+            if answer.status == _OVERLOADED or answer.status >= _SERVER_FAULT:
+                wait = wait_asked(answer.headers) or 0.0
+                self._limiter.overloaded(number, wait if wait <= LONGEST_WAIT else 0.0)
+            elif answer.status == _OK:
+                self._limiter.eased()
+        return answer
+
+    async def _send(self, call: _Call, body: bytes) -> Answer:
+        try:
+            async with self._session.post(self._url, data=body, allow_redirects=False) as response:
+                return Answer(response.status, response.headers, await response.read())
+        except aiohttp.ClientSSLError as error:
+            raise Fault(self._said(f"{error}"), again=False) from error
+        except aiohttp.ClientConnectorError as error:
+            raise Fault(self._said(f"{error}")) from error
+        except aiohttp.ConnectionTimeoutError as error:
+            raise Fault(self._said(f"no connection within {_connecting(self._options):g} s")) from error
+        except TimeoutError as error:
+            message = f"no reply within {self._options.timeout:g} s"
+            raise Fault(self._said(message), again=False, cost=call.most, kind="timeout") from error
+        except (aiohttp.ClientError, OSError) as error:
+            message = f"the connection broke: {type(error).__name__}: {error}"
+            raise Fault(self._said(message), cost=call.most) from error
+
+    def _read(self, call: _Call, answer: Answer) -> Reply:
+        if answer.status != _OK:
+            raise self._refusal(call, answer)
+        try:
+            return answer.reply()
+        except Unreadable as error:
+            cost = call.most if error.usage is None else self._options.cost(error.usage)
+            raise Fault(self._said(str(error)), cost=cost) from error
+
+    def _refusal(self, call: _Call, answer: Answer) -> Exception:
+        """What to raise for a status other than 200."""
+        status = answer.status
+        said = self._said(f"HTTP {status}: {answer.complaint()}")
+        if status in _NO_ACCESS:
+            return AccessRefused(said)
+        if status in _REDIRECTS:
+            location = answer.headers.get("Location", "")
+            return Fault(self._said(f"HTTP {status}: redirects to {location}; redirects are not followed"), again=False)
+        if status not in _TRY_AGAIN and status < _SERVER_FAULT:
+            return Fault(said, again=False)
+        cost = call.most if status in _MODEL_MAY_HAVE_RUN else None
+        wait = wait_asked(answer.headers)
+        if wait is not None and wait > LONGEST_WAIT:
+            message = f"{said}; it asks to wait {wait:,.0f} s, and dicast waits {LONGEST_WAIT:g} s at most"
+            return Fault(message, again=False, wait=wait, cost=cost)
+        return Fault(said, wait=wait, cost=cost)
+
+    def _said(self, message: str) -> str:
+        """*message* with who said it, without the secrets, which an endpoint may repeat."""
+        for secret in self._secrets:
+            message = message.replace(secret, "***")
+        cut = message if len(message) <= _COMPLAINT_CHARS else f"{message[:_COMPLAINT_CHARS]}…"
+        return f"{self._who}: {cut}"
+
+
+def _connecting(options: Chat) -> float:
+    """Seconds in which a connection has to stand: less than a try has, to tell a call that was never made from a slow one."""
+    return min(options.timeout / 2, _CONNECT_SECONDS)

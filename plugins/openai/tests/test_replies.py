@@ -1,0 +1,312 @@
+"""What is made of an answer: the reply, its cost, and every way in which there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from decimal import Decimal
+
+import pytest
+
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, Price, Reply, Token, Usage
+
+PRICE = Price(Decimal(10), Decimal(100))
+REQUEST = ChatRequest((Message("user", "Is it so?"),), max_output_tokens=64)
+MOST = PRICE.cost(Usage(REQUEST.input_tokens, 64))
+COUNTED = PRICE.cost(Usage(100, 20))
+
+
+def test_reads_the_reply(chat_server, ask):
+    chat_server.answer = chat_server.reply("yes", model="m-2025")
+    assert ask(price=PRICE) == Reply("yes", model="m-2025", usage=Usage(100, 20), cost=COUNTED)
+
+
+def test_a_free_model_costs_nothing(ask):
+    assert ask().cost == Cost.zero()
+
+
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [
+        ("stop", "end_turn"),
+        ("length", "max_tokens"),
+        ("content_filter", "refusal"),
+        ("tool_calls", "tool_calls"),
+        (None, None),
+    ],
+)
+def test_stop_reasons_are_named_alike(chat_server, ask, finish, expected):
+    chat_server.answer = chat_server.reply("yes", finish_reason=finish)
+    assert ask().stop_reason == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("", ""),
+        (None, ""),
+        ([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}], "ab"),
+        (" \ud83d\ude00 ", " \U0001f600 "),
+    ],
+)
+def test_content_is_text_in_every_shape(chat_server, ask, content, text):
+    chat_server.answer = chat_server.reply(content)
+    assert ask().text == text
+
+
+def test_a_refusal_is_one_whatever_the_finish_reason(chat_server, ask):
+    chat_server.answer = chat_server.reply(None, message={"refusal": "I cannot."})
+    assert (ask().text, ask().stop_reason) == ("", "refusal")
+
+
+def test_reasoning_is_left_out(chat_server, ask):
+    chat_server.answer = chat_server.reply("yes", message={"reasoning_content": "hm"})
+    assert ask().text == "yes"
+
+
+def test_logprobs_are_asked_for_and_read(chat_server, ask, question):
+    chat_server.answer = chat_server.reply("yes", logprobs=(("y", -0.5), ("es", -1)))
+    assert ask(question(logprobs=True)).logprobs == (Token("y", -0.5), Token("es", -1.0))
+    assert chat_server.requests[0].body["logprobs"] is True
+
+
+def test_without_usage_a_reply_costs_the_estimate(chat_server, ask, model):
+    chat_server.answer = chat_server.reply("yes", usage=None)
+    reply = ask(REQUEST, price=PRICE)
+    assert (reply.usage, reply.cost) == (None, MOST)
+    assert model(price=PRICE).estimate(REQUEST) == MOST
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": 5}, {"prompt_tokens": -1, "completion_tokens": 1}, {}])
+def test_usage_that_cannot_be_read_is_none(chat_server, ask, usage):
+    chat_server.answer = chat_server.reply("yes", usage=usage)
+    assert ask(REQUEST, price=PRICE).cost == MOST
+
+
+# Tries
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_tries_again_after_what_may_pass(chat_server, ask, status):
+    chat_server.script(status, status)
+    reply = ask(price=PRICE)
+    assert (reply.cost, reply.metrics) == (COUNTED, {"retries": 2})
+    assert chat_server.count == 3
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_lasting_fault_is_one_call_and_its_retries(chat_server, ask):
+    chat_server.answer = chat_server.error(500, "out of order")
+    failure = ask(price=PRICE)
+    assert (failure.kind, failure.cost, chat_server.count) == ("judge_call_failed", Cost.zero(), 4)
+    assert failure.message == f"m at {chat_server.url}/chat/completions: HTTP 500: out of order (4 tries)"
+    assert failure.retryable
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_retries_are_counted(chat_server, ask, no_waits, retries):
+    chat_server.answer = 503
+    ask(retries=retries)
+    assert chat_server.count == retries + 1
+
+
+def test_waits_between_tries(chat_server, ask):
+    chat_server.script(500, 500)
+    ask()
+    times = [asked.time for asked in chat_server.requests]
+    assert times[1] - times[0] >= 0.25
+    assert 0.5 <= times[2] - times[1] < 2
+
+
+@pytest.mark.parametrize("kind", ["seconds", "date", "milliseconds"])
+def test_retry_after_is_kept(chat_server, ask, kind):
+    told = {
+        "seconds": {"retry_after": 1.2},
+        "date": {"retry_after": chat_server.http_date(2)},
+        "milliseconds": {"retry_after": 50, "Retry_After_Ms": "1200"},
+    }[kind]
+    chat_server.script(chat_server.error(429, **told))
+    begun = time.monotonic()
+    assert isinstance(ask(), Reply)
+    first, second = (asked.time for asked in chat_server.requests)
+    # A date has no fractions of a second.
+    least, most = (1.0, 2.2) if kind == "date" else (1.2, 2.2)
+    assert least - (first - begun) <= second - first <= most
+
+
+def test_retry_after_holds_the_other_calls_too(chat_server, model):
+    chat_server.script(chat_server.error(429, retry_after=0.6))
+
+    async def run():
+        async with model().open(None) as live:
+            first = asyncio.create_task(live.complete(REQUEST))
+            await asyncio.sleep(0.2)
+            return [await live.complete(REQUEST), await first]
+
+    assert [type(answer) for answer in asyncio.run(run())] == [Reply, Reply]
+    refused, *others = [asked.time for asked in chat_server.requests]
+    assert min(others) - refused >= 0.6
+
+
+@pytest.mark.parametrize("wait", [301, "date"])
+def test_a_wait_that_is_too_long_fails_at_once(chat_server, ask, wait):
+    after = chat_server.http_date(7200) if wait == "date" else wait
+    chat_server.answer = chat_server.error(429, "come back later", retry_after=after)
+    failure = ask()
+    assert (failure.kind, failure.retryable, chat_server.count) == ("judge_call_failed", True, 1)
+    assert "come back later; it asks to wait" in failure.message
+    assert "300 s at most" in failure.message
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("after", ["soon", "", "-5", "nan", "1e999"])
+def test_a_wait_that_cannot_be_read_is_none(chat_server, ask, after):
+    chat_server.script(chat_server.error(503, retry_after=after))
+    assert isinstance(ask(), Reply)
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("fault", ["drop", "cut"])
+def test_a_broken_connection_is_tried_again_and_may_have_cost(chat_server, ask, fault):
+    chat_server.script(chat_server.Answer(fault=fault))
+    assert ask(REQUEST, price=PRICE).cost == MOST + COUNTED
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_lasting_broken_connection_says_so_and_what_it_may_have_cost(chat_server, ask):
+    chat_server.answer = chat_server.Answer(fault="drop")
+    failure = ask(REQUEST, price=PRICE, retries=1)
+    assert failure == Failure("judge_call_failed", failure.message, retryable=True, cost=MOST + MOST)
+    assert "the connection broke" in failure.message
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_refused_connection_costs_nothing(ask):
+    failure = ask(base_url="http://127.0.0.1:9/v1", price=PRICE)
+    assert (failure.kind, failure.cost, failure.retryable) == ("judge_call_failed", Cost.zero(), True)
+    assert "127.0.0.1:9" in failure.message
+    assert "(4 tries)" in failure.message
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_connection_that_does_not_come_about_is_tried_again_and_costs_nothing(ask):
+    # It accepts, and never says a word of TLS.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        failure = ask(base_url=f"https://127.0.0.1:{silent.getsockname()[1]}", price=PRICE, timeout=0.4, retries=1)
+    assert (failure.kind, failure.cost, failure.retryable) == ("judge_call_failed", Cost.zero(), True)
+    assert failure.message.endswith("no connection within 0.2 s (2 tries)")
+
+
+def test_an_endpoint_without_tls_is_asked_for_it_once(chat_server, ask):
+    failure = ask(base_url=chat_server.url.replace("http", "https"), price=PRICE)
+    assert (failure.kind, failure.cost, failure.retryable) == ("judge_call_failed", Cost.zero(), False)
+    assert "SSL" in failure.message
+
+
+def test_a_hang_is_a_timeout_that_may_have_cost_and_is_not_tried_again(chat_server, ask):
+    chat_server.answer = chat_server.Answer(fault="hang")
+    failure = ask(REQUEST, price=PRICE, timeout=0.3)
+    assert (failure.kind, failure.cost, chat_server.count) == ("timeout", MOST, 1)
+    assert "no reply within 0.3 s" in failure.message
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("status", [504, 524])
+def test_a_gateway_that_gave_up_may_have_cost(chat_server, ask, status):
+    chat_server.script(status)
+    assert ask(REQUEST, price=PRICE).cost == MOST + COUNTED
+
+
+BAD = {
+    "not JSON": (b"<html>", "application/json", "no valid JSON", MOST),
+    "cut off": (b'{"choices": [{"mess', "application/json", "no valid JSON", MOST),
+    "no choices": ({"choices": []}, "application/json", "no choices", MOST),
+    "no mapping": ([1], "application/json", "no choices", MOST),
+    "empty": (b"", "application/json", "no valid JSON", MOST),
+    "content is a number": ({"choices": [{"message": {"content": 1}}]}, "application/json", "no text", MOST),
+    "an error in a 200": ({"error": {"message": "busy"}}, "application/json", "an error: busy", MOST),
+    "another type": (b'{"choices": [{"message": {"content": "x"}}]}', "text/html", "text/html, not JSON", MOST),
+    "with usage": ({"usage": {"prompt_tokens": 100, "completion_tokens": 20}}, "application/json", "no", COUNTED),
+}
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize(("body", "content_type", "message", "cost"), BAD.values(), ids=BAD)
+def test_an_answer_that_is_no_reply_is_tried_again_and_paid_for(chat_server, ask, body, content_type, message, cost):
+    chat_server.answer = chat_server.raw(body, content_type)
+    failure = ask(REQUEST, price=PRICE, retries=1)
+    assert (failure.kind, failure.cost, chat_server.count) == ("judge_call_failed", cost + cost, 2)
+    assert message in failure.message
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_no_access_ends_the_run(chat_server, ask, status):
+    chat_server.answer = chat_server.error(status, "no such key or model")
+    with pytest.raises(AccessRefused) as refused:
+        ask()
+    said = f"m at {chat_server.url}/chat/completions: HTTP {status}: no such key or model"
+    assert (str(refused.value), chat_server.count) == (said, 1)
+
+
+@pytest.mark.parametrize("status", [402, 413, 418])
+def test_another_refusal_fails_the_call_alone(chat_server, ask, status):
+    chat_server.answer = status
+    failure = ask()
+    assert (failure.kind, failure.retryable, chat_server.count) == ("judge_call_failed", False, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": "first\n second"}}, "first second"),
+        ({"error": "plain"}, "plain"),
+        ({"message": "plain"}, "plain"),
+        ({"detail": [{"loc": ["body"]}]}, '[{"loc":["body"]}]'),
+        ({"odd": 1}, '{"odd":1}'),
+        (b"<h1>Bad\nrequest</h1>", "<h1>Bad request</h1>"),
+        (b"", ""),
+    ],
+)
+def test_the_endpoints_words_are_passed_on(chat_server, ask, body, said):
+    chat_server.answer = chat_server.raw(body, status=413)
+    assert ask().message.endswith(f"HTTP 413: {said}")
+
+
+def test_long_complaints_are_cut(chat_server, ask):
+    chat_server.answer = chat_server.error(413, "x" * 5000)
+    assert len(ask().message) < 400
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_no_message_log_or_output_holds_the_key(chat_server, ask, caplog, capfd):
+    chat_server.script(chat_server.error(503, "sk-not-to-be-shown is busy"))
+    chat_server.answer = chat_server.error(401, f"{'x' * 270}sk-not-to-be-shown is wrong")
+    with pytest.raises(AccessRefused) as refused:
+        ask()
+    assert "x***" in str(refused.value)
+    shown = str(refused.value) + caplog.text + "".join(capfd.readouterr())
+    assert "sk-not" not in shown
+
+
+def test_retries_are_not_told_on_stderr_or_in_the_log(chat_server, ask, caplog, capfd):
+    chat_server.script(500)
+    ask()
+    assert (caplog.text, *capfd.readouterr()) == ("", "", "")
+
+
+def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model):
+    chat_server.latency = 0.1
+
+    async def run():
+        async with model().open(None) as live:
+            return await asyncio.gather(*(live.complete(REQUEST) for _ in range(40)))
+
+    chat_server.script(*[429] * 40)
+    assert all(isinstance(answer, Reply) for answer in asyncio.run(run()))
+    first, later = chat_server.requests[:40], chat_server.requests[40:]
+    assert chat_server.peak == 40
+    crowd = max(sum(0 <= one.time - other.time < 0.1 for other in later) for one in later)
+    assert crowd < 40
+    assert first[-1].time < later[0].time
