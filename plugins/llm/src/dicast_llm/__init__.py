@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .judge import LlmJudge
 from .jury import Jury
 from .pairwise import Pairwise
 
@@ -11,4 +12,4 @@ from .pairwise import Pairwise
 @hookimpl
 def dicast_judges() -> list[type]:
     """Offer what this plugin has."""
-    return [Jury, Pairwise]
+    return [Jury, LlmJudge, Pairwise]

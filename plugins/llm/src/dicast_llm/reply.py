@@ -71,8 +71,8 @@ class Found:
         :raises BadReply: when it is anything else.
         """
         value = self.member(key).value
-        if not isinstance(value, str):
-            raise BadReply(f"{key!r} is no string")
+        if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise BadReply(f"{key!r} is no string of Unicode text")
         return value
 
     def flag(self, key: str) -> bool:
@@ -101,7 +101,22 @@ def find_verdict(text: str, keys: Sequence[str], seal: str | None, judged: str) 
         raise BadReply("the verdict repeats a key")
     for key in keys:
         found.member(key)
+    _refuse_splice(text, found, keys, judged)
     return found
+
+
+def _refuse_splice(text: str, found: Found, keys: Sequence[str], judged: str) -> None:
+    """Refuse a verdict that the judged text wrote the end of.
+
+    A model that copies the text into its rationale without escaping it lets a quote in there end the rationale, and what
+    follows be its score. Then the verdict's end stands in the judged text, and what the model meant to say comes after it.
+    """
+    rationale = next((member for member in found.members if member.key == "rationale"), None)
+    if rationale is None:
+        return
+    end, rest = _LOOSE.sub("", text[rationale.end - 1 : found.end]), _LOOSE.sub("", text[found.end :])
+    if any(f'"{key}":' in rest for key in keys) and end in _LOOSE.sub("", judged):
+        raise BadReply("the judged text ends the verdict; text that is quoted in a string must be escaped")
 
 
 def _sealed(text: str, seal: str) -> Found:

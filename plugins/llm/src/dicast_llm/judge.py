@@ -1,0 +1,223 @@
+"""The judge ``llm/judge``: one model, one question, one verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Literal
+
+import attrs
+
+from dicast import (
+    ChatModel,
+    ConfigError,
+    Cost,
+    Failure,
+    Judge,
+    Judgment,
+    Problem,
+    Reply,
+    Rubric,
+    Subject,
+    Verdict,
+)
+from dicast import rubric as installed
+
+from .asking import Asked, Question, ask
+from .fence import Marks
+from .instructions import CONSTRAINTS, RESERVED, Form, body, closing, system_message, weighted
+from .likelihood import likelihood
+from .material import Hints, is_turn, sections
+from .reply import Found, find_verdict
+
+_TURN, _ROW = "turn-llm-v1", "row-llm-v1"
+_VERSION_DIGITS = 12
+_MOST_RETRIES = 10
+
+
+@attrs.frozen
+class Briefing:
+    """A rubric, and the system message that was made of it."""
+
+    rubric: Rubric
+    system: str
+
+
+@attrs.frozen
+class Opinion:
+    """What a verdict says; *confidence* is the model's own word for it."""
+
+    found: Found
+    score: float
+    confidence: float
+    rationale: str
+    dimensions: Mapping[str, float]
+    violated: bool
+
+
+@attrs.frozen
+class LlmJudge:
+    """Ask a language model whether an answer, a turn or a workload is good, by a rubric.
+
+    What is judged is shown as data, between random fences; the verdict must bear the seal of its call, so that no verdict in
+    the judged text is taken for it. A reply that is no verdict is asked for again, as a new call; then it is a failure.
+
+    :param model: the chat model that is asked.
+    :param rubric: what to judge by, by id or as a file; by default turn-llm-v1 for turns and workloads, and row-llm-v1 for
+        anything else.
+    :param system_prompt: a text to judge by in place of a rubric. Verdicts then name the rubric system-prompt, and as its
+        version the first 12 digits of the text's SHA-256. What fences are and how to reply is added to either.
+    :param criteria: what to judge by besides, each in a sentence.
+    :param dimensions: names with weights above 0. The model scores each one; the score is their weighted mean, whatever score
+        the model gave itself; ``signals.dimensions`` has them.
+    :param hard_constraints: what must hold, each in a sentence. Where one does not, the score is 0, and
+        ``signals.hard_constraint_violation`` is true.
+    :param grounding_tokens: words that an answer uses which keeps to its sources; the model sees them as hints. A workload may
+        bring more, in its context under the same name.
+    :param forbidden_grounding: words that show that an answer was made up; shown and brought likewise.
+    :param max_output_tokens: how long the reply may be.
+    :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
+    :param confidence: ``stated`` takes the model's word for it; ``logprob`` the probability of the tokens that spell the score
+        (with dimensions, the geometric mean over their numbers), which the endpoint must tell.
+    :param seal: false for a model too small to copy the seal. Then the last whole verdict counts that does not occur in the
+        judged text.
+    :param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+    :param max_chars: how many characters of the input, the output and the reference are shown each; by default 2000 of a turn
+        or a workload, and all of anything else. What is cut is told to the model.
+    :param fallback: the judge that is asked instead where a cap leaves no room for this one.
+    """
+
+    name = "judge"
+    accepts = ()
+    judge_kind = "llm"
+
+    model: ChatModel
+    rubric: Rubric | None = None
+    system_prompt: str | None = None
+    criteria: Sequence[str] = ()
+    dimensions: Mapping[str, float] = attrs.field(factory=dict)
+    hard_constraints: Sequence[str] = ()
+    grounding_tokens: Sequence[str] = ()
+    forbidden_grounding: Sequence[str] = ()
+    max_output_tokens: int = attrs.field(default=256, validator=attrs.validators.ge(1))
+    retries: int = attrs.field(default=1, validator=[attrs.validators.ge(0), attrs.validators.le(_MOST_RETRIES)])
+    confidence: Literal["stated", "logprob"] = "stated"
+    seal: bool = True
+    capture_rationale: bool = False
+    max_chars: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    fallback: Judge | None = None
+    _form: Form = attrs.field(init=False, eq=False, repr=False)
+    _turn: Briefing = attrs.field(init=False, eq=False, repr=False)
+    _row: Briefing = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _check_dimensions(self.dimensions)
+        form = Form(tuple(self.dimensions), bool(self.hard_constraints), self.seal)
+        object.__setattr__(self, "_form", form)
+        object.__setattr__(self, "_turn", self._brief(_TURN))
+        object.__setattr__(self, "_row", self._brief(_ROW))
+
+    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
+        if subject.output is None and not subject.events:
+            return Failure("missing_input", f"{subject.kind} {subject.id} has no output to judge")
+        asked = await ask(self.model, self._question(subject), self.retries, self._read)
+        return asked if isinstance(asked, Failure) else self._judgment(subject, asked)
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What the judgment may cost at most: all calls that *retries* allows."""
+        return self._question(subject).estimate(self.model, self.retries)
+
+    def _brief(self, default: str) -> Briefing:
+        chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
+        if not body(chosen.text):
+            raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
+        system = system_message(chosen, self.criteria, tuple(self.dimensions), self.hard_constraints, self._form)
+        return Briefing(chosen, system)
+
+    def _briefing(self, subject: Subject) -> Briefing:
+        return self._turn if is_turn(subject) else self._row
+
+    def _question(self, subject: Subject) -> Question:
+        hints = Hints(tuple(self.grounding_tokens), tuple(self.forbidden_grounding))
+        return Question(
+            self._briefing(subject).system,
+            sections(subject, hints, self.max_chars),
+            closing(self._form),
+            self._form.schema,
+            self.max_output_tokens,
+            self.seal,
+            self.confidence == "logprob",
+        )
+
+    def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
+        needed = [key for key in self._form.keys if key != "score" or not self.dimensions]
+        found = find_verdict(reply.text, needed, marks.seal if self.seal else None, message)
+        dimensions = {name: found.number(name) for name in self.dimensions}
+        score = weighted(self.dimensions, dimensions) if dimensions else found.number("score")
+        violated = bool(self.hard_constraints) and not found.flag(CONSTRAINTS)
+        stated, reasons = found.number("confidence"), found.text("rationale").strip()
+        return Opinion(found, 0.0 if violated else score, stated, reasons, dimensions, violated)
+
+    def _judgment(self, subject: Subject, asked: Asked[Opinion]) -> Judgment | Failure:
+        opinion = asked.value
+        confidence = self._confidence(asked)
+        if confidence is None:
+            message = "confidence: logprob needs the log probabilities of the reply's tokens, and the model told none"
+            return Failure("judge_output_invalid", message, cost=asked.cost)
+        return Judgment(
+            opinion.score,
+            confidence,
+            "llm",
+            asked.reply.model,
+            asked.cost,
+            self._signals(opinion) | {"attempts": asked.attempts},
+            self._briefing(subject).rubric,
+        )
+
+    def _confidence(self, asked: Asked[Opinion]) -> float | None:
+        if self.confidence == "stated":
+            return asked.value.confidence
+        return likelihood(asked.reply, asked.value.found, tuple(self.dimensions) or ("score",))
+
+    def _signals(self, opinion: Opinion) -> dict[str, object]:
+        signals: dict[str, object] = {"rationale_hash": sha256(opinion.rationale.encode()).hexdigest()}
+        if self.capture_rationale:
+            signals["rationale_redacted"] = opinion.rationale
+        if opinion.dimensions:
+            signals["dimensions"] = opinion.dimensions
+        if opinion.violated:
+            signals["hard_constraint_violation"] = True
+        return signals
+
+
+def _chosen(given: Rubric | None, system_prompt: str | None) -> Rubric | None:
+    """The rubric that the options name, if they do."""
+    if system_prompt is None:
+        return given
+    if given is not None:
+        raise ConfigError(Problem("give a rubric or a system_prompt, not both", path="system_prompt"))
+    if not system_prompt.strip():
+        raise ConfigError(Problem("system_prompt is empty; leave it out to judge by a rubric", path="system_prompt"))
+    return Rubric("system-prompt", sha256(system_prompt.encode()).hexdigest()[:_VERSION_DIGITS], system_prompt)
+
+
+def _check_dimensions(weights: Mapping[str, float]) -> None:
+    problems = [
+        Problem(
+            f"dimension {name!r} cannot be called so; the verdict has a key of this name", path="dimensions", value=name
+        )
+        for name in weights
+        if name in RESERVED or not name
+    ] + [
+        Problem(
+            f"the weight of dimension {name!r} is a number above 0, not {weight!r}", path="dimensions", value=weight
+        )
+        for name, weight in weights.items()
+        if isinstance(weight, bool) or not 0 < weight < math.inf
+    ]
+    if not problems and weights and not math.isfinite(sum(weights.values())):
+        problems = [Problem("the weights of the dimensions are too large to add up", path="dimensions")]
+    if problems:
+        raise ConfigError(problems)
