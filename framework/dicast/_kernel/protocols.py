@@ -75,7 +75,7 @@ class Judge(Protocol):
 class ChatModel(Protocol):
     """Answers a conversation. A component that asks one has a field of this type.
 
-    A chat model may also have ``estimate(request) -> Cost``, what one call may cost at most, retries included. The kernel
+    A chat model may also have ``estimate(request) -> Cost``, what one call may cost at most. The kernel
     adds up what the replies cost, so that whoever asks need not. ``identity() -> Mapping`` says, as JSON data without secrets,
     what of it decides a reply: for those that keep replies. What it raises becomes a Failure ``judge_call_failed``,
     except :class:`~dicast.AccessRefused`, which ends the run.

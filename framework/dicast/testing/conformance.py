@@ -28,6 +28,7 @@ IMPORT_SECONDS = 0.5
 
 _GUARD = "test_contract_is_intact"
 _UNREADABLE = (Rubric, Secret, Cost)
+_PROTOCOLS = tuple(kind.protocol for kind in KINDS.values())
 """Types of options that a component does not keep in the form in which they were given."""
 
 
@@ -142,7 +143,7 @@ class Conformance:
         options = {}
         for field in hints.fields(type(component)):
             key = hints.keys(field)[0]
-            kept = bool(hints.kinds(field.type)) or any(hints.mentions(field.type, one) for one in _UNREADABLE)
+            kept = any(hints.mentions(field.type, one) for one in (*_UNREADABLE, *_PROTOCOLS))
             if key in self.options or not kept:
                 options[key] = self.options[key] if kept else plain[field.name]
         return options

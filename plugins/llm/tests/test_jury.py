@@ -37,10 +37,6 @@ class TestContract(JudgeConformance):
     options: ClassVar = {"judges": ["one", "two"], "combine": "weighted", "weights": [1.0, 2.0]}
     components: ClassVar = {"one": FakeJudge(Judgment(0.9, 0.8)), "two": FakeJudge(Judgment(0.7, 0.6))}
 
-    @pytest.mark.xfail(reason="the kit writes judges in a list that were given by a bare name as their options")
-    def test_options_survive_a_round_trip(self, component, bench):
-        super().test_options_survive_a_round_trip(component, bench)
-
 
 @pytest.mark.parametrize(
     ("combine", "scores", "weights", "score", "agreement"),

@@ -285,7 +285,7 @@ def _stem(file: str) -> str:
 
 
 def _error(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
-    problems = list(dict.fromkeys(_problem(document, fault) for fault in faults))
+    problems = list({str(problem): problem for problem in (_problem(document, fault) for fault in faults)}.values())
     problems.sort(
         key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
     )

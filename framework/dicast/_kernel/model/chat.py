@@ -58,12 +58,15 @@ class ChatRequest:
 
     @property
     def input_tokens(self) -> int:
-        """An upper estimate of the tokens in the messages, from their bytes alone: no tokenizer is asked.
+        """An upper estimate of the tokens in messages and schema, from their bytes alone: no tokenizer is asked.
 
         A token is taken to be three ASCII letters or blanks, or one byte of anything else; on English and code this is
         more than the tokenizers of current models find.
         """
-        return sum(_TOKENS_A_MESSAGE + _tokens(message.content) for message in self.messages)
+        schema = b"" if self.schema is None else orjson.dumps(self.schema)
+        return _tokens(schema) + sum(
+            _TOKENS_A_MESSAGE + _tokens(message.content.encode(errors="replace")) for message in self.messages
+        )
 
     def key(self) -> dict[str, Any]:
         """Everything that decides the reply but the model, as JSON data; each nonce is replaced by its number."""
@@ -83,8 +86,7 @@ class ChatRequest:
         return text
 
 
-def _tokens(text: str) -> int:
-    data = text.encode(errors="replace")
+def _tokens(data: bytes) -> int:
     dense = data.translate(None, _SPARSE)
     return len(dense) + math.ceil((len(data) - len(dense)) / _LETTERS_A_TOKEN)
 

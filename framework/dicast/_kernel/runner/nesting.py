@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +18,9 @@ from ..protocols import ChatModel, Judge, estimate
 from ..sections import Slot
 from .calls import Call
 from .opening import Opener
+
+SHARE_INSIDE = 0.95
+"""Of the time that a call has left, how much a judge inside it may take."""
 
 
 class Asker(Protocol):
@@ -50,7 +55,7 @@ class Scope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
     *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
-    have settled by themselves.
+    have settled by themselves; *until* is when the call's time is over, by the monotonic clock.
     """
 
     asker: Asker
@@ -60,6 +65,12 @@ class Scope:
     model: str | None = None
     calls: int = 0
     tokens: int | None = None
+    until: float = math.inf
+
+    @property
+    def seconds_inside(self) -> float:
+        """How long a judge inside may take, so that its owner has time left to make something of its failure."""
+        return max(0.0, self.until - time.monotonic()) * SHARE_INSIDE
 
     def hear(self, answer: Reply | Failure) -> None:
         """Count what a chat model answered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -64,6 +65,7 @@ class Teller:
         self, call: Call, subject: Subject, children: Children, around: Scope
     ) -> Answered | Awaitable[Answered]:
         """Ask a judge that is inside the component whose call is *around*."""
+        call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
         if call.quick and self._desk.spool is None:
             answer = self._desk.caller.call_def(call, subject, children)
             if isinstance(answer, Judgment | Failure) and answer.cost.is_zero:
@@ -125,6 +127,7 @@ class Teller:
     async def _heard(self, call: Call, subject: Subject, children: Children, scope: Scope) -> Answered:
         if not call.nests:
             return await self._desk.caller.call(call, subject, children)
+        scope.until = time.monotonic() + call.seconds
         with under_way(scope):
             return await self._desk.caller.call(call, subject, children)
 
