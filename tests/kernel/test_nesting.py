@@ -212,6 +212,33 @@ def test_judges_inside_a_judge_are_paid_one_by_one():
     assert len(done.of("spend.reserved")) == 2
 
 
+def test_an_unknown_cost_inside_is_settled_once():
+    done = judged(Both((Cheap(), Asking(Model(Cost.unknown()), announces=False))))
+    assert [(spent["amount"], spent["metric"]) for spent in settled(done)] == [(None, "j.judges[1]")]
+    assert done.document["cost"]["usd"] is None
+
+
+def test_what_is_begun_names_the_rubric_for_the_subject_s_kind():
+    @attrs.frozen
+    class Ruled:
+        judge_kind = "hybrid"
+
+        def rubric_for(self, kind):
+            return Rubric(f"{kind}-rules", "3")
+
+        def judge(self, subject, children):
+            return Judgment(0.5)
+
+    done = judged(Ruled())
+    started = done.of("eval.started")[0].payload
+    assert (started["rubric_id"], started["rubric_version"], started["judge_kind_planned"]) == (
+        "row-rules",
+        "3",
+        "hybrid",
+    )
+    assert (done.verdicts[0].rubric_id, done.verdicts[0].rubric_version) == ("row-rules", "3")
+
+
 def test_a_judge_inside_a_metric_costs_what_it_costs():
     done = run_pipeline(
         "metrics: [j]",

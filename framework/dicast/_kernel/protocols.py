@@ -59,8 +59,8 @@ class Metric(Protocol):
 class Judge(Protocol):
     """Makes a verdict of its own. The class attribute ``accepts`` lists the subject kinds it judges; empty means any.
 
-    A judge may also have ``estimate(subject) -> Cost``, and ``fallback``, a judge that is asked in its place when a cap leaves
-    no room for it. It may stand wherever a metric is expected, as a truth metric. A field of this type takes another judge:
+    A judge may also have ``estimate(subject) -> Cost``; ``fallback``, a judge that is asked in its place when a cap leaves no
+    room for it; ``judge_kind``, and ``rubric_for(kind) -> Rubric``, by which it is going to judge. It may stand wherever a metric is expected, as a truth metric. A field of this type takes another judge:
     the kernel reserves and settles what that one costs by itself, and a cap gives a Failure with a ``throttled_reason``.
     """
 

@@ -195,7 +195,7 @@ class Judging:
                     "subject_id": subject.id,
                     "judge": unit.label,
                     "trigger": "batch",
-                    **unit.planned,
+                    **unit.planned(subject.kind),
                 }
                 events.append(stream.event("eval.started", payload, subject))
         stream.tell(events)

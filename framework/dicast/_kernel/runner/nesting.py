@@ -87,8 +87,10 @@ class Scope:
         Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
         """
         inside = self.settled.of(said.unit)
-        if said.amount is None or self.heard.amount is None or inside.amount is None:
-            return said if said.amount is None else self.heard
+        if inside.amount is None or self.heard.amount is None:
+            return self.heard
+        if said.amount is None:
+            return said
         beyond = said.amount - inside.amount
         return attrs.evolve(said, amount=beyond) if beyond > self.heard.amount else self.heard
 

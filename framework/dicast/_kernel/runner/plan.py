@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack) 
     units = []
     if metrics:
         combined = MetricSet(metrics, pipeline.scoring)
-        units.append(Unit(METRICS, _digest(pipeline, metrics), _COMBINED_PLAN, metrics=combined))
+        units.append(Unit(METRICS, _digest(pipeline, metrics), lambda _: _COMBINED_PLAN, metrics=combined))
     units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
     return Plan(tuple(units), calls, counted_labels(pipeline))
 
@@ -88,14 +89,20 @@ def file_identity(pipeline: Pipeline) -> str:
     return pipeline.file if pipeline.file.startswith("<") else str(Path(pipeline.file).resolve())
 
 
-def _planned(slot: Slot) -> Mapping[str, object]:
-    given = getattr(slot.component, "rubric", None)
-    rubric = given if isinstance(given, Rubric) else Rubric(slot.name, slot.version)
-    return {
-        "rubric_id": rubric.id,
-        "rubric_version": rubric.version,
-        "judge_kind_planned": getattr(slot.component, "judge_kind", "evaluator"),
-    }
+def _planned(slot: Slot) -> Callable[[str], Mapping[str, object]]:
+    """What is said of a verdict of *slot* before it is made, by the subject's kind."""
+    component = slot.component
+    given = getattr(component, "rubric", None)
+    own = given if isinstance(given, Rubric) else Rubric(slot.name, slot.version)
+    rubric_for: Callable[[str], Rubric] = getattr(component, "rubric_for", lambda _: own)
+    judge_kind = getattr(component, "judge_kind", "evaluator")
+
+    @cache
+    def planned(kind: str) -> Mapping[str, object]:
+        rubric = rubric_for(kind)
+        return {"rubric_id": rubric.id, "rubric_version": rubric.version, "judge_kind_planned": judge_kind}
+
+    return planned
 
 
 def _digest(pipeline: Pipeline, metrics: Sequence[Slot]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 import attrs
@@ -18,11 +18,14 @@ from .teller import Desk, Payload, Teller, throttled
 
 @attrs.define
 class Unit:
-    """One label's work on subjects: *metrics* for the combined verdict, else *slot* for a judge's own."""
+    """One label's work on subjects: *metrics* for the combined verdict, else *slot* for a judge's own.
+
+    *planned* says, for a subject's kind, what the verdict is going to be: its rubric, and the kind of judge.
+    """
 
     label: str
     fingerprint: str
-    planned: Mapping[str, object]
+    planned: Callable[[str], Mapping[str, object]]
     metrics: MetricSet | None = None
     slot: Slot | None = None
     _answered: dict[tuple[str | None, ...], str] = attrs.field(factory=dict)
@@ -50,7 +53,7 @@ class Unit:
         }
         if isinstance(outcome, Failure):
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
-        found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome)
+        found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
         return "eval.completed", payload | found
@@ -81,15 +84,15 @@ class Unit:
             "propensity": found.propensity,
         }
 
-    def _judged(self, found: Judgment) -> Payload:
-        rubric = found.rubric
+    def _judged(self, found: Judgment, kind: str) -> Payload:
+        rubric, planned = found.rubric, self.planned(kind)
         return {
             "score": found.score,
             "confidence": found.confidence,
             "judge_kind": found.judge_kind,
             "judge_model": found.judge_model,
-            "rubric_id": self.planned["rubric_id"] if rubric is None else rubric.id,
-            "rubric_version": self.planned["rubric_version"] if rubric is None else rubric.version,
+            "rubric_id": planned["rubric_id"] if rubric is None else rubric.id,
+            "rubric_version": planned["rubric_version"] if rubric is None else rubric.version,
             "signals": found.signals,
             "fingerprint": self._fingerprint(found.judge_model, rubric),
             "scores": (),

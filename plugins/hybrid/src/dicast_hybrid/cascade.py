@@ -71,6 +71,10 @@ class Cascade:
         accepted = [kinds for stage in self.stages if (kinds := _accepts(stage))]
         return _common(accepted) if accepted else ()
 
+    def rubric_for(self, kind: str) -> Rubric:
+        """The rubric of a verdict that took more than the first stage."""
+        return Rubric(f"{kind}-hybrid-v1", VERSION)
+
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Judge by the cheapest stage that is confident enough; a failure only where every stage fails."""
         answers: list[Judgment | Failure] = []
@@ -107,7 +111,7 @@ class Cascade:
             judge_kind="hybrid",
             cost=cost,
             signals={**signals, "escalated": True},
-            rubric=Rubric(f"{subject.kind}-hybrid-v1", VERSION),
+            rubric=self.rubric_for(subject.kind),
         )
 
 
