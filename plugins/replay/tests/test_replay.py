@@ -21,6 +21,7 @@ from dicast import (
     Cost,
     Failure,
     Judgment,
+    KeptReply,
     Message,
     Reply,
     RunContext,
@@ -30,7 +31,6 @@ from dicast import (
 )
 from dicast.testing import FakeChatModel, run_pipeline, sample
 from dicast_replay import Chat
-from dicast_replay.kept import Kept
 
 HEADER = '{"dicast_replay": 1}\n'
 PRICE = Cost("0.01")
@@ -138,17 +138,17 @@ def test_renamed_tokens_still_make_up_the_renamed_text(old, new, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     bounds = [0, *cuts, len(text)]
     tokens = tuple(Token(text[a:b], -0.1) for a, b in zip(bounds, bounds[1:], strict=False))
-    told = Kept(Reply(text, logprobs=tokens), tuple(old)).told(tuple(new))
+    told = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(new))
     assert "".join(token.text for token in told.logprobs) == told.text
     assert [token.logprob for token in told.logprobs] == [token.logprob for token in tokens]
     if len(new) < len(old):
         return
-    same = Kept(Reply(text, logprobs=tokens), tuple(old)).told(tuple(old))
+    same = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(old))
     assert (same.text, same.logprobs) == (text, tokens)
 
 
 def test_two_nonces_may_swap_without_being_mixed_up():
-    assert Kept(Reply("aaaa bbbb"), ("aaaa", "bbbb")).told(("bbbb", "aaaa")).text == "bbbb aaaa"
+    assert KeptReply(Reply("aaaa bbbb"), ("aaaa", "bbbb")).told(("bbbb", "aaaa")).text == "bbbb aaaa"
 
 
 def test_estimate_is_nothing_for_what_is_recorded_and_the_models_for_the_rest(path):

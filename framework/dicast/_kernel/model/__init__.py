@@ -5,6 +5,7 @@ from __future__ import annotations
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
 from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
 from .paths import InputPath
+from .replies import KeptReply
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
 from .subjects import KINDS, Subject, TraceEvent
 
@@ -22,6 +23,7 @@ __all__ = [
     "Head",
     "InputPath",
     "Judgment",
+    "KeptReply",
     "Message",
     "Price",
     "Query",

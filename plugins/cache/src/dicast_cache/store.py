@@ -14,9 +14,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import ConfigError, Failure, Reply
-
-from .kept import Kept
+from dicast import ConfigError, Failure, KeptReply, Reply
 
 APPLICATION_ID = 0x64696363  # "dicc": tells a cache from every other SQLite file
 FORMAT = 1
@@ -93,11 +91,11 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def find(self, digest: str) -> Kept | None:
+    def find(self, digest: str) -> KeptReply | None:
         """The reply to the request with *digest*, if one may be told again."""
         query = "SELECT reply, nonces FROM requests WHERE digest = ? AND reply IS NOT NULL"
         row = self._connection.execute(query, (digest,)).fetchone()
-        return None if row is None else Kept.of(orjson.loads(row[0]), orjson.loads(row[1]))
+        return None if row is None else KeptReply.of(orjson.loads(row[0]), orjson.loads(row[1]))
 
     def put(
         self,
@@ -112,7 +110,9 @@ class Store:
         :raises sqlite3.Error: when nothing was written.
         :raises TypeError: when the answer cannot be written as JSON.
         """
-        reply = None if unfit or isinstance(answer, Failure) else orjson.dumps(Kept(answer).plain()["reply"]).decode()
+        reply = (
+            None if unfit or isinstance(answer, Failure) else orjson.dumps(KeptReply(answer).plain()["reply"]).decode()
+        )
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         texts = (orjson.dumps(one).decode() for one in (key, list(nonces)))
         self._connection.execute(_PUT, (digest, time, *texts, reply, unfit))

@@ -14,9 +14,7 @@ from typing import Any
 
 import orjson
 
-from dicast import ChatRequest, ConfigError, Problem, Reply
-
-from .kept import Kept
+from dicast import ChatRequest, ConfigError, KeptReply, Problem, Reply
 
 FORMAT = 1
 NAMED = 100
@@ -56,7 +54,7 @@ class Recording:
         :raises OSError: when it could not be written; nothing of it is left then.
         :raises TypeError: when the reply has text that is no UTF-8.
         """
-        kept = Kept(reply, request.nonces)
+        kept = KeptReply(reply, request.nonces)
         line = orjson.dumps({"digest": digest, "key": request.key(), **kept.plain()}, option=orjson.OPT_APPEND_NEWLINE)
         written = os.write(self._file, line)
         start = os.lseek(self._file, 0, os.SEEK_CUR) - written
@@ -128,5 +126,5 @@ def _wrong_format(found: object) -> str | None:
     return None if found == FORMAT else f"the recording has format {found!r}, dicast-replay reads format {FORMAT}"
 
 
-def _kept(data: Mapping[str, Any]) -> Kept:
-    return Kept.of(data["reply"], data.get("nonces", ()))
+def _kept(data: Mapping[str, Any]) -> KeptReply:
+    return KeptReply.of(data["reply"], data.get("nonces", ()))

@@ -1,4 +1,4 @@
-"""A reply that is kept: as plain data, and told again in answer to a later call."""
+"""A reply that is kept: as plain data, and told again in answer to a later call that asks the same."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 
 import attrs
 
-from dicast import Cost, Reply, Token, Usage
+from .chat import Reply, Token, Usage
+from .scores import Cost
 
 
 @attrs.frozen
-class Kept:
+class KeptReply:
     """A *reply* and the *nonces* of the call that it answered."""
 
     reply: Reply
     nonces: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, reply: Mapping[str, Any], nonces: Sequence[str]) -> Kept:
+    def of(cls, reply: Mapping[str, Any], nonces: Sequence[str]) -> KeptReply:
         """Read what :meth:`plain` wrote; told again, it costs nothing.
 
         :raises TypeError: when *reply* has no text, or what a reply does not have.
