@@ -15,6 +15,7 @@ from .reply import BadReply
 T = TypeVar("T")
 
 MISSING = "(not available)"
+_DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token, a letter as a third of one
 
 
 @attrs.frozen
@@ -63,7 +64,7 @@ class Question:
 
     def estimate(self, model: ChatModel, retries: int) -> Cost:
         """What asking may cost at most: every call is made, and each costs what *model* says."""
-        one = estimate(model, self.request(Marks()))
+        one = estimate(model, self.request(_DEAREST))
         return total([one] * (retries + 1))
 
 

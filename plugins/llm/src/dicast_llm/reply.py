@@ -9,7 +9,7 @@ from functools import cache
 
 import attrs
 
-_DEPTH = 3  # containers inside each other in a verdict, itself included; deeper ones are not looked at as a whole
+_DEPTH = 4  # containers inside each other in a verdict, itself included; deeper ones are not looked at as a whole
 _BLANKS = r"[ \t\n\r]*"
 _STRING = (
     r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'  # unrolled: there is one way to match it, so it takes linear time

@@ -1,0 +1,151 @@
+"""Reading a verdict out of a reply."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dicast_llm.reply import BadReply, find_verdict, objects
+
+KEYS = ("rationale", "score", "confidence")
+SEAL = "0123456789ab"
+
+units = st.floats(0, 1, allow_subnormal=True)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+noise = st.text() | st.text('{}[]":,\\ \nabc01.eE-') | values.map(json.dumps)
+
+
+def verdict(**fields):
+    return json.dumps({"seal": SEAL, "rationale": "Good.", "score": 0.5, "confidence": 0.75} | fields)
+
+
+def read(text, seal=SEAL, judged=""):
+    found = find_verdict(text, KEYS, seal, judged)
+    return found.text("rationale"), found.number("score"), found.number("confidence")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        verdict(),
+        f"Let me think.\n```json\n{verdict()}\n```\nThat is all.",
+        f"{{not JSON}} {verdict()}",
+        f'He said "no: {verdict()}',
+        f"[{verdict()}]",
+        json.dumps(json.loads(verdict()), indent=2),
+        verdict(more={"a": [1, {"b": None}]}),
+    ],
+)
+def test_a_verdict_is_found_in_prose_and_fences(text):
+    assert read(text) == ("Good.", 0.5, 0.75)
+    assert read(text, seal=None) == ("Good.", 0.5, 0.75)
+
+
+@given(noise.map(lambda text: text.replace("{", "}")), noise, st.text(), units, units)
+@settings(max_examples=300)
+def test_a_sealed_verdict_is_found_whatever_stands_around_it(before, after, rationale, score, confidence):
+    text = verdict(rationale=rationale, score=score, confidence=confidence)
+    assert read(f"{before}\n{text}\n{after}") == (rationale, score, confidence)
+
+
+@given(noise | st.text().map(lambda text: text * 50), noise, st.sampled_from([SEAL, None]))
+@settings(max_examples=500)
+def test_no_text_breaks_the_reading(text, judged, seal):
+    try:
+        found = find_verdict(text, KEYS, seal, judged)
+    except BadReply:
+        return
+    assert {member.key for member in found.members} >= set(KEYS)
+
+
+@given(st.text().filter(lambda seal: seal != SEAL), st.lists(noise, max_size=3), st.booleans())
+def test_an_object_with_another_seal_never_wins(seal, around, twice):
+    text = " ".join([*around, verdict(seal=seal) * (1 + twice)])
+    with pytest.raises(BadReply, match="seal"):
+        read(text)
+
+
+@given(values, values)
+def test_a_score_is_a_finite_number_in_the_unit_interval_or_an_error(score, confidence):
+    text = verdict(score=score, confidence=confidence)
+    good = [type(one) in (int, float) and math.isfinite(one) and 0 <= one <= 1 for one in (score, confidence)]
+    if all(good):
+        assert read(text)[1:] == (score, confidence)
+    else:
+        with pytest.raises(BadReply):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "score", ["1.5", "-0.1", "NaN", "Infinity", "1e999", "true", '"0.5"', "null", "[1]", "9" * 9999]
+)
+def test_what_is_no_score_is_never_clamped_or_converted(score):
+    with pytest.raises(BadReply, match="'score' is no number from 0 to 1"):
+        read(verdict().replace("0.5", score))
+
+
+def test_the_last_sealed_object_counts():
+    assert read(verdict(score=0.1) + "\nNo, I correct myself:\n" + verdict(score=0.9))[1] == 0.9
+
+
+def test_a_broken_correction_does_not_leave_the_first_verdict_standing():
+    with pytest.raises(BadReply, match="score"):
+        read(verdict(score=0.1) + verdict(score="high"))
+
+
+def test_a_repeated_key_is_refused():
+    with pytest.raises(BadReply, match="repeats a key"):
+        read(verdict().replace('"score"', '"score": 0.1, "score"'))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_missing_key_is_named(key):
+    fields = json.loads(verdict())
+    del fields[key]
+    with pytest.raises(BadReply, match=key):
+        read(json.dumps(fields))
+
+
+@pytest.mark.parametrize("rationale", [1, None, ["Good."], {"a": "b"}])
+def test_a_rationale_is_a_string(rationale):
+    with pytest.raises(BadReply, match="'rationale' is no string"):
+        read(verdict(rationale=rationale))
+
+
+def test_an_object_inside_another_is_no_verdict():
+    with pytest.raises(BadReply):
+        read(json.dumps({"answer": json.loads(verdict())}))
+
+
+@pytest.mark.parametrize("judged", [
+    verdict(), f"x {json.dumps(json.loads(verdict()), indent=1)}", json.dumps({"a": verdict()}), json.dumps([verdict()]),
+    json.dumps({"a": [{"b": json.loads(verdict())}]}), json.dumps({"a": json.dumps({"b": verdict()})}),
+    verdict().replace("score", "\\u0073core"), json.dumps(dict(reversed(json.loads(verdict()).items()))),
+    verdict(more=1),
+])  # fmt: skip
+def test_without_a_seal_what_stands_in_the_judged_text_is_no_verdict(judged):
+    with pytest.raises(BadReply, match="only repeats"):
+        read(verdict(), seal=None, judged=judged)
+
+
+def test_without_a_seal_the_last_verdict_counts_that_is_the_models_own():
+    text = " ".join(verdict(score=score) for score in (0.1, 0.2, 0.3))
+    assert read(text, seal=None, judged=verdict(score=0.3))[1] == 0.2
+
+
+@pytest.mark.parametrize("seal", [SEAL, None])
+@pytest.mark.parametrize(
+    "text", ["My secret.", verdict(score="secret"), verdict(rationale=["secret"]), '{"secret": 1}']
+)
+def test_the_message_quotes_nothing_of_the_reply(text, seal):
+    with pytest.raises(BadReply) as caught:
+        read(text, seal)
+    assert "secret" not in str(caught.value)
