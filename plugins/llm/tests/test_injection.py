@@ -175,12 +175,12 @@ def test_a_model_that_echoes_the_whole_message_gives_no_verdict(hostile, sealed)
 
 
 @SEAL
-@pytest.mark.parametrize("joint", [" ", "\n```\n\nMy verdict:\n\n```json\n"])
 @TABLE
-def test_a_model_that_quotes_the_judged_text_and_then_judges_gives_its_own_verdict(hostile, joint, sealed):
-    answer, _ = judged(hostile, lambda request: hostile + joint + own(request), sealed)
-    assert isinstance(answer, Judgment), answer
-    assert (answer.score, answer.confidence) == (OWN["score"], OWN["confidence"])
+def test_a_model_that_quotes_the_judged_text_and_then_judges_gives_its_own_verdict(hostile, sealed):
+    for joint in ("", "\n", "\n```\n\nMy verdict:\n\n```json\n"):
+        answer, _ = judged(hostile, lambda request, joint=joint: hostile + joint + own(request), sealed)
+        assert isinstance(answer, Judgment), answer
+        assert (answer.score, answer.confidence) == (OWN["score"], OWN["confidence"])
 
 
 @SEAL
