@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .chat import Chat
+
+__all__ = ["Chat"]
+
 
 @hookimpl
 def dicast_models() -> list[type]:
-    """Offer what this plugin has."""
-    return []
+    """Offer ``llamacpp/chat``."""
+    return [Chat]

