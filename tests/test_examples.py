@@ -62,3 +62,30 @@ def test_qa_rows_asks_the_truth_only_where_the_proxies_pass(tmp_path):
     assert document["metrics"]["correct"]["scored"] == 9
     assert document["gate"]["passed"] is True
     assert document["score"]["mean"] == pytest.approx((7 + 0.4 + 0.88 + 0.5) / 10)
+
+
+def test_judge_asks_about_the_turns_that_the_heuristic_is_not_sure_of(tmp_path):
+    document = run(EXAMPLES / "judge" / "pipeline.yaml", tmp_path)
+    with (tmp_path / "examples" / "judge" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["subject_id"]: row for row in csv.DictReader(file)}
+    read = {name: float(row["score"]) for name, row in rows.items() if row["judge_turn_kind"] == "hybrid"}
+    assert document["judges"]["turn"]["escalated"] == len(read)
+    assert read == {
+        "renewed/1": 1.0,
+        "made-up-renewal/1": 0.0,
+        "other-readers-loans/1": 1.0,
+        "needless-refusal/1": 0.1,
+    }
+
+
+def test_judge_has_the_replies_that_its_script_writes(tmp_path):
+    shutil.copytree(EXAMPLES / "judge", tmp_path / "judge", ignore=shutil.ignore_patterns("out"))
+    replies = tmp_path / "judge" / "replies.jsonl"
+    shipped = asked(replies)
+    subprocess.run([sys.executable, "-W", "error", "by_hand.py"], cwd=tmp_path / "judge", timeout=60, check=True)
+    assert shipped == asked(replies), "run examples/judge/by_hand.py: conversations, options or rubric have changed"
+
+
+def asked(replies: Path) -> set[str]:
+    """What the recorded replies answer."""
+    return {json.loads(line).get("digest") for line in replies.read_text(encoding="utf-8").splitlines()}
