@@ -13,20 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import cold_start
+import judges
 import kill
+import kill_paid
 import memory
 import throughput
 from processes import Figure, Wrong
 
-WHAT = ("throughput", "memory", "cold-start", "kill")
+WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure dicast beside floors in the same run.")
     parser.add_argument("what", nargs="*", metavar="WHAT", help=f"{', '.join(WHAT)}; all of them by default")
-    parser.add_argument("--rows", type=int, help="throughput 100,000, memory 1,000,000, kill 20,000 by default")
+    parser.add_argument("--rows", type=int, help="how many subjects, in place of README.md's")
     parser.add_argument(
-        "--repeats", type=int, default=3, help="pairs of runs in throughput, of which medians are given"
+        "--repeats", type=int, default=3, help="pairs of runs in throughput and judges, of which medians are given"
     )
     parser.add_argument("--kills", type=int, help=f"moments to kill at ({kill.KILLS})")
     parser.add_argument("--seed", type=int, default=kill.SEED, help="of the moments to kill at")
@@ -46,6 +48,10 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return memory.measure(folder, given.rows)
         case "cold-start":
             return cold_start.measure(folder)
+        case "judges":
+            return judges.measure(folder, given.rows, given.repeats, given.peers and given.peers.absolute())
+        case "kill-paid":
+            return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
             return kill.measure(folder, given.rows, given.kills, given.seed)
 
