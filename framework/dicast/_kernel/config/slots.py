@@ -10,8 +10,8 @@ import attrs
 import orjson
 
 from ..components import parts
-from ..converter import Built, unstructure
-from ..model import KINDS, Subject
+from ..converter import Built, describe, unstructure
+from ..model import KINDS, Rubric, Subject
 from ..protocols import estimate
 from ..sections import Scoring, Slot
 
@@ -33,7 +33,9 @@ def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: An
         fingerprint="",
         **slot,
     )
-    return attrs.evolve(made, fingerprint=digest({key: getattr(made, key) for key in _COUNTS}))
+    counts = {key: getattr(made, key) for key in _COUNTS}
+    rubrics = [describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)]  # also those of no option
+    return attrs.evolve(made, fingerprint=digest(counts | {"rubrics": rubrics}))
 
 
 def digest(data: object) -> str:

@@ -136,13 +136,17 @@ class LlmJudge:
         system = system_message(chosen, self.criteria, tuple(self.dimensions), self.hard_constraints, self._form)
         return Briefing(chosen, system)
 
-    def _briefing(self, subject: Subject) -> Briefing:
-        return self._turn if is_turn(subject) else self._row
+    def rubric_for(self, kind: str) -> Rubric:
+        """The rubric that subjects of *kind* are judged by."""
+        return self._briefing(kind).rubric
+
+    def _briefing(self, kind: str) -> Briefing:
+        return self._turn if is_turn(kind) else self._row
 
     def _question(self, subject: Subject) -> Question:
         hints = Hints(tuple(self.grounding_tokens), tuple(self.forbidden_grounding))
         return Question(
-            self._briefing(subject).system,
+            self._briefing(subject.kind).system,
             sections(subject, hints, self.max_chars),
             closing(self._form),
             self._form.schema,
@@ -173,7 +177,7 @@ class LlmJudge:
             asked.reply.model,
             asked.cost,
             self._signals(opinion) | {"attempts": asked.attempts},
-            self._briefing(subject).rubric,
+            self._briefing(subject.kind).rubric,
         )
 
     def _confidence(self, asked: Asked[Opinion]) -> float | None:

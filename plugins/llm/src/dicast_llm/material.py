@@ -29,15 +29,15 @@ class Hints:
         return "\n".join(lines) or None
 
 
-def is_turn(subject: Subject) -> bool:
-    """Whether *subject* is judged as work of an agent, by the turn rubric: a turn or a workload."""
-    return subject.kind in _TURNS
+def is_turn(kind: str) -> bool:
+    """Whether subjects of *kind* are judged as work of an agent, by the turn rubric: turns and workloads."""
+    return kind in _TURNS
 
 
 def sections(subject: Subject, hints: Hints, max_chars: int | None) -> tuple[Section, ...]:
     """All of *subject* that the judge sees; *max_chars* limits each text, by default those of turns and workloads to 2000."""
     both = _with_context(hints, subject) if subject.kind == "workload" else hints
-    if is_turn(subject):
+    if is_turn(subject.kind):
         return _turn(subject, both, _TURN_CHARS if max_chars is None else max_chars)
     return tuple(section for section in _row(subject, both, max_chars) if section is not None)
 

@@ -144,6 +144,10 @@ class Pairwise:
             return Cost.zero()
         return total([self._question(subject, opponent, at).estimate(self.model, self.retries) for at in _PLACES])
 
+    def rubric_for(self, kind: str) -> Rubric:
+        """The rubric that subjects are judged by, whatever their *kind*."""
+        return self._rubric
+
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Ask in both orders; a failure of either is one of the whole."""
         opponent = self._opponent(subject)
