@@ -1,0 +1,126 @@
+"""Keeping the calls to one endpoint within its limits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dicast import RateLimiter
+
+
+class Clock(asyncio.SelectorEventLoop):
+    """An event loop whose time goes on only by sleeping, and at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 0.0
+
+    def time(self):
+        return self.now
+
+    def _run_once(self):
+        if not self._ready and self._scheduled:
+            self.now = max(self.now, self._scheduled[0].when())
+        super()._run_once()
+
+
+def run(work):
+    loop = Clock()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()
+
+
+async def calls(limiter, count, *, tokens=0, seconds=0.0, told=lambda number: None):
+    """Make *count* calls at once; give when each began, and how many were under way then."""
+    began, active = [], 0
+
+    async def call():
+        nonlocal active
+        async with limiter.turn(tokens) as number:
+            active += 1
+            began.append((asyncio.get_running_loop().time(), active))
+            await asyncio.sleep(seconds)
+            told(number)
+            active -= 1
+
+    await asyncio.gather(*(call() for _ in range(count)))
+    return began
+
+
+def starts(began):
+    return [pytest.approx(moment) for moment, _ in began]
+
+
+def test_without_limits_all_calls_go_at_once():
+    assert run(calls(RateLimiter(), 1000, seconds=1)) == [(0.0, number + 1) for number in range(1000)]
+
+
+def test_requests_are_spaced_evenly():
+    assert starts(run(calls(RateLimiter(requests_per_minute=120), 4))) == [0, 0.5, 1, 1.5]
+
+
+def test_tokens_are_spaced_by_what_the_calls_before_took():
+    assert starts(run(calls(RateLimiter(tokens_per_minute=6000), 3, tokens=50))) == [0, 0.5, 1]
+
+
+def test_the_stricter_of_both_limits_holds():
+    limiter = RateLimiter(requests_per_minute=60, tokens_per_minute=6000)
+    assert starts(run(calls(limiter, 3, tokens=500))) == [0, 5, 10]
+
+
+def test_no_minute_has_more_requests_than_the_limit():
+    moments = [moment for moment, _ in run(calls(RateLimiter(requests_per_minute=30), 100))]
+    assert max(sum(begin <= moment < begin + 60 for moment in moments) for begin in moments) == 30
+
+
+def test_a_pause_holds_for_all_calls_also_those_that_had_their_turn():
+    async def work():
+        limiter = RateLimiter(requests_per_minute=60)
+        async with limiter.turn(0) as number:
+            waiting = asyncio.ensure_future(calls(limiter, 2))
+            await asyncio.sleep(0.5)
+            limiter.overloaded(number, wait=10)
+        return await waiting
+
+    assert [moment for moment, _ in run(work())] == [pytest.approx(10.5)] * 2
+
+
+def test_an_overload_halves_the_calls_at_once_and_success_brings_them_back():
+    async def work():
+        limiter = RateLimiter()
+        await calls(limiter, 16, seconds=1, told=limiter.overloaded)
+        slowed = await calls(limiter, 32, seconds=1)
+        await calls(limiter, 300, seconds=1, told=lambda number: limiter.eased())
+        eased = await calls(limiter, 32, seconds=1)
+        return [max(active for _, active in began) for began in (slowed, eased)]
+
+    slowed, eased = run(work())
+    assert slowed == 8, "the calls that were under way together are one overload, not sixteen"
+    assert eased > 16
+
+
+def test_at_least_one_call_goes_however_often_the_endpoint_had_too_much():
+    async def work():
+        limiter = RateLimiter()
+        for _ in range(10):
+            await calls(limiter, 1, told=limiter.overloaded)
+        return await calls(limiter, 3, seconds=1)
+
+    assert [active for _, active in run(work())] == [1, 1, 1]
+
+
+def test_a_call_that_is_cancelled_leaves_its_place_to_the_next():
+    async def work():
+        limiter = RateLimiter()
+        await calls(limiter, 1, told=limiter.overloaded)
+        stuck = asyncio.ensure_future(calls(limiter, 1, seconds=1000))
+        waiting = asyncio.ensure_future(calls(limiter, 1))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        stuck.cancel()
+        await asyncio.wait_for(waiting, 5)
+
+    run(work())
