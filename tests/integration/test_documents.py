@@ -52,7 +52,8 @@ def test_a_run_has_every_field_of_the_contract(ran):
     assert all(set(tally) >= {"mean", "scored", "total"} for tally in ran["metrics"].values())
     assert list(ran["judges"]) == ["second", "dear-judge"]
     assert all(
-        set(tally) == {"mean", "mean_confidence", "scored", "total", "escalated"} for tally in ran["judges"].values()
+        set(tally) == {"mean", "mean_confidence", "scored", "total", "escalated", "fallbacks"}
+        for tally in ran["judges"].values()
     )
     assert ran["cost"] == {"usd": "0.07", "msat": "0"}  # 3 of the metric, 4 of the judge
     assert ran["spend_lost"] == {"usd": "0.01", "msat": "0"}  # the judge crashed on r3 and may have been paid
@@ -300,7 +301,7 @@ def test_a_subject_that_nothing_judges_is_skipped_and_counts_against_nothing(sho
     done = shop.run("metrics: [fake/act]\njudges: [fake/turns_only]\n")
     assert (done.code, done.json["scored"], done.json["skipped"]) == (0, 2, 0)
     assert done.json["judges"]["fake/turns_only"] == {
-        "mean": None, "mean_confidence": None, "scored": 0, "total": 0, "escalated": 0
+        "mean": None, "mean_confidence": None, "scored": 0, "total": 0, "escalated": 0, "fallbacks": {}
     }  # fmt: skip
     done = shop.run("metrics: [fake/act: {on: turn}]\njudges: [fake/opinion: {on: [row]}]\ngate: {on: fake/opinion}\n")
     assert (done.code, done.json["scored"]) == (0, 2)

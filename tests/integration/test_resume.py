@@ -227,6 +227,7 @@ def test_retry_failed_judges_the_failed_again_and_nothing_else(shop, text):
         "scored": 2,
         "total": 5,
         "escalated": 0,
+        "fallbacks": {},
     }
     (shop / "mood").unlink()
     done = shop.run(text + SINKS, "--resume", run_id, "--retry-failed")

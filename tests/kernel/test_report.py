@@ -200,6 +200,7 @@ def check_labels(done):
         "scored": len(own),
         "total": total,
         "escalated": 0,
+        "fallbacks": {},
     }
 
 
@@ -233,6 +234,13 @@ def test_escalations_are_counted():
     judge = FakeJudge([Judgment(1.0, signals={"escalated": True}), Judgment(1.0, signals={"escalated": "no"})])
     done = run_pipeline("judges: [j]", subjects=[sample("x", id=n) for n in "ab"], components={"j": judge})
     assert done.document["judges"]["j"]["escalated"] == 1
+
+
+def test_verdicts_that_fell_back_are_counted_by_why():
+    why = ["timeout", "budget_exhausted", "timeout"]
+    judge = FakeJudge([Judgment(1.0, signals={"escalation_skipped": reason}) for reason in why])
+    done = run_pipeline("judges: [j]", subjects=[sample("x", id=n) for n in "abc"], components={"j": judge})
+    assert done.document["judges"]["j"]["fallbacks"] == {"budget_exhausted": 1, "timeout": 2}
 
 
 # Which label counts

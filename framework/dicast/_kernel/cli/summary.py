@@ -79,6 +79,7 @@ def _table(title: str, tallies: Document) -> Iterator[str]:
             mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
             extra = f", {tally['skipped']:,} skipped" if tally.get("skipped") else ""
             extra += f", {tally['escalated']:,} escalated" if tally.get("escalated") else ""
+            extra += "".join(f", {count:,} fell back ({why})" for why, count in tally.get("fallbacks", {}).items())
             sure = "" if tally.get("mean_confidence") is None else f", confidence {tally['mean_confidence']:.2f}"
             yield f"  {label:<{width}}  {mean:>6}  ({tally['scored']:,} of {tally['total']:,}{extra}){sure}"
 

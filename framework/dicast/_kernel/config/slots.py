@@ -34,7 +34,9 @@ def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: An
         **slot,
     )
     counts = {key: getattr(made, key) for key in _COUNTS}
-    rubrics = [describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)]  # also those of no option
+    rubrics = [
+        describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
+    ]  # also those of no option
     return attrs.evolve(made, fingerprint=digest(counts | {"rubrics": rubrics}))
 
 

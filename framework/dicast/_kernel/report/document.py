@@ -107,6 +107,7 @@ def _judges(report: Report) -> Document:
             "scored": tally.scored,
             "total": tally.total,
             "escalated": tally.escalated,
+            "fallbacks": dict(sorted(tally.fallbacks.items())),
         }
         for label, tally in report.judges.items()
         if label != METRICS

@@ -28,6 +28,7 @@ class Tally:
     score: float = 0.0
     confidence: float = 0.0
     kinds: Counter[str | None] = attrs.field(factory=Counter)
+    fallbacks: Counter[str] = attrs.field(factory=Counter)
 
     def mean(self) -> float | None:
         """The mean score, or None without any."""
@@ -124,7 +125,10 @@ class Report:
         tally.scored += 1
         tally.score += score
         tally.confidence += payload["confidence"]
-        tally.escalated += payload["signals"].get("escalated") is True
+        signals = payload["signals"]
+        tally.escalated += signals.get("escalated") is True
+        if "escalation_skipped" in signals:
+            tally.fallbacks[str(signals["escalation_skipped"])] += 1
         if label == METRICS:
             self._tally_metrics(payload)
         group = self._grouped(event)
