@@ -189,6 +189,7 @@ def test_refuses_an_address_that_is_none(model, url):
     [
         ("base_url: host/v1, model: m, price: free", "expected an http:// or https:// address, got 'host/v1'"),
         ("base_url: 'http://me:w0rd@host', model: m, price: free", "give them as api_key or in headers"),
+        ("base_url: 'ftp://me:w0rd@host', model: m, price: free", "give them as api_key or in headers"),
         (
             "base_url: 'http://host/v1', model: gpt",
             "the price of 'gpt' is not known; write price: free or price: {input",

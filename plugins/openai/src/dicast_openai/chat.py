@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import ge, gt, min_len, optional
 
-from dicast import ChatRequest, Cost, Price, RunContext, Secret, Usage
+from dicast import ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
@@ -23,10 +23,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
     parts = urlsplit(url)
+    if _has_password(url):
+        return  # refused by the class: what a check of the field raises is told with the field's value
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
-    if parts.username or parts.password:
-        raise ValueError("base_url holds a user name or a password; give them as api_key or in headers")
+
+
+def _has_password(url: str) -> bool:
+    return "@" in urlsplit(url).netloc
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
@@ -99,6 +103,10 @@ class Chat:
     cache_control: bool = False
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
     proxy: Secret | None = attrs.field(default=None, validator=_check_proxy)
+
+    def __attrs_post_init__(self) -> None:
+        if _has_password(self.base_url):
+            raise ConfigError("base_url holds a user name or a password; give them as api_key or in headers")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Endpoint]:
