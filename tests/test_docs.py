@@ -4,9 +4,10 @@ What a page's blocks do, in their order, in a folder of their own that has a cop
 
 - A block with ``title="NAME"`` is that file. One that stands for a file of ``examples/`` holds the same data.
 - A page's ``python`` blocks are one program, but for one with ``title="test_….py"``, which pytest runs.
-- A ``toml`` block with an entry point makes the page's Python an installed plugin.
+- A ``toml`` block with an entry point makes the page's Python, or a folder of its files, an installed package.
 - A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``.
 - A line of a ``console`` block that begins with ``$ dicast`` ends in exit code 0, or N after ``console exit=N``.
+- ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EVERY_PAGE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs" / "adr").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"bash", "console", "jsonl", "python", "text", "toml", "yaml"}
+JUDGE = {"JUDGE_URL": "http://127.0.0.1:9/v1", "JUDGE_KEY": "no-key"}
+LANGUAGES = {"bash", "console", "jsonl", "markdown", "python", "text", "toml", "yaml"}
 
 
 @attrs.frozen
@@ -65,6 +67,7 @@ def folder(tmp_path: Path, page: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     for block in blocks(page):
         if block.title:
+            (tmp_path / block.title).parent.mkdir(exist_ok=True)
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
     program = [block.text for block in blocks(page, "python") if not block.title]
     (tmp_path / "page.py").write_text("\n".join(program), encoding="utf-8")
@@ -74,16 +77,21 @@ def folder(tmp_path: Path, page: Path) -> Path:
 
 
 def install(project: dict, folder: Path) -> None:
-    """Make the page's Python the plugin that *project* describes, as installed metadata beside a module."""
+    """Make the page's Python the package that *project* describes, as installed metadata beside a module."""
     metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
     )
-    points = project["entry-points"]["dicast"]
-    (metadata / "entry_points.txt").write_text("".join(["[dicast]\n", *(f"{key} = {points[key]}\n" for key in points)]))
-    for module in points.values():
-        shutil.copy(folder / "page.py", folder / f"{module}.py")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{key} = {points[key]}" for key in points)]
+        for module in points.values():
+            if (folder / module).is_dir():
+                (folder / module / "__init__.py").touch()
+            else:
+                shutil.copy(folder / "page.py", folder / f"{module}.py")
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -92,7 +100,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", *command],
         cwd=folder,
-        env=environ | {"PYTHONPATH": str(folder)},
+        env=environ | JUDGE | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         timeout=60,
