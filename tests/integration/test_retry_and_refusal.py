@@ -43,6 +43,11 @@ def failures(shop):
     return shop.dicast("verdicts", "--failed", "--json").json["failures"]
 
 
+def planned(shop):
+    """The kinds of judges that ``eval.started`` announces."""
+    return {event["payload"]["judge_kind_planned"] for event in shop.events("eval.started")}
+
+
 def verdicts(shop, *arguments):
     return shop.dicast("verdicts", *arguments, "--json").json["verdicts"]
 
@@ -237,6 +242,7 @@ def test_jury_with_one_model_down_judges_with_the_others(shop, chat_server, judg
     assert (done.code, done.json["scored"]) == (0, 2)
     verdict = verdicts(shop)[0]
     assert (verdict["judge_kind"], verdict["score"]) == ("jury", pytest.approx(0.6))
+    assert planned(shop) == {"jury"}
     assert verdict["confidence"] == pytest.approx(0.9 * 0.6)  # .9, times 1 - 2 x the deviation of .4 and .8
     voted = [(vote.get("score"), vote.get("judge_model"), vote.get("failure")) for vote in verdict["signals"]["votes"]]
     assert voted == [(0.4, "one", None), (0.8, "two", None), (None, None, "judge_call_failed")]
@@ -280,6 +286,8 @@ def test_pairwise_asks_in_both_orders(shop, chat_server, judge, text, score, con
     (verdict,) = verdicts(shop)
     assert (verdict["score"], verdict["confidence"]) == (score, pytest.approx(confidence))
     assert verdict["signals"]["flipped"] is flipped
+    assert verdict["judge_kind"] == "llm"
+    assert planned(shop) == {"llm"}
     assert Decimal(verdict["judge_cost_usd"]) == 2 * CALL
 
 

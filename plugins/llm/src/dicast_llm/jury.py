@@ -42,6 +42,8 @@ class Jury:
     :param weights: for ``weighted``, one positive number a judge, in their order.
     """
 
+    judge_kind = "jury"
+
     judges: tuple[Judge, ...]
     combine: Combine = "mean"
     weights: tuple[float, ...] | None = None

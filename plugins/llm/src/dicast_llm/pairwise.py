@@ -101,6 +101,7 @@ class Pairwise:
     """
 
     accepts = ()
+    judge_kind = "llm"
 
     model: ChatModel
     opponent: str = "reference"
