@@ -153,11 +153,20 @@ def test_commands_end_as_the_page_says(page, folder):
             assert done.returncode == block.exit_code, f"$ dicast {line}\n{done.stdout}{done.stderr}"
 
 
+def anchors(page: Path) -> set[str]:
+    """What links may name behind a #: the headings, as both GitHub and Python-Markdown write them."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
-    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", prose) if "://" not in target]
-    assert [target for target in targets if target and not (page.parent / target).exists()] == []
+    for link in re.findall(r"\]\(([^)]+)\)", prose):
+        target, _, anchor = link.partition("#")
+        file = page.parent / target if target else page
+        assert "://" in link or file.exists(), link
+        assert "://" in link or not anchor or anchor in anchors(file), link
 
 
 def test_every_page_is_in_the_sites_navigation():
