@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .chat import Chat
+
+__all__ = ["Chat"]
+
 
 @hookimpl
 def dicast_models() -> list[type]:
-    """Offer what this plugin has."""
-    return []
+    """Offer ``litellm/chat``."""
+    return [Chat]

@@ -1,0 +1,116 @@
+"""``litellm/chat``: the options, and what they say without asking anyone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+import attrs
+from attrs.validators import ge, gt, min_len, optional
+
+from dicast import ChatRequest, ConfigError, Cost, Message, Price, RunContext, Secret
+
+from .prices import Tariff, listed
+
+if TYPE_CHECKING:
+    from .live import LiveChat
+
+_COLD: float | None = 0.0
+_FREE = Tariff(Price(Decimal(0), Decimal(0)))
+
+
+def _check_url(chat: Chat, attribute: attrs.Attribute[Any], url: str | None) -> None:
+    if url is None:
+        return
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"invalid value for api_base, expected an http:// or https:// address, got {url!r}")
+    if parts.username or parts.password:
+        raise ValueError("api_base holds a user name or a password; give them as api_key")
+
+
+@attrs.frozen
+class Chat:
+    """Asks a model of one of the many providers that litellm knows.
+
+    litellm is imported at the first call, which takes seconds. It fetches no price list, sends no telemetry and logs nothing,
+    unless the environment variable ``LITELLM_LOG`` says so; a ``.env`` file is not read.
+
+    Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
+    double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
+    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run.
+
+    A call costs what the provider counted. A try whose end is not known (a timeout, a broken connection) and a reply without
+    token counts are taken to have cost as much as the estimate, which is for one try. Tokens read from a prompt cache or
+    written to it are charged as litellm lists them; its prices for very long prompts and for service tiers are not regarded.
+
+    :param model: the model as litellm names it: ``anthropic/claude-haiku-4-5``, ``azure/DEPLOYMENT`` …
+    :param api_key: by default what the provider's own environment variable holds (``ANTHROPIC_API_KEY`` …).
+    :param api_base: an endpoint other than the provider's.
+    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. By default what the list inside
+        the installed litellm says, and a model that it does not list needs one.
+    :param temperature: 0 by default; ``null`` leaves it to the model. What a model does not take is left out.
+    :param timeout: seconds for one try.
+    :param requests_per_minute: spaces the tries evenly; no limit by default.
+    :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
+    :param retries: how often a call is tried again. Only after a 429 or a 5xx the number of calls at once is limited too.
+    :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
+        with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
+    """
+
+    model: str = attrs.field(validator=min_len(1))
+    api_key: Secret | None = None
+    api_base: str | None = attrs.field(default=None, validator=_check_url)
+    price: Literal["free"] | Price | None = None
+    temperature: float | None = attrs.field(default=_COLD, validator=optional(ge(0.0)))
+    timeout: float = attrs.field(default=60.0, validator=gt(0.0))
+    requests_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    tokens_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    retries: int = attrs.field(default=3, validator=ge(0))
+    response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "tariff", self._tariff())  # frozen, and looked up once
+
+    def _tariff(self) -> Tariff:
+        if self.price is not None:
+            return Tariff(self.price) if isinstance(self.price, Price) else _FREE
+        found = listed(self.model)
+        if found is None:
+            raise ConfigError(
+                f"the price of {self.model!r} is not known to the installed litellm; write price: free or "
+                "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
+            )
+        return found
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[LiveChat]:
+        """The connections of one run; nothing is imported or connected before the first call."""
+        from .live import LiveChat  # stamina is not for `dicast check` to import
+
+        live = LiveChat(self)
+        try:
+            yield live
+        finally:
+            await live.close()
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """What one try of *request* may cost at most."""
+        return self.tariff.most(request, any(map(self.marks, request.messages)))
+
+    def marks(self, message: Message) -> bool:
+        """Whether the end of *message* is marked for caching: Claude wants that, other models cache by themselves."""
+        return message.cache and "claude" in self.model.lower()
+
+    def identity(self) -> dict[str, object]:
+        """What decides a reply, beside the request: for those that keep replies."""
+        return {
+            "model": self.model,
+            "api_base": self.api_base,
+            "temperature": self.temperature,
+            "response_format": self.response_format,
+        }

@@ -1,0 +1,34 @@
+"""litellm itself, set up so that it does nothing but ask."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+_SHORTEST_SECRET = 8
+
+
+def load() -> Any:
+    """Import litellm, which takes seconds."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a price list
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else the import reads .env files into the environment
+    import litellm
+
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True  # else it prints to stdout when a call fails
+    if "LITELLM_LOG" not in os.environ:
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return litellm
+
+
+def secrets_around() -> list[str]:
+    """What the environment holds under the names of secrets, from where litellm takes keys."""
+    return [
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _SHORTEST_SECRET and any(word in name.upper() for word in _SECRET_NAMES)
+    ]

@@ -1,0 +1,68 @@
+"""Reading what litellm made of a provider's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dicast import Reply, Token, Usage
+
+_STOP_REASONS: Mapping[str, str] = {"length": "max_tokens", "content_filter": "refusal"}
+_ENDS = ("stop", "end_turn", "complete", "eos", "eos_token")
+"""How providers call the end of a whole reply; litellm calls it ``stop``, and also what it does not know, errors included."""
+
+
+@attrs.frozen
+class Counted:
+    """The tokens of a completion: *cache_read* and *cache_written* of the input came from a prompt cache or went there."""
+
+    usage: Usage
+    cache_read: int
+    cache_written: int
+
+
+def counted(completion: Any) -> Counted | None:
+    """What the provider counted; None where it did not, which litellm shows as zeros."""
+    usage: Any = getattr(completion, "usage", None)
+    tokens = getattr(usage, "prompt_tokens", None)
+    if not tokens:
+        return None
+    details = getattr(usage, "prompt_tokens_details", None)
+    return Counted(
+        Usage(tokens, usage.completion_tokens or 0),
+        getattr(details, "cached_tokens", None) or 0,
+        getattr(details, "cache_creation_tokens", None) or 0,
+    )
+
+
+def read(completion: Any) -> Reply | None:
+    """The reply without its usage and cost; None where there is none."""
+    choices = getattr(completion, "choices", None)
+    if not choices:
+        return None
+    choice, message = choices[0], choices[0].message
+    text = message.content
+    if text is not None and not isinstance(text, str):
+        return None
+    refused = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    return Reply(
+        text or "",
+        completion.model,
+        "refusal" if refused else _stop_reason(choice),
+        logprobs=_tokens(getattr(choice, "logprobs", None)),
+    )
+
+
+def _stop_reason(choice: Any) -> str:
+    reason: str = choice.finish_reason
+    if reason != "stop":
+        return _STOP_REASONS.get(reason, reason)
+    native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason") or reason
+    return "end_turn" if str(native).lower() in _ENDS else str(native).lower()
+
+
+def _tokens(logprobs: Any) -> tuple[Token, ...] | None:
+    content = getattr(logprobs, "content", None)
+    return None if content is None else tuple(Token(one.token, float(one.logprob)) for one in content)
