@@ -118,6 +118,12 @@ def opinion(subject: Subject, *, journal: str = "", rationale: str = "", moody: 
     return Judgment(float(subject.output), 0.9, "heuristic", signals=signals)
 
 
+@judge()
+def signalling(subject: Subject) -> Judgment:
+    """A judge with a long signal before a short one."""
+    return Judgment(0.5, 0.5, "hybrid", "m-1", signals={"flags": ["x" * 300], "escalated": True})
+
+
 @judge(accepts=("turn",))
 def turns_only(subject: Subject) -> Judgment:
     """A judge that judges turns and nothing else."""
@@ -177,7 +183,7 @@ def dicast_metrics():
 @hookimpl
 def dicast_judges():
     """Offer the judges."""
-    return [paid_judge, opinion, turns_only]
+    return [paid_judge, opinion, signalling, turns_only]
 
 
 @hookimpl

@@ -385,3 +385,17 @@ def test_an_estimate_that_needs_a_real_subject_does_not_stop_the_build(plugin):
     estimate = "    def estimate(self, subject): return subject.output['price']\n"
     plugin("odd", f"{body}{estimate}@hookimpl\ndef dicast_metrics():\n    return [Odd]\n")
     assert build(metrics="metrics: [odd/odd]\n").metrics[0].tier == "proxy"
+
+
+def test_an_option_that_takes_a_judge_or_nothing_takes_null(plugin):
+    body = "@judge()\ndef careful(subject: Subject, *, other: Judge | None = None): ...\n"
+    plugin("careful", f"from dicast import Judge\n{body}@hookimpl\ndef dicast_judges():\n    return [careful]\n")
+
+    def other(written):
+        return build(f"judges: [{{careful/careful: {{other: {written}}}}}]\n").judges[0].component.other
+
+    assert other("null") is None
+    assert other("t/any_kind") is not None
+    for wrong in ("3", "[t/any_kind]", "t/any_kin"):
+        with pytest.raises(RequestError):
+            other(wrong)

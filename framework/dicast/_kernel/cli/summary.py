@@ -150,8 +150,10 @@ def _grounds(verdict: Verdict) -> Iterator[str]:
         yield f"    {score['metric']}  {score['value']:.4f} ({score['tier']}){said}"
     for skip in verdict.skipped:
         yield f"    {skip['metric']}  skipped: {skip['reason']}"
-    if not verdict.scores and verdict.signals:
-        yield "    " + _cut(", ".join(f"{name}: {value}" for name, value in verdict.signals.items()))
+    if not verdict.scores:
+        by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
+        told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
+        yield "    " + _cut(", ".join([f"by {by}", *(f"{name}: {value}" for name, value in told)]))
 
 
 def _cut(text: str) -> str:
