@@ -109,6 +109,26 @@ def test_feedback_belongs_to_the_turn_it_is_about(tmp_path):
     assert session.events[2] is first.events[1]
 
 
+def test_context_says_how_many_messages_came_before_each_feedback(tmp_path):
+    def retry(about, given_in=None):
+        return event("feedback.implicit", "s", given_in, {"type": "retry", "subject_turn_id": about})
+
+    first, second, third, fourth = read(
+        tmp_path,
+        completed("t1"),
+        retry("t1"),
+        completed("t2"),
+        retry("t1"),
+        retry("t2", "t3"),  # the message of t3 is there, its end is not
+        completed("t3"),
+        completed("t4"),
+        retry("t1", "t1"),
+    )
+    assert first.context["feedback_after_messages"] == [0, 1, 3]
+    assert second.context["feedback_after_messages"] == [1]
+    assert third.context == fourth.context == {}
+
+
 def test_tool_cycles_come_before_their_turn(tmp_path):
     events = [
         event("tool.called", "s", "t", {"tool_use_id": "u", "tool_name": "f", "input_hash": "h"}),

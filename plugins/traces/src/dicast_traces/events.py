@@ -23,7 +23,8 @@ class Events:
     """Traces of agents, one event a line, judged turn by turn.
 
     An event is ``{type, time, session_id, turn_id, payload}``; unknown types and fields are kept, sessions may be mixed. A turn
-    is judged when it has a ``turn.completed``; feedback that names it counts among its events.
+    is judged when it has a ``turn.completed``; feedback that names it counts among its events, and its context then has
+    ``feedback_after_messages``: how many later user messages there were before each feedback event.
 
     :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input.
     :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``.
@@ -116,12 +117,19 @@ class Trace:
 
 def _session(events: list[TraceEvent]) -> Session:
     turns: dict[str, list[TraceEvent]] = {}
+    begun: dict[str, int] = {}  # each turn with the number of those before it
+    after: dict[str, list[int]] = {}
     for event in events:
+        if event.turn_id is not None:
+            begun.setdefault(event.turn_id, len(begun))
         turn_id = _turn_of(event)
         if turn_id is not None:
             turns.setdefault(turn_id, []).append(event)
+            if event.type in _FEEDBACK:
+                latest = len(begun) - 1
+                after.setdefault(turn_id, []).append(latest - begun.get(turn_id, latest))
     completed = [
-        Turn(turn_id, tuple(own))
+        Turn(turn_id, tuple(own), tuple(after.get(turn_id, ())))
         for turn_id, own in turns.items()
         if any(event.type == "turn.completed" for event in own)
     ]

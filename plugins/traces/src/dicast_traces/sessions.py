@@ -27,10 +27,14 @@ def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
 
 @attrs.frozen
 class Turn:
-    """A completed turn: its *events* in order, what the user asked, what the assistant said last."""
+    """A completed turn: its *events* in order, what the user asked, what the assistant said last.
+
+    *feedback_after* says of each feedback event among them how many later turns had begun when it was given.
+    """
 
     id: str
     events: tuple[TraceEvent, ...]
+    feedback_after: tuple[int, ...] = ()
 
     def said(self) -> tuple[object, object]:
         """The user's text, None where unknown, and the assistant's last text, empty where there is none."""
@@ -60,7 +64,10 @@ def subjects(session: Session, kinds: Sequence[Kind]) -> Iterator[Subject]:
             yield from _tool_cycles(session, turn, ends)
         if "turn" in kinds:
             asked, said = turn.said()
-            yield Subject("turn", turn.id, asked, said, None, session.context, turn.events, session.id, session.id)
+            context = session.context
+            if turn.feedback_after:
+                context = {**context, "feedback_after_messages": list(turn.feedback_after)}
+            yield Subject("turn", turn.id, asked, said, None, context, turn.events, session.id, session.id)
     if "session" in kinds:
         yield Subject("session", session.id, context=session.context, events=session.events, session_id=session.id)
 
