@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 
@@ -36,14 +36,17 @@ class Section:
     def number(self, key: str, high: float = float("inf"), default: float | None = None) -> float:
         """The finite number at *key*, from 0 to *high*."""
         value = self._data.get(key, default)
-        if (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and 0 <= value <= high
-            and value != float("inf")
-        ):
+        if _is_number(value) and value <= high:
             return float(value)
         self._report(key, value, "a number from 0 to 1" if high == 1 else "a number, 0 or more")
+        return 0.0
+
+    def side(self, key: str, *, above: bool) -> float:
+        """The number at *key* that is on one side of 0.5: from 0 to 1, and not 0.5 itself."""
+        value = self._data.get(key)
+        if _is_number(value) and (0.5 < value <= 1 if above else value < 0.5):
+            return float(value)
+        self._report(key, value, "a number above 0.5, 1 at most" if above else "a number below 0.5, 0 at least")
         return 0.0
 
     def count(self, key: str, default: int | None = None) -> int:
@@ -61,6 +64,25 @@ class Section:
             return tuple(value)
         self._report(key, value, "a list of texts that are not empty")
         return ()
+
+    def choice(self, key: str, choices: Sequence[str]) -> str:
+        """The one of *choices* that stands at *key*."""
+        value = self._data.get(key)
+        if isinstance(value, str) and value in choices:
+            return value
+        self._report(key, value, " or ".join(choices))
+        return choices[0]
+
+    def ranges(self, key: str) -> Mapping[str, tuple[float, float]]:
+        """The mapping at *key* of names to ``[lowest, highest]``, two numbers, 0 or more, in this order."""
+        value = self._data.get(key)
+        if not isinstance(value, Mapping):
+            self._report(key, value, "a mapping of names to [lowest, highest]")
+            return {}
+        for name, pair in value.items():
+            if not _is_range(pair):
+                self._report(f"{key}.{name}", pair, "[lowest, highest], two numbers, 0 or more")
+        return {str(name): (float(pair[0]), float(pair[1])) for name, pair in value.items() if _is_range(pair)}
 
     def section(self, key: str, keys: Sequence[str]) -> Section:
         """The mapping at *key*."""
@@ -90,6 +112,15 @@ class Section:
         what = "is missing; it is" if value is None else f"is {value!r}, it must be"
         path = self._at(key)
         self._problems.append(Problem(f"the rubric's {path or 'content'} {what} {wanted}", path=path, value=value))
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Whether *value* is a finite number, 0 or more."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def _is_range(value: object) -> TypeGuard[Sequence[float]]:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)) and value[0] <= value[1]
 
 
 def open_rubric(rubric: object, keys: Sequence[str]) -> tuple[Section, list[Problem]]:

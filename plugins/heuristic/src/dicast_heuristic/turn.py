@@ -1,4 +1,4 @@
-"""The judge ``heuristic/turn``: lifecycle signals and what the assistant said, against a rubric."""
+"""The judge ``heuristic/turn``: lifecycle signals, what the assistant said, and what its user made of it, against a rubric."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import attrs
 
 from dicast import ConfigError, Failure, Judgment, Rubric, Subject, TraceEvent, Verdict
 
+from .children import of_kind
+from .feedback import Weighing, of_turn
 from .reading import Confidence, open_rubric
+from .signs import Pair, Sign, confidence, flags, pair, seen, share
+from .wording import KEYS, Wording, last_text
 
 NEGATIVE = {
     "stop_reason_clean": "stop_reason_unclean",
@@ -20,22 +24,20 @@ NEGATIVE = {
 }
 """Every lifecycle signal, and the negative flag that stands where it does not fire."""
 
-REFUSAL, EMPTY = "assistant_refusal_detected", "empty_assistant_response"
-
-_TEXTS = ("final_response_text", "assistant_response_text")  # two names of one key
+LOW_CYCLES = "tool_cycles_with_score_below_threshold"
 
 
 @attrs.frozen
 class Figures:
-    """What a rubric says; *total* is the sum of the *weights*, over which the fired ones are taken."""
+    """What a rubric says: *lifecycle* are the signs by the names of their signals, *low_cycles* is that of the tool cycles."""
 
-    weights: Mapping[str, float]
-    total: float
+    lifecycle: Mapping[str, Pair]
     clean_stop_reasons: tuple[str, ...]
     max_tool_calls: int
-    penalties: Mapping[str, float]
-    window: int
-    phrases: tuple[str, ...]
+    wording: Wording
+    low_cycles: Pair
+    cycle_threshold: float
+    feedback: Weighing
     confidence: tuple[Confidence, ...]
 
     @classmethod
@@ -44,40 +46,44 @@ class Figures:
 
         :raises ConfigError: naming everything that is wrong with it.
         """
-        keys = ("weights", "clean_stop_reasons", "max_tool_calls", "penalties", "refusal", "confidence")
+        keys = ("weights", "clean_stop_reasons", "max_tool_calls", *KEYS, "tool_cycles", "feedback", "confidence")
         content, problems = open_rubric(rubric, keys)
         weights = content.section("weights", tuple(NEGATIVE))
-        penalties = content.section("penalties", (REFUSAL, EMPTY))
-        refusal = content.section("refusal", ("window", "phrases"))
-        weight = {name: weights.number(name) for name in NEGATIVE}
+        cycles = content.section("tool_cycles", ("weight", "threshold"))
         figures = cls(
-            weight,
-            sum(weight.values()),
+            {name: pair(name, negative, weights.number(name)) for name, negative in NEGATIVE.items()},
             content.texts("clean_stop_reasons"),
             content.count("max_tool_calls"),
-            {name: penalties.number(name, 1) for name in (REFUSAL, EMPTY)},
-            refusal.count("window"),
-            tuple(_plain(phrase) for phrase in refusal.texts("phrases")),
+            Wording.read(content),
+            pair("no_tool_cycle_below_threshold", "tool_cycle_below_threshold", cycles.number("weight")),
+            cycles.number("threshold", 1),
+            Weighing.read(content.section("feedback", ("weights", "bounds"))),
             content.confidence("confidence"),
         )
         if problems:
             raise ConfigError(problems)
-        if not figures.total:
+        if not any(good.weight for _, good in figures.lifecycle.values()):
             raise ConfigError("the rubric's weights are all 0; at least one signal must count")
         return figures
 
 
 @attrs.frozen
 class Turn:
-    """Score a turn from its events: how it ended, what failed, whether the assistant refused or said nothing.
+    """Score a turn from its events: how it ended, what failed, what was said, what its user made of it.
+
+    Feedback counts where the trace has some: a thumb decides which side of 0.5 the score is on, and without one a retry, a
+    swap of the model or an edit of the question brings it below. Verdicts on the turn's tool cycles are counted, and weigh
+    as much as the rubric says.
 
     :param rubric: the figures, by id or as a YAML file.
-    :param lookahead_messages: after how many later user messages of the session a turn is judged where it is judged while the
-        session goes on. A file that is read has them all: there it changes nothing.
-    :param lookahead_hours: after how many hours without a later message it is judged then.
+    :param lookahead_messages: within how many later user messages of the session a retry counts; and after how many a turn is
+        judged, where it is judged while the session goes on.
+    :param lookahead_hours: after how many hours without a later message it is judged then. A file that is read has all
+        messages: there it changes nothing.
     """
 
     accepts = ("turn",)
+    judge_kind = "heuristic"
 
     # The kernel puts the rubric in place of its id.
     rubric: Rubric = attrs.field(default="turn-heuristic-v1")  # type: ignore[assignment]  # an id
@@ -92,30 +98,32 @@ class Turn:
         """Judge the turn; without any event there is nothing to judge it by."""
         if not subject.events:
             return Failure("subject_not_found", f"turn {subject.id} has no events")
-        figures = self._figures
+        figures, opinion = self._figures, of_turn(subject, self.lookahead_messages)
         completed = _completed(subject.events)
-        fired = _lifecycle(subject.events, completed, figures)
-        penalty = _penalty(completed, figures)
-        positive = [name for name, good in fired.items() if good]
-        negative = [NEGATIVE[name] for name, good in fired.items() if not good]
-        score = sum(figures.weights[name] for name in positive) / figures.total
-        if penalty is not None:
-            negative.append(penalty)
-            score *= figures.penalties[penalty]
-        signals: dict[str, object] = {
-            "flags": positive,
-            "flags_negative": negative,
-            "tool_call_count": _calls(completed),
-        }
-        if completed is not None:
-            signals["stop_reason"] = completed.get("stop_reason")
-        confidence = _confidence(figures.confidence, len(positive), len(negative))
-        return Judgment(score, confidence, "heuristic", signals=signals, rubric=self.rubric)
+        low_cycles = _low_cycles(children, figures.cycle_threshold)
+        signs = seen(figures.lifecycle, _lifecycle(subject.events, completed, figures))
+        signs += _cycle_sign(low_cycles, figures.low_cycles)
+        signs += figures.feedback.signs(opinion)
+        score, (positive, negative) = share(signs), flags(signs)
+        if fault := figures.wording.fault(_said(completed)):
+            negative.append(fault)
+            score *= figures.wording.penalties[fault]
+        score = figures.feedback.hold(score, opinion)
+        sure = confidence(figures.confidence, positive, negative)
+        signals = {"flags": positive, "flags_negative": negative, **_signals(completed, low_cycles)}
+        return Judgment(score, sure, "heuristic", signals=signals, rubric=self.rubric)
 
 
 def _completed(events: Sequence[TraceEvent]) -> Mapping[str, object] | None:
     """The payload of the turn's ``turn.completed``, the last if there are several."""
     return next((event.payload for event in reversed(events) if event.type == "turn.completed"), None)
+
+
+def _signals(completed: Mapping[str, object] | None, low_cycles: int | None) -> dict[str, object]:
+    """What else the turn's verdict says: only what is known."""
+    stop_reason = {} if completed is None else {"stop_reason": completed.get("stop_reason")}
+    cycles = {} if low_cycles is None else {LOW_CYCLES: low_cycles}
+    return {"tool_call_count": _calls(completed), **stop_reason, **cycles}
 
 
 def _lifecycle(
@@ -143,24 +151,17 @@ def _calls(completed: Mapping[str, object] | None) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _penalty(completed: Mapping[str, object] | None, figures: Figures) -> str | None:
-    """The flag of what is wrong with the assistant's text; nothing is wrong with a text that is not known."""
-    texts = None if completed is None else completed.get("signals_extra")
-    if not isinstance(texts, Mapping):
-        return None
-    given = [str(texts[key] or "").strip() for key in _TEXTS if key in texts]
-    if not given:
-        return None
-    start = _plain(next(filter(None, given), "")[: figures.window])[: figures.window]
-    if not start:
-        return EMPTY
-    return REFUSAL if any(phrase in start for phrase in figures.phrases) else None
+def _said(completed: Mapping[str, object] | None) -> str | None:
+    return None if completed is None else last_text(completed.get("signals_extra"))
 
 
-def _plain(text: str) -> str:
-    """Lower case, with straight apostrophes."""
-    return text.lower().replace("\u2019", "'")
+def _low_cycles(children: Sequence[Verdict], threshold: float) -> int | None:
+    """How many of the turn's tool cycles scored below *threshold*; None where none was judged."""
+    cycles = of_kind("tool_cycle", children) if children else ()
+    return sum(cycle.score < threshold for cycle in cycles) if cycles else None
 
 
-def _confidence(table: Sequence[Confidence], positive: int, negative: int) -> float:
-    return next(line.value for line in table if negative <= line.max_negative and positive >= line.min_positive)
+def _cycle_sign(low_cycles: int | None, signs: Pair) -> list[Sign]:
+    """The sign of the tool cycles, where they were judged and it has a weight."""
+    sign = signs[not low_cycles]
+    return [sign] if sign.weight and low_cycles is not None else []

@@ -1,0 +1,242 @@
+"""The judge ``heuristic/workload``: a run of a workload, by its turns and by what the workload's author says to look for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict
+
+from .counts import Counts
+from .reading import open_rubric
+from .wording import KEYS, Wording, last_text
+
+
+@attrs.frozen
+class Figures:
+    """What a rubric says."""
+
+    no_turns: float
+    assertions_failed: float
+    substring_missing: float
+    wording: Wording
+    confidence: Mapping[str, float]
+
+    @classmethod
+    def read(cls, rubric: object) -> Figures:
+        """Read the figures of *rubric*.
+
+        :raises ConfigError: naming everything that is wrong with it.
+        """
+        content, problems = open_rubric(rubric, ("no_turns", "factors", *KEYS, "confidence"))
+        factors = content.section("factors", ("assertions_failed", "substring_missing"))
+        names = ("turns_and_checks", "turns", "other")
+        confidence = content.section("confidence", names)
+        figures = cls(
+            content.number("no_turns", 1),
+            factors.number("assertions_failed", 1),
+            factors.number("substring_missing", 1),
+            Wording.read(content),
+            {name: confidence.number(name, 1) for name in names},
+        )
+        if problems:
+            raise ConfigError(problems)
+        return figures
+
+
+@attrs.frozen
+class PartialCredit:
+    """Credit for a part of the tests: *criterion* is where the ratio comes from, *map* makes the credit of it."""
+
+    enabled: bool = False
+    criterion: Literal["test_pass_count_ratio"] = "test_pass_count_ratio"
+    map: Literal["linear", "stepped"] = "linear"
+
+    def credit(self, ratio: float) -> float:
+        """The credit for *ratio*, in [0, 1]: the ratio itself, or the nearest quarter, of two the even one."""
+        return ratio if self.map == "linear" else round(ratio * 4) / 4
+
+
+@attrs.define
+class Tally:
+    """What was found of one workload so far: the *score*, the flags, the other signals; *checked* says that more than turns was."""
+
+    score: float
+    positive: list[str] = attrs.field(factory=list)
+    negative: list[str] = attrs.field(factory=list)
+    signals: dict[str, object] = attrs.field(factory=dict)
+    checked: bool = False
+
+    def flag(self, name: str, *, good: bool) -> None:
+        """Raise a flag."""
+        (self.positive if good else self.negative).append(name)
+
+
+def _texts(_instance: object, attribute: attrs.Attribute[Any], value: tuple[str, ...] | None) -> None:
+    if not all(value or ()):
+        raise ValueError(f"{attribute.name} must be a list of texts that are not empty")
+
+
+def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and value < 0:
+        raise ValueError(f"{attribute.name} must be 0 or more, not {value!r}")
+
+
+@attrs.frozen
+class Workload:
+    """Score a workload's run by its turns, its assertions, and the text it should end with.
+
+    The options are the keys of a workload's ``evaluate:`` block. The output is the final text; ``per_turn_scores``,
+    ``assertion_failures`` and ``assertions_checked`` are in the context.
+
+    :param rubric: heuristic, llm or hybrid: how the block wants the workload judged. This judge is the part without a model;
+        for the other one put llm/judge beside it, in hybrid/cascade.
+    :param expect_substring_in_final_response: a text that the final text must have, in upper or lower case.
+    :param llm_judge_model: which model the block wants to be asked; not used here.
+    :param weight_per_turn: kept among the signals; all turns weigh the same.
+    :param grounding_tokens: texts that a well-founded answer has; the share of them that is there counts.
+    :param forbidden_grounding: texts that only an invented answer has; the share of them that is not there counts.
+    :param partial_credit: {enabled, criterion: test_pass_count_ratio, map: linear or stepped}: the share of passed tests that
+        the final text tells counts, in place of the expected text.
+    :param figures: the rubric with the figures, by id or as a YAML file.
+    """
+
+    accepts = ("workload",)
+    judge_kind = "heuristic"
+
+    rubric: Literal["heuristic", "llm", "hybrid"] | None = "heuristic"
+    expect_substring_in_final_response: str | None = None
+    llm_judge_model: str | None = None
+    weight_per_turn: float | None = attrs.field(default=1.0, validator=_not_negative)
+    grounding_tokens: tuple[str, ...] | None = attrs.field(default=None, validator=_texts)
+    forbidden_grounding: tuple[str, ...] | None = attrs.field(default=None, validator=_texts)
+    partial_credit: PartialCredit | None = None
+    # The kernel puts the rubric in place of its id.
+    figures: Rubric = attrs.field(default="workload-heuristic-v1")  # type: ignore[assignment]  # an id
+    _figures: Figures = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_figures", Figures.read(self.figures))
+
+    def rubric_for(self, kind: str) -> Rubric:
+        """The rubric that workloads are judged by."""
+        return self.figures
+
+    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """Judge the workload; scores of turns that are no scores are refused."""
+        context, given = subject.context, _final_text(subject)
+        if fault := _fault(context):
+            return Failure("missing_input", f"workload {subject.id}: {fault}")
+        turns, text = context.get("per_turn_scores") or (), given or ""
+        assert isinstance(turns, list | tuple)  # _fault has looked
+        tally = Tally(sum(turns) / len(turns) if turns else self._figures.no_turns)
+        self._assertions(tally, context)
+        if self.partial_credit is not None and self.partial_credit.enabled:
+            _credit(tally, self.partial_credit, text)
+        else:
+            self._substring(tally, text)
+        _ground(tally, text, self.grounding_tokens or (), self.forbidden_grounding or ())
+        self._penalty(tally, given)
+        signals = {"flags": tally.positive, "flags_negative": tally.negative, **tally.signals, **self._said(len(turns))}
+        sure = "turns_and_checks" if turns and tally.checked else "turns" if turns else "other"
+        confidence = self._figures.confidence[sure]
+        return Judgment(tally.score, confidence, "heuristic", signals=signals, rubric=self.figures)
+
+    def _said(self, turns: int) -> dict[str, object]:
+        """The signals that depend on the block and the number of *turns* alone."""
+        asked = {} if self.rubric in (None, "heuristic") else {"rubric_requested": self.rubric}
+        weight = 1.0 if self.weight_per_turn is None else self.weight_per_turn
+        return {"turn_count": turns, "weight_per_turn": weight, **asked}
+
+    def _assertions(self, tally: Tally, context: Mapping[str, object]) -> None:
+        failed = bool(context.get("assertion_failures"))
+        tally.checked = failed or bool(context.get("assertions_checked"))
+        tally.flag(f"workload_assertions_{'failed' if failed else 'passed'}", good=not failed)
+        if failed:
+            tally.score *= self._figures.assertions_failed
+
+    def _substring(self, tally: Tally, text: str) -> None:
+        expected = self.expect_substring_in_final_response
+        if not expected:
+            return
+        present = expected.casefold() in text.casefold()
+        tally.score = (tally.score + 1) / 2 if present else tally.score * self._figures.substring_missing
+        tally.flag(f"workload_substring_{'present' if present else 'missing'}", good=present)
+        tally.signals["substring_present"] = present
+        tally.checked = True
+
+    def _penalty(self, tally: Tally, text: str | None) -> None:
+        wording = self._figures.wording
+        if fault := wording.fault(text):
+            tally.score *= wording.penalties[fault]
+            tally.flag(f"workload_{fault}", good=False)
+
+
+def _final_text(subject: Subject) -> str | None:
+    """The output, else what the context has for it; None where neither is there."""
+    return last_text(subject.context) if subject.output is None else subject.text
+
+
+def _fault(context: Mapping[str, object]) -> str | None:
+    """What is wrong with what *context* says of turns and assertions."""
+    scores = context.get("per_turn_scores")
+    if scores is not None and not (isinstance(scores, list | tuple) and all(map(_is_score, scores))):
+        return f"per_turn_scores must be a list of numbers from 0 to 1, not {scores!r:.100}"
+    for name in ("assertion_failures", "assertions_checked"):
+        value = context.get(name)
+        if not isinstance(value, list | tuple | int | None):
+            return f"{name} must be a list or a number, not {value!r:.100}"
+    return None
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _credit(tally: Tally, rule: PartialCredit, text: str) -> None:
+    """Let the share of passed tests count as much as all before it."""
+    counts = Counts.read(text)
+    credit = 0.0 if counts is None else rule.credit(counts.ratio)
+    name = "no_test_signal" if counts is None else "zero" if not credit else "full" if credit == 1 else "partial"
+    tally.score = (tally.score + credit) / 2
+    tally.flag(f"partial_credit_{name}", good=credit > 0)
+    tally.checked = tally.checked or counts is not None
+    tally.signals |= {
+        "substring_present": None,
+        "partial_credit_score": credit,
+        "partial_credit_ratio": None if counts is None else counts.ratio,
+        "partial_credit_passed": None if counts is None else counts.passed,
+        "partial_credit_total": None if counts is None else counts.total,
+        "partial_credit_criterion": rule.criterion,
+        "partial_credit_map": rule.map,
+        "partial_credit_test_signal_found": counts is not None,
+    }
+
+
+def _ground(tally: Tally, text: str, tokens: Sequence[str], forbidden: Sequence[str]) -> None:
+    """Let what the text rests on count as much as all before it, where there is anything to look for."""
+    if not tokens and not forbidden:
+        return
+    folded = text.casefold()
+    present = [token for token in tokens if token.casefold() in folded]
+    missing = [token for token in tokens if token not in present]
+    invented = [token for token in forbidden if token.casefold() in folded]
+    shares = [len(present) / len(tokens)] if tokens else []
+    shares += [1 - len(invented) / len(forbidden)] if forbidden else []
+    grounding = sum(shares) / len(shares)
+    tally.score = (tally.score + grounding) / 2
+    if present:
+        tally.flag("workload_grounding_tokens_present", good=True)
+    if missing:
+        tally.flag("workload_grounding_tokens_missing", good=False)
+    if forbidden:
+        tally.flag(f"workload_forbidden_grounding_{'present' if invented else 'clean'}", good=not invented)
+    tally.signals |= {
+        "workload_grounding_score": grounding,
+        "grounding_tokens_present": present,
+        "grounding_tokens_missing": missing,
+        "forbidden_grounding_present": invented,
+    }
+    tally.checked = True
