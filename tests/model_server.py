@@ -74,7 +74,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--context", type=int, default=4096, help="tokens of one request and its reply")
-    parser.add_argument("--threads", type=int, default=2)
+    # One by default: llama.cpp's threads wait for each other busily, so on a machine with other work two take five times as long.
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--parallel", type=int, default=1, help="requests worked on at the same time")
     parser.add_argument("--until-stdin-closes", action="store_true")
     options = parser.parse_args()
