@@ -31,6 +31,12 @@ sinks:
   - csv/rows: {path: out/rows.csv}
   - jsonl/events: {path: out/events.jsonl}
 """
+LITELLM = """\
+define:
+  grader: {litellm/chat: {api_base: "${JUDGE_URL}", model: openai/m-1, api_key: "${JUDGE_KEY}", price: free, retries: 1}}
+judges: [llm/judge: {as: direct, model: grader}]
+gate: {min_coverage: 0}
+"""
 KEPT = {"cache.db", "cache.db-wal", "cache.db-shm", "replies.jsonl"}
 COMMANDS = (
     ("ledger", "export"),
@@ -50,7 +56,7 @@ COMMANDS = (
 
 def sent(asked):
     """What an endpoint may repeat: the headers of the request, as they came in."""
-    return f"Authorization: {asked.headers['authorization']}; X-Gateway: {asked.headers['x-gateway']}"
+    return f"Authorization: {asked.headers['authorization']}; X-Gateway: {asked.headers.get('x-gateway')}"
 
 
 def said(server, asked):
@@ -125,6 +131,20 @@ def test_key_that_the_endpoint_repeats_is_written_nowhere(ran, shop, chat_server
         assert_nowhere(secret, shop, said)
 
 
+def test_key_that_the_endpoint_repeats_is_written_nowhere_by_litellm_either(ran, shop, chat_server):
+    said = ran(ROWS, LITELLM)
+    assert chat_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert (shop.done.json["subjects"], shop.done.json["scored"]) == (len(ROWS), 1)
+    assert_nowhere(KEY, shop, said)
+
+
+def test_key_is_in_no_message_of_a_run_that_litellm_is_refused(ran, shop, chat_server):
+    chat_server.answer = lambda asked: chat_server.error(401, f"who is {sent(asked)}?")
+    said = ran(["good"], LITELLM, "--traceback")
+    assert [done.code for done in said[:2]] == [2, 2]
+    assert_nowhere(KEY, shop, said)
+
+
 @pytest.mark.parametrize("status", [401, 403, 500])
 @pytest.mark.parametrize("traceback", [(), ("--traceback",)])
 def test_key_is_in_no_message_of_a_run_that_fails(ran, shop, chat_server, status, traceback):
@@ -164,6 +184,15 @@ def test_key_is_in_no_message_about_a_file_that_is_wrong(ran, shop, chat_server,
     assert chat_server.count == 0
     for secret in (KEY, PASS):
         assert_nowhere(secret, shop, told)
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+def test_password_in_the_address_for_litellm_is_in_no_message(ran, shop, scheme):
+    shop.rows("An answer.")
+    file = shop.pipeline(LITELLM.replace("${JUDGE_URL}", f"{scheme}://me:${{GATEWAY_PASS}}@127.0.0.1:9/v1")).name
+    told = [shop.dicast("check", file, *more) for more in ([], ["--json"])]
+    assert [done.code for done in told] == [2] * 2
+    assert_nowhere(PASS, shop, told)
 
 
 def test_reasons_are_kept_by_the_cache_and_the_recording_alone(ran, shop):

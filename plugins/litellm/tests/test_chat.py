@@ -11,7 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, Price, RunContext, Secret, Token, Usage
+from dicast import (
+    AccessRefused,
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Failure,
+    Message,
+    Price,
+    RunContext,
+    Secret,
+    Token,
+    Usage,
+)
 from dicast_litellm import Chat
 
 KEY = "sk-very-secret-0123456789"
@@ -340,10 +352,11 @@ def test_secret_is_in_no_repr(chat_server):
     assert KEY not in repr(chat(chat_server))
 
 
-@pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "https://me:pass@host/v1"])
+@pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "https://me:pass@host/v1", "ftp://me:pass@host"])
 def test_api_base_is_checked(url):
-    with pytest.raises(ValueError, match="api_base"):
+    with pytest.raises((ValueError, ConfigError), match="api_base") as refused:
         Chat("openai/m", api_base=url, price="free")
+    assert "pass@" not in str(refused.value)
 
 
 def test_real_model_follows_the_schema(model_server):

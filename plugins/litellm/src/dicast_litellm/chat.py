@@ -23,13 +23,15 @@ _FREE = Tariff(Price(Decimal(0), Decimal(0)))
 
 
 def _check_url(chat: Chat, attribute: attrs.Attribute[Any], url: str | None) -> None:
-    if url is None:
-        return
+    if url is None or _has_password(url):
+        return  # a password is refused by the class: what a check of the field raises is told with the field's value
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"invalid value for api_base, expected an http:// or https:// address, got {url!r}")
-    if parts.username or parts.password:
-        raise ValueError("api_base holds a user name or a password; give them as api_key")
+
+
+def _has_password(url: str) -> bool:
+    return "@" in urlsplit(url).netloc
 
 
 @attrs.frozen
@@ -74,6 +76,8 @@ class Chat:
     tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
+        if self.api_base is not None and _has_password(self.api_base):
+            raise ConfigError("api_base holds a user name or a password; give them as api_key")
         object.__setattr__(self, "tariff", self._tariff())  # frozen, and looked up once
 
     def _tariff(self) -> Tariff:
