@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import attrs
 
@@ -146,8 +147,8 @@ def _repetition(call: TraceEvent | None, events: Sequence[TraceEvent], figures: 
     following: list[Call] = []
     if call is not None:
         place = next(place for place, event in enumerate(events) if event is call)
-        later = [event for event in events[place + 1 :] if event.type == "tool.called"]
-        following = [Call.of(event) for event in later[: max(1, figures.window)]]
+        later = (event for event in events[place + 1 :] if event.type == "tool.called")
+        following = [Call.of(event) for event in islice(later, max(1, figures.window))]
     again = thrash = False
     if call is not None and following:
         own = Call.of(call)
