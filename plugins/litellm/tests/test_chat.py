@@ -261,11 +261,10 @@ def test_content_policy_is_a_refusal(chat_server):
 
 
 def test_many_calls_at_once_are_not_held_back(chat_server):
-    chat_server.latency = 0.5
-    model = chat(chat_server)
-    replies = together(model, *[asking() for _ in range(150)])
+    chat_server.latency = 3
+    replies = together(chat(chat_server), *[asking() for _ in range(120)])
     assert all(reply.usage for reply in replies)
-    assert chat_server.peak == 150
+    assert chat_server.peak == 120  # the libraries' own limit is 100
 
 
 def test_requests_per_minute_are_kept(chat_server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from typing import Any
@@ -23,6 +24,16 @@ def load() -> Any:
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return litellm
+
+
+def forget_clients(litellm: Any) -> None:
+    """Have litellm drop the clients that it keeps for the running event loop.
+
+    It keeps them by the loop's address, which the next loop may get; those that are in use work on.
+    """
+    cache, ending = litellm.in_memory_llm_clients_cache, f"-{id(asyncio.get_running_loop())}"
+    for key in [key for key in cache.cache_dict if key.endswith(ending)]:
+        cache.delete_cache(key)
 
 
 def secrets_around() -> list[str]:

@@ -15,7 +15,7 @@ from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimit
 
 from .chat import Chat
 from .faults import LONGEST_WAIT, Fault, backoff, causes, quiet_retries, wait_asked
-from .library import load, secrets_around
+from .library import forget_clients, load, secrets_around
 from .replies import Counted, counted, read
 
 _FORMATS: Mapping[str, Sequence[str]] = {"auto": ("json_schema", "json_object", "text")}
@@ -66,6 +66,8 @@ class LiveChat:
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._litellm is not None:
+            forget_clients(self._litellm)
         if self._session is not None:
             await self._session.close()
 
@@ -91,9 +93,10 @@ class LiveChat:
     async def _load(self) -> None:
         async with self._loading:
             if self._litellm is None:
+                litellm = await asyncio.to_thread(load)  # may be cancelled
                 # How many calls there are at once is for the run to say, not for the pool.
                 self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-                self._litellm = await asyncio.to_thread(load)
+                self._litellm = litellm
 
     async def _try(self, call: _Call) -> Reply:
         call.tries += 1
