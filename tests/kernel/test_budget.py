@@ -29,7 +29,7 @@ class Book:
         self.purse = Purse(limits, ledger, self, self.clock, run_id)
         self.told = []
 
-    def event(self, type_, payload, subject=None):
+    def event(self, type_, payload, subject=None, sensitivity="pseudonymous"):
         id_, now = self.clock.stamp()
         session = None if subject is None else subject.session_id
         return Event(id_, type_, now, self.run_id, payload, session_id=session)
@@ -37,11 +37,16 @@ class Book:
     def record(self, event):
         self.ledger.append([event])
 
-    def recorded(self, event):
-        self.told.append(event)
+    def tell(self, events):
+        self.ledger.append(events)
 
-    def commit(self):
+    def commit_soon(self):
         pass
+
+    def claim(self, event, caps, lost):
+        refusal = self.ledger.reserve(event, caps, lost)
+        self.told += [event] if refusal is None else []
+        return refusal
 
     async def reserve(self, amount, session="s", unit="usd", seconds=30.0):
         cost = amount if isinstance(amount, Cost) else Cost(amount, unit)

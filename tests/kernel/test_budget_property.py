@@ -42,18 +42,21 @@ class Run:
         if resume:
             self.purse.write_off()
 
-    def event(self, type_, payload, subject=None):
+    def event(self, type_, payload, subject=None, sensitivity="pseudonymous"):
         session = None if subject is None else subject.session_id
         return Event(*self.clock.stamp()[:1], type_, self.clock.time(), self.run_id, payload, session_id=session)
 
     def record(self, event):
         self.ledger.append([event])
 
-    def recorded(self, event):
+    def tell(self, events):
+        self.ledger.append(events)
+
+    def commit_soon(self):
         pass
 
-    def commit(self):
-        pass
+    def claim(self, event, caps, lost):
+        return self.ledger.reserve(event, caps, lost)
 
     async def reserve(self, amount, unit, session, seconds):
         subject = Subject("row", "x", output="x", session_id=session)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import attrs
 
 from .clock import Clock
-from .model import Cap, Cost, Entry, Event, Refusal, Subject
+from .model import Cap, Cost, Entry, Event, Refusal, Subject, sensitivity
 from .protocols import Ledger
 from .sections import Budget
 
@@ -26,7 +26,13 @@ GRACE_SECONDS = 60.0
 class Record(Protocol):
     """Where events go; the runner's stream."""
 
-    def event(self, type_: str, payload: Mapping[str, object], subject: Subject | None = None) -> Event:
+    def event(
+        self,
+        type_: str,
+        payload: Mapping[str, object],
+        subject: Subject | None = None,
+        sensitivity: str = "pseudonymous",
+    ) -> Event:
         """Make an event without recording it."""
         ...
 
@@ -38,12 +44,12 @@ class Record(Protocol):
         """Append *event* to the ledger now, after all that was told before."""
         ...
 
-    def recorded(self, event: Event) -> None:
-        """Take note of an event that the ledger has already."""
+    def commit_soon(self) -> None:
+        """Append everything that was told to the ledger before anything is waited for."""
         ...
 
-    def commit(self) -> None:
-        """Append everything that was told to the ledger."""
+    def claim(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
+        """Let the ledger reserve what *event* says, after all that was told before."""
         ...
 
 
@@ -81,13 +87,16 @@ class Purse:
         """What a call of *component*, which announces no cost, is projected to cost: as much as its dearest until now."""
         return self.dearest.get(component, _NOTHING)
 
-    async def reserve(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
+    async def reserve(
+        self, subject: Subject, eval_id: str, cost: Cost, seconds: float, *, patient: bool = True
+    ) -> Reservation | Refusal:
         """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
 
-        Waits while a cap is exceeded only because of reservations that are still open.
+        Waits while a cap is exceeded only because of reservations that are still open, unless it is not *patient*: a call
+        inside another that holds one would wait for that.
         """
         found = self._try(subject, eval_id, cost, seconds)
-        if isinstance(found, Refusal) and found.wait:
+        if isinstance(found, Refusal) and found.wait and patient:
             line = self._lines.setdefault(found.cap.scope, asyncio.Lock())
             stood = line.locked()
             async with line:  # first come, first served
@@ -104,12 +113,8 @@ class Purse:
     def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
         self._changed.clear()
         reservation, event = self._reservation(subject, eval_id, cost, seconds)
-        self._record.commit()
-        refusal = self._ledger.reserve(event, self._caps(subject.session_id), self.lost)
-        if refusal is not None:
-            return refusal
-        self._record.recorded(event)
-        return reservation
+        refusal = self._record.claim(event, self._caps(subject.session_id), self.lost)
+        return reservation if refusal is None else refusal
 
     def charge(
         self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object], component: str = ""
@@ -124,17 +129,22 @@ class Purse:
         ):
             self.dearest[component] = cost
         reservation, event = self._reservation(subject, eval_id, Cost.zero(cost.unit), 0.0)
-        self._record.record(event)
-        self.settle(reservation, cost, unit)
+        self._record.tell([event])
+        self._record.record(self._settled(reservation, cost, unit))
 
     def note(self, subject: Subject, eval_id: str, unit: Mapping[str, object]) -> None:
         """Record a call that is known to cost nothing, and for which nothing was reserved."""
         price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
-        self._record.tell([self._record.event("spend.settled", payload, subject)])
+        self._record.tell([self._record.event("spend.settled", payload, subject, sensitivity(payload))])
 
     def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
+        self._record.tell([self._settled(reservation, cost, unit)])
+        self._record.commit_soon()
+        self._changed.set()
+
+    def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:
         payload = {
             "reservation_id": reservation.id,
             "amount": cost.decimal,
@@ -144,13 +154,12 @@ class Purse:
             "overrun": _exceeds(cost, reservation.projected),
             **unit,
         }
-        self._record.record(self._record.event("spend.settled", payload, reservation.subject))
-        self._changed.set()
+        return self._record.event("spend.settled", payload, reservation.subject, sensitivity(payload))
 
     def release(self, reservation: Reservation) -> None:
         """Close *reservation* of a call that cost nothing."""
         payload = {"reservation_id": reservation.id}
-        self._record.record(self._record.event("spend.released", payload, reservation.subject))
+        self._record.tell([self._record.event("spend.released", payload, reservation.subject)])
         self._changed.set()
 
     def forfeit(self, reservation: Reservation) -> None:
@@ -160,7 +169,7 @@ class Purse:
             "amount": reservation.projected.decimal,
             "unit": reservation.projected.unit,
         }
-        self._record.record(self._record.event("spend.lost", payload, reservation.subject))
+        self._record.tell([self._record.event("spend.lost", payload, reservation.subject)])
         self._changed.set()
 
     def write_off(self) -> None:

@@ -5,6 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+
+import attrs
+
+
+@attrs.define
+class Wire:
+    """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered."""
+
+    paced: bool = False
+    cut: bool = False
+
+
+WIRE: ContextVar[Wire | None] = ContextVar("dicast_wire", default=None)
+"""The call of a chat model that is under way in the current task: a limiter notes there what was sent."""
 
 SLOWER = 0.5
 """What an endpoint that has too much is left with, of the calls that were under way."""
@@ -30,15 +45,22 @@ class RateLimiter:
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[int]:
         """Wait for the turn of a call that takes about *tokens*; the block is the call. Gives the call's number."""
+        wire = WIRE.get() or Wire()
+        wire.paced = True
         async with self._freed:
             await self._freed.wait_for(self._has_room)
             self._active += 1
         try:
-            await asyncio.sleep(max(self._requests.take(1), self._tokens.take(tokens)))
+            await self._requests.take(1)
+            await self._tokens.take(tokens)
             while (wait := self._held_until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110  # it may grow
                 await asyncio.sleep(wait)
             self._calls += 1
-            yield self._calls
+            try:
+                yield self._calls
+            except asyncio.CancelledError:
+                wire.cut = True
+                raise
         finally:
             self._active -= 1
             if self._limit is not None:
@@ -62,15 +84,19 @@ class RateLimiter:
 
 
 class _Pace:
-    """The moments at which amounts may go, so that none is spent ahead: amount / rate apart."""
+    """The moments at which amounts may go, so that none is spent ahead: amount / rate apart, in the order they came."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._seconds = 60.0 / per_minute if per_minute else 0.0
         self._free_at = 0.0
+        self._line = asyncio.Lock()
 
-    def take(self, amount: float) -> float:
-        """How many seconds to wait before *amount* may go, which is taken to go then."""
-        now = asyncio.get_running_loop().time()
-        begin = max(now, self._free_at)
-        self._free_at = begin + amount * self._seconds if self._seconds else self._free_at
-        return begin - now
+    async def take(self, amount: float) -> None:
+        """Wait until *amount* may go. Whoever is cancelled while waiting has taken nothing."""
+        if not self._seconds:
+            return
+        async with self._line:
+            now = asyncio.get_running_loop().time()
+            if self._free_at > now:
+                await asyncio.sleep(self._free_at - now)
+            self._free_at = max(self._free_at, now) + amount * self._seconds

@@ -130,8 +130,10 @@ class Ledger(Protocol):
         """Check the whole chain; with *head*, also that a row with this digest is there."""
         ...
 
-    def reserve(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
-        """In one transaction: close reservations whose lease is over, compare *caps*, and append *event* if all hold.
+    def reserve(
+        self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Refusal | None:
+        """In one transaction: append *before*, close reservations whose lease is over, compare *caps*, and append *event* if all hold.
 
         *event* is a ``spend.reserved``. A cap is exceeded when what was settled or lost in its scope, what is reserved,
         and this event's amount are together more than its limit, each in the limit's unit. The first exceeded cap is

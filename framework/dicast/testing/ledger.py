@@ -108,9 +108,12 @@ class Live:
             return Verification(len(rows), self.head(), len(rows) + 1, f"no row has the digest {head}")
         return Verification(len(rows), self.head())
 
-    def reserve(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
-        """Close reservations whose lease is over, compare *caps*, and append *event* if all hold."""
+    def reserve(
+        self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Refusal | None:
+        """Append *before*, close reservations whose lease is over, compare *caps*, and append *event* if all hold."""
         with self._book.lock:
+            self.append(before)
             expired = [held for held in self._open() if _is_over(held, event)]
             if expired:
                 self.append([lost(self._entry(held.seq)) for held in expired])

@@ -161,11 +161,14 @@ class LedgerConformance(Conformance):
             first = _reservation(clock, "0.02")
             assert live.reserve(first, [cap], _lost(clock)) is None
             assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
-            assert live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock)) is None, "exactly the limit fits"
+            told = _reservation(clock, "0")
+            assert live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock), [told]) is None, (
+                "exactly the limit fits"
+            )
             refusal = live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock))
             waiting = Refusal(cap, wait=True)
             assert refusal == waiting, "what does not fit beside open reservations has to wait, they may be released"
-            assert len(await _events(live)) == 2, "a refused reservation is not appended"
+            assert len(await _events(live)) == 3, "what was told before is appended, a refused reservation is not"
 
         self.opened(component, bench.folder, reserve)
 

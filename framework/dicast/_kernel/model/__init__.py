@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
-from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification
+from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification, sensitivity
 from .paths import InputPath
 from .replies import KeptReply
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
@@ -41,4 +41,5 @@ __all__ = [
     "Verdict",
     "Verification",
     "is_text",
+    "sensitivity",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -133,6 +134,14 @@ class Refusal:
 
     cap: Cap
     wait: bool
+
+
+def sensitivity(payload: Mapping[str, Any]) -> str:
+    """How an event with this *payload* is to be handled: ``user_controlled`` where it holds a rationale (document 001, 8.4)."""
+    reply = payload.get("reply")
+    held = [payload, *payload.get("scores", ()), *([reply] if isinstance(reply, Mapping) else ())]
+    shown = any("rationale_redacted" in (one.get("signals") or ()) for one in held)
+    return "user_controlled" if shown else "pseudonymous"
 
 
 def _no_rows(query: Query) -> Iterator[Entry]:

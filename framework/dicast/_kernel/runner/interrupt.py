@@ -11,7 +11,7 @@ from types import FrameType
 
 
 class Stop:
-    """Whether the run has to end, and why; the first reason stands."""
+    """Whether the run has to end, and why; the user's own wish comes before any other reason."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -19,6 +19,7 @@ class Stop:
         self.message: str | None = None
         self.drains = False
         self._event = asyncio.Event()
+        self.interrupted = asyncio.Event()
 
     def request(self, reason: str, message: str) -> None:
         """Let the run end because of *reason*, after the calls under way; called in the event loop."""
@@ -56,8 +57,9 @@ class Stop:
                 signal.signal(each, signal.default_int_handler)
             if not self.begun:
                 raise KeyboardInterrupt
-            self.reason = self.reason or "interrupted"
+            self.reason, self.message, self.drains = "interrupted", None, False
             loop.call_soon_threadsafe(self._event.set)
+            loop.call_soon_threadsafe(self.interrupted.set)
 
         for number in before:
             signal.signal(number, handle)

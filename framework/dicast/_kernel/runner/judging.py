@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 import attrs
 
 from ..errors import Interrupted
-from ..model import Event, Subject, Verdict
+from ..model import Event, Subject, Verdict, sensitivity
 from ..protocols import Ledger
 from ..spool import UnitSpool, UnitState
 from .content import Traces, content, trace_event
@@ -23,7 +23,7 @@ from .interrupt import Stop
 from .plan import Plan
 from .resume import Earlier, moved, subject_events
 from .stream import SECONDS, Stream
-from .teller import Desk, Payload
+from .teller import Desk
 from .unit import Unit
 
 AHEAD = 4
@@ -211,7 +211,7 @@ class Judging:
         for unit, eval_id in job.units:
             parent = job.family.eval_id if job.family else None
             type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, parent)
-            job.events.append(stream.event(type_, payload, subject, _sensitivity(payload)))
+            job.events.append(stream.event(type_, payload, subject, sensitivity(payload)))
 
     async def _tell_end(self, job: Job) -> None:
         """Tell all terminal events of a subject with no other's in between."""
@@ -243,11 +243,21 @@ class Judging:
         finally:
             stopping.cancel()
 
+    async def _drain(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for what is being bought, so that it is heard and settled, unless the user asks to stop."""
+        interrupted = asyncio.ensure_future(self._stop.interrupted.wait())
+        done = asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await asyncio.wait({done, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            interrupted.cancel()
+            done.cancel()
+
     async def _abandon(self) -> None:
         """End what is still under way; verdicts that are ready and next in order are told."""
         tasks = [job.task for job in self._window if job.task is not None]
-        if self._stop.drains and tasks:
-            await asyncio.wait(tasks)  # what is being bought is heard, and settled
+        if self._stop.drains:
+            await self._drain(tasks)
         ready = True
         for job in self._window:
             ready = ready and job.task is not None and job.task.done() and job.task.exception() is None
@@ -257,7 +267,3 @@ class Judging:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._window.clear()
-
-
-def _sensitivity(payload: Payload) -> str:
-    return "user_controlled" if "rationale_redacted" in payload.get("signals", ()) else "pseudonymous"

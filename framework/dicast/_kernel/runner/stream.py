@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from ..clock import Clock
-from ..model import Event, Subject
+from ..errors import LedgerError
+from ..model import Cap, Entry, Event, Refusal, Subject
 from ..protocols import Ledger
 from ..report import Report
 from ..sinks import SinkFeed
@@ -32,6 +34,7 @@ class Stream:
         self._committed: list[Event] = []
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
+        self._committing = False
         self.progress: Callable[[Report], None] | None = None
 
     def event(
@@ -58,9 +61,17 @@ class Stream:
         self._told.append(event)
         self.commit()
 
-    def recorded(self, event: Event) -> None:
-        """Put an event into the stream that the ledger has already."""
-        self._committed.append(event)
+    def claim(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
+        """Let the ledger reserve what *event* says, in one transaction with all that was told before.
+
+        :raises LedgerError: when the ledger did not take it.
+        """
+        refusal = self._ledger.reserve(event, caps, lost, self._told)
+        self._committed += self._told
+        self._told = []
+        if refusal is None:
+            self._committed.append(event)
+        return refusal
 
     @property
     def due(self) -> bool:
@@ -76,6 +87,17 @@ class Stream:
             self._ledger.append(self._told)
             self._committed += self._told
             self._told = []
+
+    def commit_soon(self) -> None:
+        """Commit once the tasks that can go on now have told what they have to tell."""
+        if not self._committing:
+            self._committing = True
+            asyncio.get_running_loop().call_soon(self._commit_now)
+
+    def _commit_now(self) -> None:
+        self._committing = False
+        with suppress(LedgerError):  # nobody hears it here; the next commit tries again, and is heard
+            self.commit()
 
     async def flush(self) -> None:
         """Commit, then tell the report and the sinks."""

@@ -71,8 +71,10 @@ class Live:
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
             return chain.verify(connection, head)
 
-    def reserve(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
-        """In one transaction: close reservations whose lease is over, compare *caps*, and append *event* if all hold.
+    def reserve(
+        self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Refusal | None:
+        """In one transaction: append *before*, close what is over its lease, compare *caps*, append *event* if all hold.
 
         A lease is over when it ends before ``event.time``. Of the exceeded caps the first that can never hold is
         returned, else the first that is only waiting for open reservations. An amount of 0 is never refused.
@@ -80,6 +82,7 @@ class Live:
         :raises LedgerError: when nothing was appended.
         """
         with self._transaction():
+            self._append(before)
             expired = [self._row(seq) for seq in self._spending.expired(event.time)]
             if expired:
                 self._append([lost(entry) for entry in expired])

@@ -13,7 +13,7 @@ from dicast import Event
 _IN_FULL = ("eval.", "run.", "spend.")
 """Never digested: verdicts, what the sums are made of, and how the run ended."""
 
-_TEXTS = frozenset(("details", "error_message", "feedback"))
+_TEXTS = frozenset(("details", "error_message", "feedback", "rationale_redacted"))
 """Where components explain themselves to a reader."""
 
 
