@@ -67,6 +67,7 @@ def start(port, context, threads, parallel):
     params.port, params.n_parallel, params.n_ctx = port, parallel, context * parallel
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.verbosity, params.ui = -1, False
+    params.cache_ram_mib = 0  # else up to 8 GiB of prompts that do not come again
     return xllamacpp.Server(params)
 
 

