@@ -84,6 +84,13 @@ def test_usage_that_cannot_be_read_is_none(chat_server, ask, usage):
     assert ask(REQUEST, price=PRICE).cost == MOST
 
 
+@pytest.mark.parametrize("written", [0, 20])
+def test_usage_of_no_input_tokens_was_not_counted(chat_server, ask, written):
+    chat_server.answer = chat_server.reply("yes", usage={"prompt_tokens": 0, "completion_tokens": written})
+    reply = ask(REQUEST, price=PRICE)
+    assert (reply.usage, reply.cost) == (None, MOST)
+
+
 # Tries
 
 

@@ -69,8 +69,8 @@ class Chat:
     ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run.
 
     A call costs what the endpoint counted. A try whose end is not known (a timeout, a broken connection) and a reply without
-    ``usage`` are taken to have cost as much as the estimate, which is for one try: a call that was retried after such a try
-    may cost more than its estimate.
+    ``usage``, or with one of no input tokens, are taken to have cost as much as the estimate, which is for one try: a call
+    that was retried after such a try may cost more than its estimate.
 
     :param base_url: the endpoint, mostly ending in ``/v1``; ``/chat/completions`` is appended to its path.
     :param model: the model's name at the endpoint.
