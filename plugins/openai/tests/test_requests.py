@@ -190,6 +190,12 @@ def test_refuses_an_address_that_is_none(model, url):
         ("base_url: host/v1, model: m, price: free", "expected an http:// or https:// address, got 'host/v1'"),
         ("base_url: 'http://me:w0rd@host', model: m, price: free", "give them as api_key or in headers"),
         ("base_url: 'ftp://me:w0rd@host', model: m, price: free", "give them as api_key or in headers"),
+        ("base_url: 'me:w0rd@host/v1', model: m, price: free", "give them as api_key or in headers"),
+        ("base_url: 'http://me:w0rd@[host', model: m, price: free", "give them as api_key or in headers"),
+        ("base_url: 'http://me:w0rd/@host', model: m, price: free", "give them as api_key or in headers"),
+        ("base_url: 'http://me:w0rd@h\u2100st', model: m, price: free", "give them as api_key or in headers"),
+        ("base_url: 'http://[x', model: m, price: free", "expected an http:// or https:// address, got 'http://[x'"),
+        ("base_url: 'http://h:port', model: m, price: free", "expected an http:// or https:// address, got"),
         (
             "base_url: 'http://host/v1', model: gpt",
             "the price of 'gpt' is not known; write price: free or price: {input",
@@ -198,6 +204,8 @@ def test_refuses_an_address_that_is_none(model, url):
         ('base_url: "http://host/v1", model: m, price: free, api_key: "w0rd\\n"', "api_key holds a line break"),
         ('base_url: "http://host/v1", model: m, price: free, headers: {"a b": c}', "'a b' cannot be the name of a"),
         ("base_url: 'http://host/v1', model: m, price: free, proxy: 'w0rd'", "proxy is no http:// address"),
+        ("base_url: 'http://host/v1', model: m, price: free, proxy: 'http://a:w0rd@[h'", "proxy is no http:// address"),
+        ("base_url: 'http://host/v1', model: m, price: free, proxy: 'http://w0rd:x'", "proxy is no http:// address"),
         ("base_url: 'http://host/v1', model: m, price: free, timeout: 0", "timeout"),
     ],
 )
@@ -205,7 +213,11 @@ def test_wrong_options_are_named_before_anything_is_asked(options, message):
     with pytest.raises(ConfigError) as found:
         run_pipeline("{define: {grader: {openai/chat: {" + options + "}}}, metrics: [proxy/format]}")
     assert message in str(found.value)
-    assert "w0rd" not in str(found.value)
+    assert "w0rd" not in str(found.value) + repr(found.value.problems)
+
+
+def test_an_at_sign_in_the_path_is_no_password(model):
+    assert model(base_url="http://host/@me/v1").base_url == "http://host/@me/v1"
 
 
 def test_importing_the_plugin_imports_no_client():

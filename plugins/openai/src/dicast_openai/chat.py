@@ -22,15 +22,23 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
-    parts = urlsplit(url)
-    if _has_password(url):
+    if _may_hold_password(url):
         return  # refused by the class: what a check of the field raises is told with the field's value
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+    if not _is_address(url, "http", "https"):
         raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
 
 
-def _has_password(url: str) -> bool:
-    return "@" in urlsplit(url).netloc
+def _is_address(url: str, *schemes: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # for what is no host or port, in words that may hold a password
+        return False
+
+
+def _may_hold_password(url: str) -> bool:
+    """Whether there is one, or what is no address may be meant to hold one; an ``@`` in an address's path is none."""
+    return "@" in (urlsplit(url).netloc if _is_address(url, "http", "https") else url)
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
@@ -47,7 +55,7 @@ def _check_secret(chat: Chat, attribute: attrs.Attribute[Any], secret: Secret | 
 
 
 def _check_proxy(chat: Chat, attribute: attrs.Attribute[Any], proxy: Secret | None) -> None:
-    if proxy is not None and (urlsplit(proxy.value).scheme != "http" or not urlsplit(proxy.value).hostname):
+    if proxy is not None and not _is_address(proxy.value, "http"):
         raise ValueError("proxy is no http:// address")
 
 
@@ -105,7 +113,7 @@ class Chat:
     proxy: Secret | None = attrs.field(default=None, validator=_check_proxy)
 
     def __attrs_post_init__(self) -> None:
-        if _has_password(self.base_url):
+        if _may_hold_password(self.base_url):
             raise ConfigError("base_url holds a user name or a password; give them as api_key or in headers")
 
     @asynccontextmanager
