@@ -21,6 +21,7 @@ from dicast import (
     Judge,
     Judgment,
     Message,
+    RateLimiter,
     Reply,
     Rubric,
     Subject,
@@ -38,10 +39,13 @@ class Model:
 
     cost: Cost = CENT
     error: object = None
+    says: object = None
     requests: list[ChatRequest] = attrs.field(factory=list, eq=False)
 
     def estimate(self, request: ChatRequest) -> Cost:
-        return self.cost
+        if self.says is None:
+            return self.cost
+        return self.says[request.attempt] if isinstance(self.says, tuple) else self.says
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         self.requests.append(request)
@@ -69,8 +73,9 @@ class Asking:
         return Cost(self.times * each.amount) if self.announces else Cost.zero()
 
     async def judge(self, subject, children):
-        for _ in range(self.times):
-            answer = await maybe_await(self.model.complete(ChatRequest((Message("user", subject.text),))))
+        for attempt in range(self.times):
+            request = ChatRequest((Message("user", subject.text),), attempt=attempt)
+            answer = await maybe_await(self.model.complete(request))
             if isinstance(answer, Failure):
                 return answer
         match self.ends_in:
@@ -135,8 +140,128 @@ def test_what_was_paid_for_a_failure_is_counted(ends_in):
 
 
 def test_a_cost_that_was_not_announced_is_an_overrun():
-    done = judged(Asking(Model(), announces=False))
+    done = judged(Asking(Model(says=Cost.zero()), announces=False))
     assert (done.document["cost"]["usd"], done.document["overruns"]) == ("0.01", 1)
+
+
+def test_a_judge_that_announces_nothing_is_reserved_for_by_its_model():
+    model = Model()
+    done = judged(Asking(model, announces=False), text="budget: {run: 0.01 usd}", subjects=3)
+    assert (done.document["cost"]["usd"], done.document["overruns"], len(model.requests)) == ("0.01", 0, 1)
+    assert done.document["failures"] == {"throttled_no_heuristic": 2}
+
+
+def test_a_later_attempt_that_costs_is_not_made_without_room_though_the_first_was_free():
+    model = Model(Cost.zero(), says=(Cost.zero(), CENT))
+    done = judged(Asking(model, times=2, announces=False), text="budget: {run: 0 usd}")
+    assert [request.attempt for request in model.requests] == [0]
+    assert done.document["failures"] == {"throttled_no_heuristic": 1}
+
+
+def test_a_call_inside_one_that_holds_room_does_not_wait_for_it():
+    @attrs.frozen
+    class Holding:
+        inner: Judge
+
+        def estimate(self, subject):
+            return CENT
+
+        async def judge(self, subject, children):
+            return await maybe_await(self.inner.judge(subject, children))
+
+    done = judged(Holding(Asking(Model())), text="budget: {run: 0.015 usd}")
+    assert done.document["failures"] == {"throttled_no_heuristic": 1}
+
+
+@pytest.mark.parametrize(("sends", "lost"), [(False, "0"), (True, "0.01")])
+def test_a_call_that_ran_out_of_time_is_lost_only_if_it_was_sent(sends, lost):
+    @attrs.frozen
+    class Paced:
+        limiter: RateLimiter = attrs.field(factory=lambda: RateLimiter(requests_per_minute=None if sends else 1))
+
+        def estimate(self, request):
+            return CENT
+
+        async def complete(self, request):
+            async with self.limiter.turn(1):
+                if sends:
+                    await asyncio.sleep(30)
+                return Reply("fine", "m-1", cost=CENT)
+
+    @attrs.frozen
+    class Open:
+        @asynccontextmanager
+        async def open(self, run):
+            live = Paced()
+            if not sends:
+                async with live.limiter.turn(1):
+                    pass
+            yield live
+
+        def estimate(self, request):
+            return CENT
+
+    done = run_pipeline(
+        "judges: [{j: {timeout: 0.2}}]",
+        subjects=[Subject("row", "a", output="text")],
+        components={"j": Asking(Open())},
+    )
+    assert done.document["failures"] == {"timeout": 1}
+    assert done.document["spend_lost"]["usd"] == lost
+
+
+def test_a_request_that_broke_without_a_word_may_have_been_paid():
+    done = judged(Asking(Model(error=ConnectionResetError("gone"))))
+    assert done.document["failures"] == {"judge_call_failed": 1}
+    assert done.document["spend_lost"]["usd"] == "0.01"
+
+
+def test_replies_that_were_kept_are_no_calls():
+    @attrs.frozen
+    class Keeps:
+        async def complete(self, request):
+            return Reply("fine", "m-1", usage=Usage(30, 4), metrics={"cached": True})
+
+    done = judged(Asking(Keeps(), announces=False))
+    assert (done.of("spend.settled"), done.verdicts[0].judge_model) == ([], "m-1")
+
+
+@pytest.mark.parametrize("section", ["metrics", "judges"])
+def test_a_rationale_makes_every_event_that_holds_it_the_user_s(section):
+    @attrs.frozen
+    class Talks:
+        model: ChatModel
+
+        async def judge(self, subject, children):
+            await maybe_await(self.model.complete(ChatRequest(())))
+            return Judgment(0.5, signals={"rationale_redacted": "because"})
+
+    done = run_pipeline(
+        f"{section}: [j]", subjects=[Subject("row", "a", output="x")], components={"j": Talks(Model(Cost.zero()))}
+    )
+    told = {event.type: event.sensitivity for event in done.events if "because" in str(event.payload)}
+    assert told == dict.fromkeys(["spend.settled", "eval.completed"], "user_controlled")
+
+
+def test_the_model_that_answered_is_in_the_fingerprint_also_of_metrics_and_of_judges_inside():
+    @attrs.frozen
+    class Named:
+        name: str = attrs.field(eq=False, metadata={"keys": ()})
+
+        async def complete(self, request):
+            return Reply("fine", self.name)
+
+    def fingerprints(name):
+        judge = Both((Asking(Named(name), announces=False), Cheap()))
+        done = run_pipeline(
+            "metrics: [j]\njudges: [{j: {as: k}}]",
+            subjects=[Subject("row", "a", output="x")],
+            components={"j": judge},
+        )
+        return [verdict.fingerprint for verdict in done.verdicts]
+
+    first, second = fingerprints("a"), fingerprints("b")
+    assert all(one != other for one, other in zip(first, second, strict=True))
 
 
 def test_calls_of_a_model_that_costs_nothing_are_counted_without_reserving():
@@ -213,7 +338,7 @@ def test_judges_inside_a_judge_are_paid_one_by_one():
 
 
 def test_an_unknown_cost_inside_is_settled_once():
-    done = judged(Both((Cheap(), Asking(Model(Cost.unknown()), announces=False))))
+    done = judged(Both((Cheap(), Asking(Model(Cost.unknown(), says=Cost.zero()), announces=False))))
     assert [(spent["amount"], spent["metric"]) for spent in settled(done)] == [(None, "j.judges[1]")]
     assert done.document["cost"]["usd"] is None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -248,7 +249,8 @@ class Judging:
         interrupted = asyncio.ensure_future(self._stop.interrupted.wait())
         done = asyncio.gather(*tasks, return_exceptions=True)
         try:
-            await asyncio.wait({done, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+            both: set[asyncio.Future[Any]] = {done, interrupted}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
             interrupted.cancel()
             done.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Iterator, Sequence
@@ -11,8 +12,10 @@ from typing import Any, Protocol
 
 import attrs
 
+from ..budget import Reservation
 from ..define import maybe_await
 from ..errors import AccessRefused, Interrupted
+from ..limits import WIRE, Wire
 from ..model import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Unit, Verdict
 from ..protocols import ChatModel, Judge, estimate
 from ..sections import Slot
@@ -25,6 +28,10 @@ SHARE_INSIDE = 0.95
 
 class Asker(Protocol):
     """Whoever asks for a unit, and pays."""
+
+    async def cover(self, scope: Scope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for the call *scope*, for which nothing was reserved; a Failure when there is no room."""
+        ...
 
     def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: Scope) -> Any:
         """The answer of a judge inside the component whose call is *around*, to be awaited unless it is there at once."""
@@ -55,11 +62,19 @@ class Scope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
     *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
-    have settled by themselves; *until* is when the call's time is over, by the monotonic clock.
+    have settled by themselves; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
+    for it, *covered* that this was tried. *cut* says that a request ended unheard, *queued* that one was given up before it
+    was sent.
     """
 
     asker: Asker
+    subject: Subject
     rollout: int
+    around: Scope | None = None
+    held: Reservation | None = None
+    covered: bool = False
+    cut: bool = False
+    queued: bool = False
     heard: Cost = Cost.zero()
     settled: Bill = attrs.field(factory=Bill)
     model: str | None = None
@@ -75,6 +90,9 @@ class Scope:
     def hear(self, answer: Reply | Failure) -> None:
         """Count what a chat model answered."""
         self.heard = self.heard + answer.cost
+        if isinstance(answer, Reply) and answer.metrics.get("cached") is True:
+            self.model = answer.model or self.model
+            return
         self.calls += 1
         if isinstance(answer, Reply):
             self.model = answer.model or self.model
@@ -125,20 +143,35 @@ class Metered:
         scope = _SCOPE.get()
         if scope is None:  # asked by another chat model, whose reply is counted
             return await maybe_await(self.live.complete(request))
+        request = attrs.evolve(request, rollout=scope.rollout)
+        if scope.held is None and not scope.covered:
+            refused = await scope.asker.cover(scope, estimate(self.live, request))
+            if refused is not None:
+                return refused
         with under_way(None):
-            answer = await self._answer(attrs.evolve(request, rollout=scope.rollout))
+            answer = await self._answer(request, scope)
         scope.hear(answer)
         return answer
 
-    async def _answer(self, request: ChatRequest) -> Reply | Failure:
+    async def _answer(self, request: ChatRequest, scope: Scope) -> Reply | Failure:
+        wire = Wire()
+        token = WIRE.set(wire)
         try:
             answer: object = await maybe_await(self.live.complete(request))
+        except asyncio.CancelledError:
+            scope.cut = scope.cut or wire.cut or not wire.paced
+            scope.queued = True
+            raise
         except (AccessRefused, Interrupted):
             raise
         except TimeoutError as error:
+            scope.cut = True
             return Failure("timeout", str(error) or "the chat model did not answer in time", retryable=True)
         except Exception as error:  # the border to a plugin's code
+            scope.cut = True
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
+        finally:
+            WIRE.reset(token)
         if isinstance(answer, Reply | Failure):
             return answer
         return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")

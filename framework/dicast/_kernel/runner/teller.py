@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import orjson
 
-from ..budget import Purse, Reservation
+from ..budget import Purse
 from ..converter import structure, unstructure
 from ..define import maybe_await
 from ..errors import AccessRefused
-from ..model import Cost, Failure, Judgment, Refusal, Score, Subject
+from ..model import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..scoring import Answer, Skip
 from ..sections import Slot
 from ..spool import ReplyKey, UnitSpool
@@ -30,6 +30,7 @@ class Teller:
     def __init__(self, desk: Desk, label: str, eval_id: str, children: Children) -> None:
         self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
         self.bill = Bill()
+        self.models: set[str] = set()
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
@@ -48,18 +49,17 @@ class Teller:
     async def _as_score(
         self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
     ) -> Answer:
-        scope = Scope(self, rollout)
-        heard = self._closed(call, subject, scope, None, await self._desk.caller.heard(call, answer))
+        heard = self._closed(call, Scope(self, subject, rollout), await self._desk.caller.heard(call, answer))
         return as_score(heard) if isinstance(heard, Judgment) else heard
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
         """Ask a component, again while its failure is retryable and the slot has retries left."""
         call = self._desk.calls[slot.path]
         for _ in range(slot.retries):
-            answer = await self._once(call, subject, self._children, Scope(self, rollout))
+            answer = await self._once(call, self._children, Scope(self, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
                 return answer
-        return await self._once(call, subject, self._children, Scope(self, rollout))
+        return await self._once(call, self._children, Scope(self, subject, rollout))
 
     def ask_inside(
         self, call: Call, subject: Subject, children: Children, around: Scope
@@ -81,88 +81,106 @@ class Teller:
         around: Scope,
         begun: Answered | Awaitable[object] | None = None,
     ) -> Answered:
-        scope = Scope(self, around.rollout)
+        scope = Scope(self, subject, around.rollout, around)
         if begun is None:
-            answer = await self._once(call, subject, children, scope)
+            answer = await self._once(call, children, scope)
         else:
-            answer = self._closed(call, subject, scope, None, await self._desk.caller.heard(call, begun))
+            answer = self._closed(call, scope, await self._desk.caller.heard(call, begun))
         if isinstance(answer, Skip):
             return throttled(answer)
         around.settled.add(answer.cost)
         return answer
 
-    async def _once(self, call: Call, subject: Subject, children: Children, scope: Scope) -> Answered | Skip:
+    async def _once(self, call: Call, children: Children, scope: Scope) -> Answered | Skip:
+        subject = scope.subject
         kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
             self.bill.add(kept.cost)
+            self._note_model(kept, scope)
             return kept
         with under_way(scope):
             projected = self._desk.caller.estimate(call, subject)
         if isinstance(projected, Failure):
             return projected
+        scope.until = time.monotonic() + call.seconds
         if projected.is_zero:
             projected = self._desk.purse.expected(call.slot.path)
-        if projected.is_zero:
-            return self._closed(call, subject, scope, None, await self._heard(call, subject, children, scope))
-        if projected.amount is None:
-            return await self._fallback(call, subject, children, scope, "unknown_price")
-        held = await self._desk.purse.reserve(subject, self._eval_id, projected, call.seconds)
-        if isinstance(held, Refusal):
-            return await self._fallback(call, subject, children, scope, held.cap.reason)
-        return await self._bought(call, subject, children, scope, held)
-
-    async def _bought(
-        self, call: Call, subject: Subject, children: Children, scope: Scope, held: Reservation
-    ) -> Answered:
+        refused = await self.cover(scope, projected)
+        if refused is not None:
+            return await self._fallback(call, children, scope, str(refused.throttled_reason))
         try:
-            answer = await self._heard(call, subject, children, scope)
+            answer = await self._heard(call, children, scope)
         except BaseException as error:
-            if isinstance(error.__cause__, AccessRefused) and scope.heard.is_zero:
-                self._desk.purse.release(held)
-            else:
-                self._desk.purse.forfeit(held)
+            self._break_off(scope, error)
             raise
-        return self._closed(call, subject, scope, held, answer)
+        return self._closed(call, scope, answer)
 
-    async def _heard(self, call: Call, subject: Subject, children: Children, scope: Scope) -> Answered:
+    async def cover(self, scope: Scope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for the call *scope*; a Failure, which says why, when there is no room."""
+        if cost.is_zero:
+            return None
+        if cost.amount is None:
+            return throttled(Skip("unknown_price"))
+        scope.covered = True
+        seconds = max(0.0, scope.until - time.monotonic())
+        alone = scope.around is None or scope.around.held is None
+        held = await self._desk.purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
+        if isinstance(held, Refusal):
+            scope.covered = False
+            return throttled(Skip(held.cap.reason))
+        scope.held = held
+        return None
+
+    def _break_off(self, scope: Scope, error: BaseException) -> None:
+        """Close the reservation of a call that is given up: what was asked for and not heard may have been paid."""
+        if scope.held is None:
+            return
+        refused = isinstance(error.__cause__, AccessRefused)
+        clean = (refused or scope.queued) and not scope.cut and scope.heard.is_zero
+        (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
+
+    async def _heard(self, call: Call, children: Children, scope: Scope) -> Answered:
         if not call.nests:
-            return await self._desk.caller.call(call, subject, children)
-        scope.until = time.monotonic() + call.seconds
+            return await self._desk.caller.call(call, scope.subject, children)
         with under_way(scope):
-            return await self._desk.caller.call(call, subject, children)
+            return await self._desk.caller.call(call, scope.subject, children)
 
-    async def _fallback(
-        self, call: Call, subject: Subject, children: Children, scope: Scope, reason: str
-    ) -> Answered | Skip:
+    async def _fallback(self, call: Call, children: Children, scope: Scope, reason: str) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
         if call.fallback is None:
             return Skip(reason)
         with under_way(scope):
-            answer = await maybe_await(call.fallback.judge(subject, children))
+            answer = await maybe_await(call.fallback.judge(scope.subject, children))
         if isinstance(answer, Judgment):
             why = {"throttled_reason": reason, "escalation_skipped": "budget_exhausted"}
             return attrs.evolve(answer, signals={**answer.signals, **why})
         return answer
 
-    def _closed(
-        self, call: Call, subject: Subject, scope: Scope, held: Reservation | None, answer: Answered
-    ) -> Answered:
-        """Settle what *answer* cost, in place of the reservation *held*; the answer says then what all of it cost."""
-        purse = self._desk.purse
-        if held is not None and _unpriced(answer, scope):
-            (purse.forfeit if getattr(answer, "kind", "") in _UNHEARD else purse.release)(held)
+    def _closed(self, call: Call, scope: Scope, answer: Answered) -> Answered:
+        """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
+        purse, held = self._desk.purse, scope.held
+        self._note_model(answer, scope)
+        if held is not None and _is_unheard(answer, scope):
+            purse.forfeit(held)
             return answer
         owed = scope.owed(answer.cost)
         self.bill.add(owed)
         answer = _costing(answer, owed + scope.settled.of(owed.unit))
         bought = self._reply(call, scope, answer)
         if held is not None:
-            purse.settle(held, owed, bought)
+            if isinstance(answer, Failure) and owed.is_zero and not scope.calls:
+                purse.release(held)
+            else:
+                purse.settle(held, owed, bought)
         elif not owed.is_zero:
-            purse.charge(subject, self._eval_id, owed, bought, call.slot.path)
+            purse.charge(scope.subject, self._eval_id, owed, bought, call.slot.path)
         elif scope.calls:
-            purse.note(subject, self._eval_id, bought)
+            purse.note(scope.subject, self._eval_id, bought)
         return answer
+
+    def _note_model(self, answer: Answered, scope: Scope) -> None:
+        said = answer.judge_model if isinstance(answer, Judgment) else None
+        self.models |= {model for model in (scope.model, said) if model}
 
     def _reply(self, call: Call, scope: Scope, answer: Answered) -> Payload:
         """What was bought, so that a resumed run need not buy it again."""
@@ -173,7 +191,7 @@ class Teller:
             "judge": self._label,
             "metric": call.slot.label,
             "rollout": scope.rollout,
-            "reply": None if isinstance(answer, Failure) else unstructure(answer),
+            "reply": None if isinstance(answer, Failure) else unstructure(_without_text(answer)),
         }
 
 
@@ -181,11 +199,21 @@ _UNHEARD = ("timeout", "crashed", "invalid_score")
 """Failures that the kernel finds: what such a call did cost, nobody has said."""
 
 
-def _unpriced(answer: Answered, scope: Scope) -> bool:
-    """Whether nobody has said what a failed call cost: neither its component, nor all the chat models it asked."""
+def _is_unheard(answer: Answered, scope: Scope) -> bool:
+    """Whether nobody can say what a failed call cost: a request ended unheard, or its component gave no answer of its own."""
     if not isinstance(answer, Failure) or not answer.cost.is_zero:
         return False
-    return answer.kind == "timeout" or scope.heard.is_zero
+    if scope.cut:
+        return True
+    known = scope.calls or (scope.queued and answer.kind == "timeout")
+    return answer.kind in _UNHEARD and not known
+
+
+def _without_text(answer: Answered) -> Answered:
+    """*answer* with its rubric named only: the text is known by the slot's fingerprint."""
+    if not isinstance(answer, Judgment) or answer.rubric is None:
+        return answer
+    return attrs.evolve(answer, rubric=Rubric(answer.rubric.id, answer.rubric.version))
 
 
 def _costing(answer: Answered, cost: Cost) -> Answered:

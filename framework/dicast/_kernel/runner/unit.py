@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 import attrs
@@ -28,7 +28,7 @@ class Unit:
     planned: Callable[[str], Mapping[str, object]]
     metrics: MetricSet | None = None
     slot: Slot | None = None
-    _answered: dict[tuple[str | None, ...], str] = attrs.field(factory=dict)
+    _answered: dict[tuple[str, ...], str] = attrs.field(factory=dict)
 
     async def judge(
         self, desk: Desk, subject: Subject, eval_id: str, children: Children = (), parent_eval_id: str | None = None
@@ -54,6 +54,9 @@ class Unit:
         if isinstance(outcome, Failure):
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
+        payload["fingerprint"] = self._fingerprint(
+            teller.models, None if isinstance(outcome, Combined) else outcome.rubric
+        )
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
         return "eval.completed", payload | found
@@ -76,7 +79,6 @@ class Unit:
             "rubric_id": RUBRIC_ID,
             "rubric_version": RUBRIC_VERSION,
             "signals": {"metrics": found.metrics, "rollouts": found.rollouts},
-            "fingerprint": self.fingerprint,
             "scores": found.scores,
             "tier": found.tier,
             "truth_reason": found.truth_reason,
@@ -94,7 +96,6 @@ class Unit:
             "rubric_id": planned["rubric_id"] if rubric is None else rubric.id,
             "rubric_version": planned["rubric_version"] if rubric is None else rubric.version,
             "signals": found.signals,
-            "fingerprint": self._fingerprint(found.judge_model, rubric),
             "scores": (),
             "tier": "truth",
             "truth_reason": None,
@@ -102,15 +103,14 @@ class Unit:
             "propensity": None,
         }
 
-    def _fingerprint(self, model: str | None, rubric: Rubric | None) -> str:
-        """The unit's digest together with the model that answered and the rubric it was asked by."""
-        by = () if rubric is None else (rubric.id, rubric.version)
-        known = self._answered.get((model, *by))
+    def _fingerprint(self, models: Iterable[str], rubric: Rubric | None) -> str:
+        """The unit's digest together with the models that answered and the rubric they were asked by."""
+        by = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
+        if not by:
+            return self.fingerprint
+        known = self._answered.get(by)
         if known is None:
-            text = () if rubric is None else (sha256(rubric.text.encode()).hexdigest(),)
-            parts = (self.fingerprint, *((model,) if model else ()), *by, *text)
-            known = sha256("\n".join(parts).encode()).hexdigest() if len(parts) > 1 else self.fingerprint
-            self._answered[model, *by] = known
+            known = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()
         return known
 
 
