@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, Price, Reply, Token, Usage
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, Price, Reply, Secret, Token, Usage
 
 PRICE = Price(Decimal(10), Decimal(100))
 REQUEST = ChatRequest((Message("user", "Is it so?"),), max_output_tokens=64)
@@ -295,6 +295,24 @@ def test_no_message_log_or_output_holds_the_key(chat_server, ask, caplog, capfd)
     assert "x***" in str(refused.value)
     shown = str(refused.value) + caplog.text + "".join(capfd.readouterr())
     assert "sk-not" not in shown
+
+
+@pytest.mark.parametrize("key", ["no", "x", "m"])
+def test_a_key_that_is_only_a_stand_in_garbles_no_message(chat_server, ask, key):
+    chat_server.answer = chat_server.error(413, "no room for the maximum of x")
+    assert ask(api_key=Secret(key)).message.endswith("HTTP 413: no room for the maximum of x")
+
+
+def test_a_secret_that_is_a_part_of_another_leaves_none_of_it(chat_server, ask):
+    chat_server.answer = chat_server.error(413, "not with w0rd, nor with w0rd-and-more")
+    message = ask(api_key=Secret("w0rd"), headers={"X-Key": Secret("w0rd-and-more")}).message
+    assert message.endswith("HTTP 413: not with ***, nor with ***")
+
+
+def test_the_password_of_a_proxy_is_in_no_message(chat_server, ask):
+    chat_server.answer = chat_server.error(413, "w0rd is wrong")
+    proxy = Secret(f"http://me:w0rd@127.0.0.1:{chat_server.port}")
+    assert ask(base_url="http://model.invalid/v1", proxy=proxy).message.endswith("HTTP 413: *** is wrong")
 
 
 def test_retries_are_not_told_on_stderr_or_in_the_log(chat_server, ask, caplog, capfd):

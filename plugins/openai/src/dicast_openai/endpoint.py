@@ -30,6 +30,8 @@ _SERVER_FAULT = 500
 _MODEL_MAY_HAVE_RUN = (504, 524)
 """What a gateway says when the model behind it did not answer in time."""
 _COMPLAINT_CHARS = 300
+_SECRET_CHARS = 4
+"""What is shorter is a stand-in, such as ``no`` for a key that is not looked at: taking it out would garble messages."""
 _CONNECT_SECONDS = 20.0
 
 
@@ -74,8 +76,7 @@ class Endpoint:
         self._limiter = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
         self._formats = _FORMATS.get(options.response_format, (options.response_format,))
         self._limit_name = "max_tokens"
-        secrets = [options.api_key, options.proxy, *options.headers.values()]
-        self._secrets = [secret.value for secret in secrets if secret is not None and secret.value]
+        self._secrets = _secrets(options)
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
@@ -223,6 +224,15 @@ class Endpoint:
             message = message.replace(secret, "***")
         cut = message if len(message) <= _COMPLAINT_CHARS else f"{message[:_COMPLAINT_CHARS]}…"
         return f"{self._who}: {cut}"
+
+
+def _secrets(options: Chat) -> list[str]:
+    """What no message may hold; the longest first, as one may be a part of another."""
+    given = (options.api_key, options.proxy, *options.headers.values())
+    values = {secret.value for secret in given if secret is not None}
+    if options.proxy is not None:
+        values.add(urlsplit(options.proxy.value).password or "")
+    return sorted((value for value in values if len(value) >= _SECRET_CHARS), key=len, reverse=True)
 
 
 def _connecting(options: Chat) -> float:
