@@ -17,6 +17,7 @@ _STRING = (
 _NUMBER = r"-?(?:Infinity|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 _START = re.compile(r'\{[ \t\n\r]*["}]')
 _LOOSE = re.compile(r"[\s\\]+")
+_LAST_WORD = re.compile(r"\w{0,8}[.!?\u2026\u3002]*\Z")  # as much of it as is hardly the same by chance
 
 
 class BadReply(ValueError):
@@ -109,14 +110,30 @@ def _refuse_splice(text: str, found: Found, keys: Sequence[str], judged: str) ->
     """Refuse a verdict that the judged text wrote the end of.
 
     A model that copies the text into its rationale without escaping it lets a quote in there end the rationale, and what
-    follows be its score. Then the verdict's end stands in the judged text, and what the model meant to say comes after it.
+    follows be its score. Then the verdict's end stands in the judged text, and what the model meant to say comes after it;
+    or nothing does, because a grammar ended the reply there. In that case the value after the rationale stands in the judged
+    text right after the rationale's last word. (That value alone proves nothing: a text that holds every possible end of a
+    verdict could not be judged then.)
     """
     rationale = next((member for member in found.members if member.key == "rationale"), None)
     if rationale is None:
         return
-    end, rest = _LOOSE.sub("", text[rationale.end - 1 : found.end]), _LOOSE.sub("", text[found.end :])
-    if any(f'"{key}":' in rest for key in keys) and end in _LOOSE.sub("", judged):
+    loose, rest = _LOOSE.sub("", judged), _LOOSE.sub("", text[found.end :])
+    continued = (
+        any(f'"{key}":' in rest for key in keys) and _LOOSE.sub("", text[rationale.end - 1 : found.end]) in loose
+    )
+    turning = _turning(text, found, rationale)
+    if continued or (turning is not None and _LOOSE.sub("", turning) in loose):
         raise BadReply("the judged text ends the verdict; text that is quoted in a string must be escaped")
+
+
+def _turning(text: str, found: Found, rationale: Member) -> str | None:
+    """The last word of the *rationale* and all up to the end of the value after it; None when no value comes after it."""
+    after = next((member for member in found.members if member.start > rationale.start), None)
+    if after is None or not isinstance(rationale.value, str):
+        return None
+    word = _LAST_WORD.search(rationale.value[-16:])
+    return (word[0] if word else "") + text[rationale.end - 1 : after.end]
 
 
 def _sealed(text: str, seal: str) -> Found:
