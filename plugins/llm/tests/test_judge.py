@@ -255,12 +255,37 @@ def test_confidence_over_dimensions_is_the_geometric_mean():
     assert answer.confidence == pytest.approx(math.sqrt(0.9 * 0.4))
 
 
-@pytest.mark.parametrize("logprobs", [None, (), (Token("other text", -0.1),)])
-def test_without_log_probabilities_there_is_no_confidence(logprobs):
+@pytest.mark.parametrize(
+    ("logprobs", "reason"),
+    [
+        (None, "the model told none"),
+        ((), "the model told none"),
+        ((Token("other text", -0.1),), "the tokens do not match the text"),
+    ],
+)
+def test_without_log_probabilities_there_is_no_confidence(logprobs, reason):
     reply = lambda request: Reply(told()(request), cost=CENT, logprobs=logprobs)  # noqa: E731
     failure = refused(reply, confidence="logprob")
     assert (failure.kind, failure.cost) == ("judge_output_invalid", CENT)
-    assert "logprob" in failure.message
+    assert "confidence: logprob" in failure.message
+    assert failure.message.endswith(reason)
+
+
+@pytest.mark.parametrize("halves", [("\\xf0\\x9f\\x98", "\\x80"), ("\ufffd", "\ufffd"), ("", "")])
+@pytest.mark.parametrize("before", [True, False])
+def test_tokens_that_split_a_character_still_tell_the_scores_probability(halves, before):
+    def reply(request):
+        start, end = told(rationale="0.8 good ")(request).split(" good ")
+        text = f"{start} \U0001f600 {end}" if before else f"{start} {end} \U0001f600!"
+        one, other = text.split("\U0001f600")
+        at = text.rindex("0.8")
+        here, shift = (other, at - len(one) - 1) if before else (one, at)
+        told_ = spelled(here, {shift + 1: 0.5, shift + 2: 0.8})
+        middle = tuple(Token(half, -0.1) for half in halves)
+        tokens = (*spelled(one, {}), *middle, *told_) if before else (*told_, *middle, *spelled(other, {}))
+        return Reply(text, logprobs=tokens)
+
+    assert judged(reply, confidence="logprob").confidence == pytest.approx(0.5 * 0.8)
 
 
 def test_log_probabilities_are_asked_for_only_where_they_are_used():

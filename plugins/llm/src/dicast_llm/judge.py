@@ -27,7 +27,7 @@ from dicast import rubric as installed
 from .asking import Asked, Question, ask
 from .fence import Marks
 from .instructions import CONSTRAINTS, RESERVED, Form, body, closing, system_message, weighted
-from .likelihood import likelihood
+from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn, sections
 from .reply import Found, find_verdict
 
@@ -166,9 +166,10 @@ class LlmJudge:
 
     def _judgment(self, subject: Subject, asked: Asked[Opinion]) -> Judgment | Failure:
         opinion = asked.value
-        confidence = self._confidence(asked)
-        if confidence is None:
-            message = "confidence: logprob needs the log probabilities of the reply's tokens, and the model told none"
+        try:
+            confidence = self._confidence(asked)
+        except NoLikelihood as error:
+            message = f"confidence: logprob needs the log probabilities of the reply's tokens, and {error}"
             return Failure("judge_output_invalid", message, cost=asked.cost)
         return Judgment(
             opinion.score,
@@ -180,7 +181,7 @@ class LlmJudge:
             self._briefing(subject.kind).rubric,
         )
 
-    def _confidence(self, asked: Asked[Opinion]) -> float | None:
+    def _confidence(self, asked: Asked[Opinion]) -> float:
         if self.confidence == "stated":
             return asked.value.confidence
         return likelihood(asked.reply, asked.value.found, tuple(self.dimensions) or ("score",))
