@@ -116,17 +116,63 @@ def test_equal_requests_at_the_same_time_are_asked_once(ask, path):
     assert (len(model.asked), cached(answers).count(False)) == (3, 3)
 
 
-def test_cancelled_request_leaves_the_others_that_wait_for_it_an_answer(opened, path):
+def test_equal_requests_at_the_same_time_share_a_failure_that_is_paid_for_once(ask, path):
+    model = FakeChatModel(Failure("timeout", "slow", cost=PRICE), seconds=0.01)
+    answers = ask(Chat(model, path), *[question()] * 20, together=True)
+    assert len(model.asked) == 1
+    assert sorted(answer.cost.amount for answer in answers) == [0] * 19 + [PRICE.amount]
+    assert {attrs.evolve(answer, cost=PRICE) for answer in answers} == {Failure("timeout", "slow", cost=PRICE)}
+
+
+def test_equal_requests_at_the_same_time_share_what_the_model_raised(opened, path):
+    model = FakeChatModel(ValueError("out of order"), seconds=0.01)
+
+    async def use(live):
+        return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
+
+    assert list(map(repr, opened(Chat(model, path), use))) == ["ValueError('out of order')"] * 5
+    assert len(model.asked) == 1
+
+
+def test_cancelled_request_that_waits_leaves_the_others_their_answer(opened, path):
     model = FakeChatModel("yes", seconds=0.02)
 
     async def use(live):
-        first, second = (asyncio.ensure_future(live.complete(question())) for _ in range(2))
+        first, second, third = (asyncio.ensure_future(live.complete(question())) for _ in range(3))
+        await asyncio.sleep(0.005)
+        second.cancel()
+        return await first, await third
+
+    assert [reply.text for reply in opened(Chat(model, path), use)] == ["yes", "yes"]
+    assert len(model.asked) == 1
+
+
+def test_one_takes_over_from_a_cancelled_request_for_all_that_wait(opened, path):
+    model = FakeChatModel(Failure("timeout", "slow"), seconds=0.02)
+
+    async def use(live):
+        first, *others = (asyncio.ensure_future(live.complete(question())) for _ in range(5))
         await asyncio.sleep(0.005)
         first.cancel()
-        return await second
+        return await asyncio.gather(*others)
 
-    assert opened(Chat(model, path), use).text == "yes"
+    assert [answer.kind for answer in opened(Chat(model, path), use)] == ["timeout"] * 4
     assert len(model.asked) == 2
+
+
+def test_shared_reply_has_the_seal_of_each_call(ask, path):
+    model = FakeChatModel(
+        lambda request: Reply(f"<{request.nonces[0]}>", stop_reason="refusal", cost=PRICE), seconds=0.01
+    )
+    seals = [letter * 12 for letter in "abc"]
+    answers = ask(Chat(model, path), *map(sealed, seals), together=True)
+    assert [answer.text for answer in answers] == [f"<{seal}>" for seal in seals]
+    assert ([answer.cost for answer in answers], len(model.asked)) == ([PRICE, Cost.zero(), Cost.zero()], 1)
+
+
+def test_reply_that_the_model_itself_says_is_cached_stays_so(ask, path):
+    replayed = Reply("yes", metrics={"cached": True})
+    assert cached(ask(Chat(FakeChatModel(replayed), path), question())) == [True]
 
 
 def test_seal_is_that_of_the_new_call_in_the_text_and_its_tokens(ask, path):

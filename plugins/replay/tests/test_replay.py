@@ -44,16 +44,25 @@ def sealed(seal):
     return question(f"How good?\nseal: {seal}", nonces=(seal,))
 
 
-def ask(chat, *requests, together=False):
-    """The answers of *chat*, opened once."""
+def use_open(chat, use):
+    """What *use* returns of the open *chat*."""
 
     async def work():
         async with chat.open(RunContext("R", "test", chat.path.parent)) as live:
-            if together:
-                return await asyncio.gather(*map(live.complete, requests))
-            return [await live.complete(request) for request in requests]
+            return await use(live)
 
     return asyncio.run(work())
+
+
+def ask(chat, *requests, together=False):
+    """The answers of *chat*, opened once."""
+
+    async def each(live):
+        if together:
+            return await asyncio.gather(*map(live.complete, requests))
+        return [await live.complete(request) for request in requests]
+
+    return use_open(chat, each)
 
 
 def record(path, replies, *requests, **more):
@@ -69,7 +78,7 @@ def path(tmp_path):
 def test_what_is_recorded_costs_what_it_cost_and_is_told_again_for_nothing(path):
     reply = Reply("0.75", "m-1", "max_tokens", Usage(7, 3), PRICE, (Token("0.", -0.5), Token("75", 0.0)), {"ms": 12})
     model, answers = record(path, [reply], question(), question())
-    free = attrs.evolve(reply, cost=Cost.zero())
+    free = attrs.evolve(reply, cost=Cost.zero(), metrics={"ms": 12, "cached": True})
     assert answers == [reply, free]
     assert ask(Chat(path), question()) == [free]
     model.assert_all_asked()
@@ -116,9 +125,58 @@ def test_equal_requests_at_the_same_time_are_asked_once(path):
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_equal_request_is_asked_again_when_the_first_one_failed(path):
-    _, answers = record(path, [Failure("timeout", "no"), "yes"], question(), question(), together=True)
-    assert [type(answer).__name__ for answer in answers] == ["Failure", "Reply"]
+def test_equal_requests_at_the_same_time_share_a_failure_that_is_paid_for_once(path):
+    model = FakeChatModel(Failure("timeout", "slow", cost=PRICE), seconds=0.01)
+    answers = ask(Chat(path, model), *[question()] * 20, together=True)
+    assert len(model.asked) == 1
+    assert sorted(answer.cost.amount for answer in answers) == [0] * 19 + [PRICE.amount]
+    assert {attrs.evolve(answer, cost=PRICE) for answer in answers} == {Failure("timeout", "slow", cost=PRICE)}
+
+
+def test_equal_requests_at_the_same_time_share_what_the_model_raised(path):
+    model = FakeChatModel(ValueError("out of order"), seconds=0.01)
+
+    async def use(live):
+        return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
+
+    assert list(map(repr, use_open(Chat(path, model), use))) == ["ValueError('out of order')"] * 5
+    assert len(model.asked) == 1
+
+
+def test_cancelled_request_that_waits_leaves_the_others_their_answer(path):
+    model = FakeChatModel("yes", seconds=0.02)
+
+    async def use(live):
+        first, second, third = (asyncio.ensure_future(live.complete(question())) for _ in range(3))
+        await asyncio.sleep(0.005)
+        second.cancel()
+        return await first, await third
+
+    assert [reply.text for reply in use_open(Chat(path, model), use)] == ["yes", "yes"]
+    assert len(model.asked) == 1
+
+
+def test_one_takes_over_from_a_cancelled_request_for_all_that_wait(path):
+    model = FakeChatModel(Failure("timeout", "slow"), seconds=0.02)
+
+    async def use(live):
+        first, *others = (asyncio.ensure_future(live.complete(question())) for _ in range(5))
+        await asyncio.sleep(0.005)
+        first.cancel()
+        return await asyncio.gather(*others)
+
+    assert [answer.kind for answer in use_open(Chat(path, model), use)] == ["timeout"] * 4
+    assert len(model.asked) == 2
+
+
+def test_shared_reply_has_the_seal_of_each_call(path):
+    model = FakeChatModel(
+        lambda request: Reply(f"<{request.nonces[0]}>", stop_reason="refusal", cost=PRICE), seconds=0.01
+    )
+    seals = [letter * 12 for letter in "abc"]
+    answers = ask(Chat(path, model), *map(sealed, seals), together=True)
+    assert [answer.text for answer in answers] == [f"<{seal}>" for seal in seals]
+    assert ([answer.cost for answer in answers], len(model.asked)) == ([PRICE, Cost.zero(), Cost.zero()], 1)
 
 
 def test_quoted_seal_becomes_that_of_the_new_call(path):
@@ -213,7 +271,7 @@ def test_first_of_two_replies_to_one_request_counts_and_a_header_is_not_needed(p
     path.parent.mkdir()
     lines = [{"digest": question().digest({}), "reply": {"text": text}} for text in ("one", "two")]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert ask(Chat(path), question()) == [Reply("one")]
+    assert ask(Chat(path), question()) == [Reply("one", metrics={"cached": True})]
 
 
 def test_recording_that_cannot_be_opened_is_refused(tmp_path):

@@ -8,11 +8,10 @@ import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 import attrs
 
-from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, Reply, RunContext, estimate, maybe_await
+from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, KeptReply, Reply, RunContext, estimate, maybe_await
 
 from .identity import identity
 from .store import Store
@@ -60,22 +59,38 @@ class Live:
         self._store = store
         self._model = model
         self._named = named
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._asking: dict[str, asyncio.Future[KeptReply | Failure]] = {}
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Answer *request*; ``metrics`` say whether it was ``cached``, and under which ``cache_key``.
 
-        Of equal requests at the same time, one is asked and the others wait for its reply.
+        Of equal requests at the same time, one is asked; the others wait, and get its reply or its failure for nothing.
         """
         digest = request.digest(self._named)
-        lock = self._asking.setdefault(digest, asyncio.Lock())
-        async with lock:
-            kept = self._store.find(digest)
-            if kept is not None:
-                return _marked(kept.told(request.nonces), digest, cached=True)
+        while (asking := self._asking.get(digest)) is not None:
+            await asyncio.wait([asking])  # a bare await would cancel it for all when one of them is cancelled
+            if not asking.cancelled():
+                return _told(asking.result(), digest, request)
+        kept = self._store.find(digest)
+        return await self._ask(digest, request) if kept is None else _told(kept, digest, request)
+
+    async def _ask(self, digest: str, request: ChatRequest) -> Reply | Failure:
+        """Ask the model, and tell those who wait."""
+        asking = self._asking[digest] = asyncio.get_running_loop().create_future()
+        try:
             answer = await maybe_await(self._model.complete(request))
             self._keep(digest, request, answer)
-        return _marked(answer, digest, cached=False) if isinstance(answer, Reply) else answer
+            asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
+        except Exception as error:
+            asking.set_exception(error)
+            asking.exception()  # there may be nobody who waits, which asyncio would complain of
+            raise
+        finally:
+            del self._asking[digest]
+            asking.cancel()  # without an answer, that is when this call was cancelled, one of those who wait asks
+        if isinstance(answer, Failure):
+            return answer
+        return attrs.evolve(answer, metrics={"cached": False, **answer.metrics, "cache_key": digest})
 
     def _keep(self, digest: str, request: ChatRequest, answer: Reply | Failure) -> None:
         try:
@@ -95,8 +110,13 @@ class Live:
         return dict(self._named)
 
 
-def _marked(reply: Reply, digest: str, *, cached: bool) -> Reply:
-    return attrs.evolve(reply, metrics={**reply.metrics, "cached": cached, "cache_key": digest})
+def _told(answer: KeptReply | Failure, digest: str, request: ChatRequest) -> Reply | Failure:
+    """*answer* for *request*, for which it was not asked: it cost nothing."""
+    if isinstance(answer, Failure):
+        return attrs.evolve(answer, cost=Cost.zero())
+    reply = answer.told(request.nonces)
+    metrics = {**reply.metrics, "cached": True, "cache_key": digest}
+    return attrs.evolve(reply, cost=Cost.zero(), metrics=metrics)
 
 
 def _unfit(answer: Reply | Failure) -> str | None:

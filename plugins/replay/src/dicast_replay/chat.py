@@ -7,11 +7,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from hashlib import file_digest
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 import attrs
 
-from dicast import ChatModel, ChatRequest, ConfigError, Cost, Failure, Reply, RunContext, estimate, maybe_await
+from dicast import (
+    ChatModel,
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Failure,
+    KeptReply,
+    Reply,
+    RunContext,
+    estimate,
+    maybe_await,
+)
 
 from .recording import Recording
 
@@ -60,17 +70,37 @@ class Live:
     def __init__(self, recording: Recording, model: ChatModel | None) -> None:
         self._recording = recording
         self._model = model
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._asking: dict[str, asyncio.Future[KeptReply | Failure]] = {}
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Answer *request*. Of equal requests at the same time, one is asked and the others wait for its reply."""
+        """Answer *request*; ``metrics`` of a reply from the file say that it was ``cached``.
+
+        Of equal requests at the same time, one is asked; the others wait, and get its reply or its failure for nothing.
+        """
         digest = request.digest({})
-        lock = self._asking.setdefault(digest, asyncio.Lock())
-        async with lock:
-            reply = self._recording.find(digest, request.nonces)
-            return await self._ask(digest, request) if reply is None else reply
+        while (asking := self._asking.get(digest)) is not None:
+            await asyncio.wait([asking])  # a bare await would cancel it for all when one of them is cancelled
+            if not asking.cancelled():
+                return _told(asking.result(), request)
+        kept = self._recording.find(digest)
+        return await self._ask(digest, request) if kept is None else _told(kept, request)
 
     async def _ask(self, digest: str, request: ChatRequest) -> Reply | Failure:
+        """Ask the model, and tell those who wait."""
+        asking = self._asking[digest] = asyncio.get_running_loop().create_future()
+        try:
+            answer = await self._recorded(digest, request)
+            asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
+        except Exception as error:
+            asking.set_exception(error)
+            asking.exception()  # there may be nobody who waits, which asyncio would complain of
+            raise
+        finally:
+            del self._asking[digest]
+            asking.cancel()  # without an answer, that is when this call was cancelled, one of those who wait asks
+        return answer
+
+    async def _recorded(self, digest: str, request: ChatRequest) -> Reply | Failure:
         if self._model is None:
             return Failure(
                 "judge_call_failed",
@@ -96,6 +126,14 @@ class Live:
     def identity(self) -> dict[str, object]:
         """See :meth:`Chat.identity`."""
         return _identity(self._recording.path, self._model)
+
+
+def _told(answer: KeptReply | Failure, request: ChatRequest) -> Reply | Failure:
+    """*answer* for *request*, for which it was not asked: it cost nothing."""
+    if isinstance(answer, Failure):
+        return attrs.evolve(answer, cost=Cost.zero())
+    reply = answer.told(request.nonces)
+    return attrs.evolve(reply, cost=Cost.zero(), metrics={**reply.metrics, "cached": True})
 
 
 def _identity(path: Path, model: ChatModel | None) -> dict[str, object]:

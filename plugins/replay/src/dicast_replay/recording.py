@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,13 @@ class Recording:
     def __contains__(self, digest: str) -> bool:
         return bytes.fromhex(digest) in self._places
 
-    def find(self, digest: str, nonces: Sequence[str]) -> Reply | None:
-        """The reply to the request with *digest*, which now has these *nonces*; None when there is none."""
+    def find(self, digest: str) -> KeptReply | None:
+        """The reply to the request with *digest*; None when there is none."""
         place = self._places.get(bytes.fromhex(digest))
         if place is None:
             return None
         start, length = place
-        return _kept(orjson.loads(os.pread(self._file, length, start))).told(nonces)
+        return _kept(orjson.loads(os.pread(self._file, length, start)))
 
     def append(self, digest: str, request: ChatRequest, reply: Reply) -> None:
         """Record *reply*, in one write: other processes may append to the same file.
