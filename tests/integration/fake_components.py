@@ -121,7 +121,7 @@ def opinion(subject: Subject, *, journal: str = "", rationale: str = "", moody: 
 @judge()
 def signalling(subject: Subject) -> Judgment:
     """A judge with a long signal before a short one."""
-    return Judgment(0.5, 0.5, "hybrid", "m-1", signals={"flags": ["x" * 300], "escalated": True})
+    return Judgment(0.5, 0.5, "hybrid", "m-1", signals={"flags": ["x" * 300], "escalated": True, "rationale_hash": "0"})
 
 
 @judge(accepts=("turn",))

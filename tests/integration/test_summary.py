@@ -93,6 +93,7 @@ def test_a_wrong_command_names_the_help_that_is_right(shop):
 def test_show_says_who_judged_and_cuts_none_but_the_longest_signal(shop):
     shop.rows("x")
     shop.run("judges: [{fake/signalling: {as: j}}]\n")
+    assert "its reasons were not kept; the judge's option capture_rationale: true" in shop.dicast("show", "r0").out
     (line,) = (line for line in shop.dicast("show", "r0").out.splitlines() if line.startswith("    by "))
-    assert line.startswith("    by hybrid m-1, escalated: True, flags: [")
+    assert line.startswith("    by hybrid m-1, rationale_hash: 0, escalated: True, flags: [")
     assert line.endswith(" characters)")

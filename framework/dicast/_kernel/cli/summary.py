@@ -154,6 +154,8 @@ def _grounds(verdict: Verdict) -> Iterator[str]:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
         yield "    " + _cut(", ".join([f"by {by}", *(f"{name}: {value}" for name, value in told)]))
+        if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
+            yield "    its reasons were not kept; the judge's option capture_rationale: true keeps them"
 
 
 def _cut(text: str) -> str:

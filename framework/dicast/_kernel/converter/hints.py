@@ -78,6 +78,11 @@ def kinds(annotation: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for kind in found for name in (kind, *KINDS[kind].also)))
 
 
+def is_component(annotation: object) -> bool:
+    """True when a field of this type takes components and nothing else; null is the union's to take."""
+    return bool(kinds(annotation)) and type(None) not in members(annotation)
+
+
 def mentions(annotation: object, wanted: object) -> bool:
     """True when *wanted* occurs in *annotation*."""
     return annotation is wanted or any(mentions(one, wanted) for one in typing.get_args(annotation))

@@ -57,7 +57,7 @@ class Structurer:
         add(_origin_in(hints.SEQUENCES), self._sequence)
         add(_origin_in((typing.Literal,)), self._literal)
         add(lambda one: len(hints.members(one)) > 1, self._union)
-        add(_is_component, lambda value, one: nested(value, hints.kinds(one)))
+        add(hints.is_component, lambda value, one: nested(value, hints.kinds(one)))
 
     def structure(self, value: object, annotation: Any) -> Any:
         """Return a value of the type *annotation*.
@@ -263,10 +263,6 @@ def _secret(value: str, path: Path) -> Secret:
 
 def _cost(value: str, path: Path) -> Cost:
     return Cost.parse(value)
-
-
-def _is_component(annotation: Any) -> bool:
-    return bool(hints.kinds(annotation)) and type(None) not in hints.members(annotation)  # null is the union's to take
 
 
 def _origin_in(origins: typing.Container[Any]) -> Callable[[Any], bool]:
