@@ -9,6 +9,10 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 JUDGES = "tests/integration/test_spec_001_judges.py"
+CYCLES = (
+    "plugins/heuristic/tests/test_traces.py"
+    "::test_tool_cycles_name_the_verdict_on_their_turn_and_turns_that_on_their_session"
+)
 
 REQUIRED = {
     "1 heuristic verdict shape": f"{JUDGES}::test_heuristic_verdict_is_bounded_and_costs_nothing",
@@ -19,6 +23,8 @@ REQUIRED = {
     "6 re-evaluation is a new event": f"{JUDGES}::test_judging_again_is_a_new_verdict_and_the_newest_counts",
     "8 subject not found": f"{JUDGES}::test_turn_that_is_not_there_fails_and_has_no_verdict",
     "9 invalid LLM judge response": f"{JUDGES}::test_reply_of_no_use_is_a_failure_after_one_more_try",
+    "11 tool cycle attaches to its turn": CYCLES,
+    "12 session reads its turns' verdicts": CYCLES,
     "13 sensitivity uplift": f"{JUDGES}::test_only_a_captured_rationale_lifts_the_sensitivity",
     "14 eval cost folds into cost": f"{JUDGES}::test_include_eval_adds_exactly_what_the_verdicts_cost",
     "property: score boundedness": "plugins/heuristic/tests/test_turn.py::test_score_is_bounded_and_the_same_again",
@@ -29,8 +35,6 @@ REQUIRED = {
 PENDING = {
     "7 confidence gate filters aggregation": "needs dicast quality",
     "10 rubric versioning": "needs dicast quality, which shows the two rows",
-    "11 tool cycle attaches to its turn": "needs heuristic/tool_cycle",
-    "12 session reads its turns' verdicts": "needs heuristic/session",
     "15 no mid-turn fire": "needs dicast watch, which judges while events arrive",
 }
 
