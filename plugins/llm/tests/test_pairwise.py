@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+import tracemalloc
 from hashlib import sha256
 from typing import ClassVar
 
@@ -445,6 +446,68 @@ def test_a_subject_that_the_other_run_does_not_have_is_missing_input(subject_id,
 def test_an_unknown_run_is_refused_before_anything_is_asked(opponent):
     with pytest.raises(ConfigError, match="no such run"):
         duel(opponent)
+
+
+def test_the_newest_of_a_subjects_outputs_counts():
+    again = ledger(
+        *[("01A", "subject.read", "7", {"input": ROW.input, "output": text}) for text in ("old", "new")],
+        ("01B", "run.started", None, None),
+    )
+    model = FakeChatModel(finds("Rayleigh"))
+    duel("01A", entries=again, model=model)
+    assert "\nnew\n" in model.asked[0].messages[-1].content
+
+
+def test_what_is_known_of_an_earlier_run_does_not_grow_with_it():
+    content = {"input": ROW.input, "output": "x"}
+    many = 50_000
+
+    def read(query):
+        if query.types == ("subject.read",):
+            ids = (str(number) for number in range(many))
+        else:
+            ids = iter(["7"])
+        for seq, subject_id in enumerate(ids, 1):
+            event = Event(
+                "", "subject.read", "", "01A", {"content": content}, subject_kind="row", subject_id=subject_id
+            )
+            yield Entry(seq, event, "", "")
+
+    async def work():
+        judge = Pairwise(FakeChatModel(finds("Rayleigh")), opponent="01A")
+        tracemalloc.start()
+        async with judge.open(RunContext("01B", "test", None, read=read)) as live:
+            grown = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return grown, await live.judge(ROW, ())
+
+    grown, found = asyncio.run(work())
+    assert found.score == 1.0
+    assert grown < 1_000_000  # a mapping of them takes above 5 MB
+
+
+def test_verdicts_against_different_runs_differ_in_their_fingerprint(tmp_path):
+    text = f"ledger: {{ledger/sqlite: {{path: {tmp_path / 'ledger.db'}}}}}\n"
+    judge = "judges: [{llm/pairwise: {model: grader, opponent: %s}}]"
+    verdicts = []
+    for _ in range(2):
+        (row,) = run_pipeline(text + "metrics: [proxy/format]", subjects=[ROW]).verdicts
+        for opponent in ("last", row.run_id):
+            grader = FakeChatModel(finds("Rayleigh"))
+            done = run_pipeline(text + judge % opponent, subjects=[ROW], components={"grader": grader})
+            verdicts += done.verdicts
+    assert len({verdict.fingerprint for verdict in verdicts}) == 4
+    against = [verdict.signals["opponent_run"] for verdict in verdicts]
+    assert [verdict.rubric_version for verdict in verdicts] == [
+        f"1.0.0+{against[0]}", "1.0.0", f"1.0.0+{against[2]}", "1.0.0"
+    ]  # fmt: skip
+    assert against[0] == against[1] != against[2]
+
+
+def test_the_model_is_not_told_which_run_the_opponent_is_from():
+    model = FakeChatModel(finds("Rayleigh"))
+    duel("01A", model=model)
+    assert "01A" not in "".join(message.content for message in model.asked[0].messages)
 
 
 def test_the_first_run_has_no_last_one():

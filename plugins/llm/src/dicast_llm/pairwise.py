@@ -84,11 +84,13 @@ class Pairwise:
 
     :param model: the chat model to ask; every subject takes two calls, at the same time.
     :param opponent: what the output is compared with: ``reference``, the subject's own; the id of a run in the ledger, whose
-        output for the subject of the same kind and id counts; or ``last``, the newest run before this one.
+        output for the subject of the same kind and id counts; or ``last``, the newest run before this one. With ``last``
+        the version of the rubric ends in ``+`` and that run's id, so verdicts against different runs differ in their
+        fingerprint.
     :param labels: two texts that name the first and the second output in the reply, which is plain text then, without JSON.
-        ``LABEL is better`` counts, else a line with a label alone, else the only label that is named. There is no seal:
-        quotations of the judged texts are left out before reading, but a model that paraphrases them may be misled; choose
-        labels only for models that cannot write JSON.
+        A last line with a label alone counts, else ``LABEL is better``, else another such line, else the only label that is
+        named. There is no seal: quoted texts and sentences are left out before reading, but a model that paraphrases them
+        may be misled; choose labels only for models that cannot write JSON.
     :param criteria: what makes an output better, one a line.
     :param system_prompt: stands in place of the built-in instructions on how to compare; those on fences and on the form of
         the reply follow it all the same.
@@ -135,8 +137,12 @@ class Pairwise:
             yield self
             return
         live = attrs.evolve(self)
-        object.__setattr__(live, "_earlier", EarlierRun.find(self.opponent, run))
-        yield live
+        with EarlierRun.find(self.opponent, run) as earlier:
+            object.__setattr__(live, "_earlier", earlier)
+            if self.opponent == "last":  # another run each time, so the options alone do not say what was compared
+                version = f"{self._rubric.version}+{earlier.run_id}"
+                object.__setattr__(live, "_rubric", attrs.evolve(self._rubric, version=version))
+            yield live
 
     def estimate(self, subject: Subject) -> Cost:
         """What both orders may cost at most, with every reply asked for again."""
