@@ -351,7 +351,18 @@ def test_secret_is_in_no_repr(chat_server):
     assert KEY not in repr(chat(chat_server))
 
 
-@pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "https://me:pass@host/v1", "ftp://me:pass@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x/v1",
+        "localhost:8000",
+        "https://me:pass@host/v1",
+        "ftp://me:pass@host",
+        "http://[x",
+        "http://h:port/v1",
+        "me:hunter2@host/v1",
+    ],
+)
 def test_api_base_is_checked(url):
     with pytest.raises((ValueError, ConfigError), match="api_base") as refused:
         Chat("openai/m", api_base=url, price="free")

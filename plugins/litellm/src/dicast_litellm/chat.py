@@ -25,13 +25,21 @@ _FREE = Tariff(Price(Decimal(0), Decimal(0)))
 def _check_url(chat: Chat, attribute: attrs.Attribute[Any], url: str | None) -> None:
     if url is None or _has_password(url):
         return  # a password is refused by the class: what a check of the field raises is told with the field's value
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_address(url):
         raise ValueError(f"invalid value for api_base, expected an http:// or https:// address, got {url!r}")
 
 
 def _has_password(url: str) -> bool:
-    return "@" in urlsplit(url).netloc
+    """Whether there is one, or what is no address may be meant to hold one; an ``@`` in an address's path is none."""
+    return "@" in (urlsplit(url).netloc if _is_address(url) else url)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # for what is no host or port, in words that may hold a password
+        return False
 
 
 @attrs.frozen

@@ -27,6 +27,8 @@ _SERVER_FAULT = 500
 _MODEL_MAY_HAVE_RUN = (504, 524)
 """What a gateway says when the model behind it did not answer in time."""
 _COMPLAINT_CHARS = 300
+_SECRET_CHARS = 4
+"""A secret that is shorter stands in for one; to leave it out would only garble what is said."""
 _NEVER_ASKED = ("ConnectError", "ConnectTimeout", "ClientConnectorError", "ConnectionTimeoutError")
 """What the HTTP libraries call a connection that did not come about."""
 
@@ -217,8 +219,8 @@ class LiveChat:
 
     def _said(self, message: str) -> str:
         """*message* with who said it, without the secrets, which an endpoint may repeat."""
-        for secret in self._secrets:
-            message = message.replace(secret, "***")
+        for secret in sorted(self._secrets, key=len, reverse=True):  # one may be a part of another
+            message = message.replace(secret, "***") if len(secret) >= _SECRET_CHARS else message
         line = " ".join(message.split())
         cut = line if len(line) <= _COMPLAINT_CHARS else f"{line[:_COMPLAINT_CHARS]}…"
         at = f" at {self._options.api_base}" if self._options.api_base else ""
