@@ -119,7 +119,8 @@ def test_digest_mode_stores_no_content_and_digests_what_users_wrote(tmp_path, op
         assert ledger.verify().ok
     canonical = json.dumps(prompt, sort_keys=True, separators=(",", ":")).encode()
     digested = {"digest": hashlib.sha256(canonical).hexdigest()}
-    assert payloads == [read(None), digested, verdict, {"tool_name": "search"}]
+    blanked = {"score": 1.0, "signals": {"rationale_redacted": ""}}
+    assert payloads == [read(None), digested, blanked, {"tool_name": "search"}]
 
 
 def test_digest_mode_keeps_verdicts_kinds_and_money_and_drops_what_may_quote_the_output(tmp_path, opened, make_event):

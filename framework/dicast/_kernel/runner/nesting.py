@@ -90,14 +90,15 @@ class Scope:
     def hear(self, answer: Reply | Failure) -> None:
         """Count what a chat model answered."""
         self.heard = self.heard + answer.cost
-        if isinstance(answer, Reply) and answer.metrics.get("cached") is True:
-            self.model = answer.model or self.model
+        if isinstance(answer, Failure):
+            self.calls += not answer.cost.is_zero
+            return
+        self.model = answer.model or self.model
+        if answer.metrics.get("cached") is True:
             return
         self.calls += 1
-        if isinstance(answer, Reply):
-            self.model = answer.model or self.model
-            if answer.usage is not None:
-                self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
+        if answer.usage is not None:
+            self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
 
     def owed(self, said: Cost) -> Cost:
         """What is still to be settled, where the component itself has *said* what the whole call cost.
