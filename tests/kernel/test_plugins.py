@@ -80,7 +80,7 @@ def test_an_unknown_plugin_like_no_other_says_what_to_install(plugin):
     plugin("brevity", GOOD)
     problem = refusal(registry().find, "zzz/fine", ("metric",))
     assert problem.message.startswith("unknown plugin 'zzz' (installed: brevity, ")
-    assert problem.message.endswith("; is it installed? pip install dicast-zzz")
+    assert problem.message.endswith("; is the package that offers it installed?")
     assert problem.hint is None
 
 

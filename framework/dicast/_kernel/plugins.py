@@ -124,7 +124,7 @@ class Registry:
             nearest(name, self.scan()),
         )
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # else a misspelling, or nothing to be installed
-            message += f"; is it installed? pip install {_install(name)}"
+            message += _install(name)
         return Problem(message, value=name, hint=hint)
 
 
@@ -150,13 +150,13 @@ def _by_name(group: str) -> Mapping[str, Offer]:
 
 
 def _install(plugin: str) -> str:
-    """What to ask pip for: the extra of dicast that brings *plugin*, where it has one."""
+    """What to install: the extra of dicast that brings *plugin*; the name of another's package is not ours to guess."""
     try:
         wanted = importlib_metadata.requires("dicast") or []
     except importlib_metadata.PackageNotFoundError:
         wanted = []  # the kernel alone is installed
     is_extra = any(re.match(rf"dicast-{plugin}\b.*extra\s*==\s*.{plugin}\b", line) for line in wanted)
-    return f"'dicast[{plugin}]'" if is_extra else f"dicast-{plugin}"
+    return f"; pip install 'dicast[{plugin}]'" if is_extra else "; is the package that offers it installed?"
 
 
 def _kernel() -> Offer:

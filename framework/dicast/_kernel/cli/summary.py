@@ -94,7 +94,7 @@ def _worst_lines(done: Document) -> Iterator[str]:
 def _failed_lines(done: Document) -> Iterator[str]:
     shown = done["failed_subjects"]
     if done["failures"] or shown:
-        yield "failed: " + (", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "0 scores")
+        yield "failed: " + (", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none that counts")
         yield from (f"  {failure_line(failed)}" for failed in shown)
         if sum(done["failures"].values()) > len(shown):
             yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
@@ -123,7 +123,8 @@ def _ending_lines(done: Document) -> Iterator[str]:
     if done["stopped"] is not None:
         more = ", ".join(f"{key}: {value}" for key, value in done["stopped"].items() if key != "reason")
         yield f"stopped: {done['stopped']['reason']}" + (f" ({more})" if more else "")
-        yield f"  what was judged is kept; --resume {done['run_id']} judges the rest"
+        new = " (with another address or model in the file it is a new run)" if "message" in done["stopped"] else ""
+        yield f"  what was judged is kept; --resume {done['run_id']} judges the rest{new}"
     gate = done["gate"]
     yield "gate: passed" if gate["passed"] else "gate: FAILED: " + "; ".join(gate["reasons"])
     ledger = done["ledger"]

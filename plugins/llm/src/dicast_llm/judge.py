@@ -131,6 +131,9 @@ class LlmJudge:
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
+        if chosen.data and not chosen.text.startswith("---"):
+            message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown"
+            raise ConfigError(Problem(message, path="rubric", value=chosen.id))
         if not body(chosen.text):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
         system = system_message(chosen, self.criteria, tuple(self.dimensions), self.hard_constraints, self._form)
