@@ -94,7 +94,9 @@ def _worst_lines(done: Document) -> Iterator[str]:
 def _failed_lines(done: Document) -> Iterator[str]:
     shown = done["failed_subjects"]
     if done["failures"] or shown:
-        yield "failed: " + (", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none that counts")
+        yield "failed: " + (
+            ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none that counts"
+        )
         yield from (f"  {failure_line(failed)}" for failed in shown)
         if sum(done["failures"].values()) > len(shown):
             yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
