@@ -99,7 +99,9 @@ class ChatRequest:
 
 def _tokens(data: bytes) -> int:
     words = data.split()
-    noise = len(b"".join(word for word in words if len(word) >= _NOISE_LETTERS).translate(None, _DENSE))
+    longest = max(map(len, words), default=0)
+    long = [word for word in words if len(word) >= _NOISE_LETTERS] if longest >= _NOISE_LETTERS else []
+    noise = len(b"".join(long).translate(None, _DENSE))
     dense = len(data.translate(None, _SPARSE))
     sparse = (len(data) - dense - noise) / _LETTERS_A_TOKEN + noise / _NOISE_LETTERS_A_TOKEN
     return max(math.ceil(len(words) * _TOKENS_A_WORD), dense + math.ceil(sparse))

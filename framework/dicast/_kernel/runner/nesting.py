@@ -144,7 +144,7 @@ class Metered:
         scope = _SCOPE.get()
         if scope is None:  # asked by another chat model, whose reply is counted
             return await maybe_await(self.live.complete(request))
-        request = attrs.evolve(request, rollout=scope.rollout)
+        request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
         if scope.held is None and not scope.covered:
             refused = await scope.asker.cover(scope, estimate(self.live, request))
             if refused is not None:

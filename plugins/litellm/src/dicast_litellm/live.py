@@ -80,7 +80,8 @@ class LiveChat:
         """
         if self._litellm is None:
             await self._load()
-        call = _Call(request, request.input_tokens + request.max_output_tokens, self.estimate(request))
+        tokens = 0 if self._options.tokens_per_minute is None else request.input_tokens + request.max_output_tokens
+        call = _Call(request, tokens, self.estimate(request))
         attempts = stamina.retry_context(
             backoff, self._options.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
         )

@@ -127,7 +127,9 @@ class Chat:
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
-        return self.cost(Usage(request.input_tokens, request.max_output_tokens))
+        return (
+            Cost.zero() if self.price == "free" else self.cost(Usage(request.input_tokens, request.max_output_tokens))
+        )
 
     def cost(self, usage: Usage) -> Cost:
         """What *usage* costs."""

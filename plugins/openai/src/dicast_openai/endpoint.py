@@ -13,7 +13,7 @@ import orjson
 import stamina
 from yarl import URL
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reply, Usage
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reply
 
 from .answers import Answer, Unreadable
 from .chat import Chat
@@ -91,8 +91,8 @@ class Endpoint:
 
         :raises dicast.AccessRefused: for 401, 403 and 404.
         """
-        usage = Usage(request.input_tokens, request.max_output_tokens)
-        call = _Call(request, usage.input_tokens + usage.output_tokens, self._options.cost(usage))
+        tokens = 0 if self._options.tokens_per_minute is None else request.input_tokens + request.max_output_tokens
+        call = _Call(request, tokens, self._options.estimate(request))
         attempts = stamina.retry_context(
             backoff, self._options.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
         )
