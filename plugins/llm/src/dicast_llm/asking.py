@@ -15,6 +15,9 @@ from .reply import BadReply
 T = TypeVar("T")
 
 MISSING = "(not available)"
+_LEAST = ChatRequest((Message("user", "?"),))
+"""What costs nothing only where nothing does."""
+
 _DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token, a letter as a third of one
 
 
@@ -66,6 +69,11 @@ class Question:
         """What asking may cost at most: every call is made, and each costs what *model* says."""
         one = estimate(model, self.request(_DEAREST))
         return total([one] * (retries + 1))
+
+
+def is_free(model: ChatModel) -> bool:
+    """Whether *model* costs nothing, whatever it is asked; then no question has to be made to say what it costs."""
+    return estimate(model, _LEAST).is_zero
 
 
 @attrs.frozen

@@ -24,7 +24,7 @@ from dicast import (
 )
 from dicast import rubric as installed
 
-from .asking import Asked, Question, ask
+from .asking import Asked, Question, ask, is_free
 from .fence import Marks
 from .instructions import CONSTRAINTS, RESERVED, Form, body, closing, system_message, weighted
 from .likelihood import NoLikelihood, likelihood
@@ -127,7 +127,7 @@ class LlmJudge:
 
     def estimate(self, subject: Subject) -> Cost:
         """What the judgment may cost at most: all calls that *retries* allows."""
-        return self._question(subject).estimate(self.model, self.retries)
+        return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model, self.retries)
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)

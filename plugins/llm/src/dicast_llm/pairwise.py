@@ -24,7 +24,7 @@ from dicast import (
     Verdict,
 )
 
-from .asking import Asked, Question, Section, ask, total
+from .asking import Asked, Question, Section, ask, is_free, total
 from .fence import RULES, Marks
 from .labels import Labels, Side
 from .opponent import EarlierRun, reference, text_of
@@ -146,8 +146,7 @@ class Pairwise:
 
     def estimate(self, subject: Subject) -> Cost:
         """What both orders may cost at most, with every reply asked for again."""
-        opponent = self._opponent(subject)
-        if isinstance(opponent, Failure):
+        if is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
         return total([self._question(subject, opponent, at).estimate(self.model, self.retries) for at in _PLACES])
 

@@ -207,9 +207,12 @@ def _read(text: str, start: int, end: int) -> Found | None:
     return Found(members, start, end)
 
 
+_DECODER = json.JSONDecoder(parse_int=float)
+
+
 def _decode(text: str) -> object:
     """The value of JSON text, numbers as floats (of any length, without Python's limit on digits), containers hashable."""
-    return _plain(json.loads(text, parse_int=float))
+    return _plain(_DECODER.decode(text))
 
 
 def _plain(value: object) -> object:
