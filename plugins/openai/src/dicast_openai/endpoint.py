@@ -93,15 +93,26 @@ class Endpoint:
         """
         tokens = 0 if self._options.tokens_per_minute is None else request.input_tokens + request.max_output_tokens
         call = _Call(request, tokens, self._options.estimate(request))
+        try:
+            return await self._try(call)
+        except Fault as fault:
+            first = fault
+        try:
+            return await self._try_again(call, first)
+        except Fault as fault:
+            return fault.failure(call.tries, call.spent)
+
+    async def _try_again(self, call: _Call, fault: Fault | None) -> Reply:
+        """Go on after *fault*, the first try's; nearly all calls have none, and stamina takes as long as a request."""
         attempts = stamina.retry_context(
             backoff, self._options.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
         )
-        try:
-            async for attempt in attempts:
-                with attempt:
-                    return await self._try(call)
-        except Fault as fault:
-            return fault.failure(call.tries, call.spent)
+        async for attempt in attempts:
+            with attempt:
+                if fault is not None:
+                    first, fault = fault, None
+                    raise first
+                return await self._try(call)
         raise AssertionError("stamina ends with a result or an exception")
 
     async def _try(self, call: _Call) -> Reply:
