@@ -474,3 +474,23 @@ def test_a_rubric_whose_text_changed_under_its_version_is_refused(tmp_path, monk
     run("2", "be kinder")
     with pytest.raises(ConfigError, match=r"the text of rubric kind 1 is not what it was .* a new version"):
         run("1", "be kinder")
+
+
+def test_a_call_without_room_says_what_it_might_have_taken():
+    done = judged(Asking(Model(), times=3), text="budget: {run: 0.02 usd}")
+    (failed,) = done.document["failed_subjects"]
+    assert failed["error_message"] == (
+        "no room for this call, which may cost up to 0.03 usd, and no judge to fall back on (run_cap)"
+    )
+
+
+def test_a_slot_key_of_a_judge_inside_a_judge_is_refused_with_where_it_may_stand(plugin):
+    plugin(
+        "twice",
+        "from dicast import Judge\n@judge()\ndef twice(subject: Subject, *, inner: Judge): ...\n@hookimpl\ndef dicast_judges():\n    return [twice]\n",
+    )
+    with pytest.raises(
+        ConfigError,
+        match="unknown option 'timeout' of heuristic/turn; it may stand beside the options of the outermost",
+    ):
+        run_pipeline("judges: [{twice/twice: {inner: {heuristic/turn: {timeout: 3}}}}]")

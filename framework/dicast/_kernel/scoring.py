@@ -24,9 +24,10 @@ _FREE = {"amount": "0", "unit": "usd"}
 
 @attrs.frozen
 class Skip:
-    """A metric that was not asked, and why: the name of the cap that left no room."""
+    """A metric that was not asked, and why: the name of the cap that left no room; *cost* is what it might have taken."""
 
     reason: str
+    cost: Cost
 
 
 Answer = Score | Failure | Skip

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union
 
 import attrs
 
-from ..components import KINDS
+from ..components import KINDS, SLOT_KEYS
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
 
@@ -76,6 +76,12 @@ def kinds(annotation: object) -> tuple[str, ...]:
     """The kinds of component that a field of this type takes, none if it takes none."""
     found = (name for one in members(annotation) for name, kind in KINDS.items() if one is kind.protocol)
     return tuple(dict.fromkeys(name for kind in found for name in (kind, *KINDS[kind].also)))
+
+
+def unknown(key: str, owner: str) -> str:
+    """Say that *owner* has no option *key*."""
+    outer = "; it may stand beside the options of the outermost judge or metric" if key in SLOT_KEYS else ""
+    return f"unknown option {key!r} of {owner}{outer}"
 
 
 def is_component(annotation: object) -> bool:

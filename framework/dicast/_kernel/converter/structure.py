@@ -79,9 +79,7 @@ class Structurer:
         for key, value in data.items():
             field = known.get(key)
             if field is None:
-                faults.append(
-                    Fault(self.path, f"unknown option {key!r} of {owner}", key, nearest(key, (*known, *beside)), key)
-                )
+                faults.append(Fault(self.path, hints.unknown(key, owner), key, nearest(key, (*known, *beside)), key))
             elif field.name in values:
                 faults.append(
                     Fault(self.path, f"{key} and another name of the same option are both given", key, None, key)

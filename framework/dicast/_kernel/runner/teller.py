@@ -107,7 +107,7 @@ class Teller:
             projected = self._desk.purse.expected(call.slot.path)
         refused = await self.cover(scope, projected)
         if refused is not None:
-            return await self._fallback(call, children, scope, str(refused.throttled_reason))
+            return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
             answer = await self._heard(call, children, scope)
         except BaseException as error:
@@ -120,14 +120,14 @@ class Teller:
         if cost.is_zero:
             return None
         if cost.amount is None:
-            return throttled(Skip("unknown_price"))
+            return throttled(Skip("unknown_price", cost))
         scope.covered = True
         seconds = max(0.0, scope.until - time.monotonic())
         alone = scope.around is None or scope.around.held is None
         held = await self._desk.purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
         if isinstance(held, Refusal):
             scope.covered = False
-            return throttled(Skip(held.cap.reason))
+            return throttled(Skip(held.cap.reason, cost))
         scope.held = held
         return None
 
@@ -145,14 +145,14 @@ class Teller:
         with under_way(scope):
             return await self._desk.caller.call(call, scope.subject, children)
 
-    async def _fallback(self, call: Call, children: Children, scope: Scope, reason: str) -> Answered | Skip:
+    async def _fallback(self, call: Call, children: Children, scope: Scope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
         if call.fallback is None:
-            return Skip(reason)
+            return skip
         with under_way(scope):
             answer = await maybe_await(call.fallback.judge(scope.subject, children))
         if isinstance(answer, Judgment):
-            why = {"throttled_reason": reason, "escalation_skipped": "budget_exhausted"}
+            why = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}
             return attrs.evolve(answer, signals={**answer.signals, **why})
         return answer
 
@@ -222,7 +222,8 @@ def _costing(answer: Answered, cost: Cost) -> Answered:
 
 def throttled(skip: Skip) -> Failure:
     """What a judge's subject ends in when there is no room for its call."""
-    message = f"no room for this call ({skip.reason}) and no judge to fall back on"
+    upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
+    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
     return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
 
 
