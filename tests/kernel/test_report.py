@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dicast import Cost, Event, Failure, Judgment, Score
 from dicast._kernel.aggregation import TrimmedMean, aggregate
 from dicast._kernel.report import Report, document, exit_code
+from dicast._kernel.report.fold import Tally
 from dicast._kernel.report.statistics import aggregate_all, confidence_interval
 from dicast._kernel.sections import Gate
 from dicast._kernel.spool import ScoreSpool
@@ -47,6 +48,16 @@ def test_the_interval_of_an_example_worked_by_hand():
     """Mean .5; residuals -.1 and .1 of session a cancel out, b's is -.2, the lone row's .2: variance 3/2 * .08 / 16."""
     found = interval([("a", 0.4), ("a", 0.6), ("b", 0.3), (None, 0.7)])
     assert found == pytest.approx((0.5 - 1.959964 * 0.0866025, 0.5 + 1.959964 * 0.0866025), abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1))
+def test_a_running_mean_is_the_mean_of_all_scores_to_the_last_bit(scores):
+    tally, spool = Tally(), ScoreSpool()
+    for score in scores:
+        tally.scored += 1
+        tally.score.add(score)
+        spool.add(None, score)
+    assert tally.mean() == aggregate_all(spool, "mean") == math.fsum(scores) / len(scores)
 
 
 @pytest.mark.parametrize("pairs", [[("a", 0.5)], [(None, 0.5)], [("a", 0.1), ("a", 0.9)], [("", 0.1), ("", 0.9)]])

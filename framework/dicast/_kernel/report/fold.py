@@ -18,6 +18,26 @@ FAILED_SHOWN = 10
 
 
 @attrs.define
+class ExactSum:
+    """A sum of floats that loses nothing, rounded once where it is read: as :func:`math.fsum`, without keeping them."""
+
+    _units: int = 0
+
+    def add(self, value: float) -> None:
+        """Add *value*, which is finite."""
+        numerator, denominator = value.as_integer_ratio()
+        self._units += numerator << (_FINEST + 1 - denominator.bit_length())
+
+    def over(self, count: int) -> float | None:
+        """The sum divided by *count*; None for a count of 0."""
+        return self._units / (1 << _FINEST) / count if count else None
+
+
+_FINEST = 1074
+"""The smallest float above 0 is 2 to the power of minus this."""
+
+
+@attrs.define
 class Tally:
     """Running sums over the verdicts of one label."""
 
@@ -25,18 +45,18 @@ class Tally:
     total: int = 0
     escalated: int = 0
     skipped: int = 0
-    score: float = 0.0
-    confidence: float = 0.0
+    score: ExactSum = attrs.field(factory=ExactSum)
+    confidence: ExactSum = attrs.field(factory=ExactSum)
     kinds: Counter[str | None] = attrs.field(factory=Counter)
     fallbacks: Counter[str] = attrs.field(factory=Counter)
 
     def mean(self) -> float | None:
         """The mean score, or None without any."""
-        return self.score / self.scored if self.scored else None
+        return self.score.over(self.scored)
 
     def mean_confidence(self) -> float | None:
         """The mean confidence, or None without any."""
-        return self.confidence / self.scored if self.scored else None
+        return self.confidence.over(self.scored)
 
 
 @attrs.define
@@ -123,8 +143,8 @@ class Report:
         tally.total += 1
         tally.kinds[event.subject_kind] += 1
         tally.scored += 1
-        tally.score += score
-        tally.confidence += payload["confidence"]
+        tally.score.add(score)
+        tally.confidence.add(payload["confidence"])
         signals = payload["signals"]
         tally.escalated += signals.get("escalated") is True
         if "escalation_skipped" in signals:
@@ -142,7 +162,7 @@ class Report:
         for label, value in payload["signals"]["metrics"].items():
             tally = metrics[label]
             tally.scored += 1
-            tally.score += value
+            tally.score.add(value)
         for label in {skip["metric"] for skip in payload["skipped"]}:
             metrics[label].skipped += 1
 
