@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -37,17 +37,20 @@ def share(signs: Sequence[Sign]) -> float:
 
     At least one has a weight.
     """
-    return sum(sign.weight for sign in signs if sign.good) / sum(sign.weight for sign in signs)
+    good = every = 0.0
+    for sign in signs:
+        every += sign.weight
+        if sign.good:
+            good += sign.weight
+    return good / every
 
 
-def flags(signs: Iterable[Sign]) -> tuple[list[str], list[str]]:
+def flags(signs: Sequence[Sign]) -> tuple[list[str], list[str]]:
     """The flags of the good and of the bad ones."""
-    signs = tuple(signs)
     return [sign.flag for sign in signs if sign.good], [sign.flag for sign in signs if not sign.good]
 
 
 def confidence(table: Sequence[Confidence], positive: Sequence[str], negative: Sequence[str]) -> float:
     """The value of the first line of *table* that holds for so many flags."""
-    return next(
-        line.value for line in table if len(negative) <= line.max_negative and len(positive) >= line.min_positive
-    )
+    bad, good = len(negative), len(positive)
+    return next(line.value for line in table if bad <= line.max_negative and good >= line.min_positive)

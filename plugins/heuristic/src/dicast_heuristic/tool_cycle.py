@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import attrs
+import orjson
 
 from dicast import ConfigError, Failure, Judgment, Rubric, Subject, TraceEvent, Verdict
 
@@ -23,6 +23,8 @@ NEGATIVE = {
     SIZE: "output_size_out_of_window",
 }
 INCOMPLETE = "tool_did_not_complete"
+
+Payload = Mapping[str, object]
 
 
 @attrs.frozen
@@ -64,37 +66,6 @@ class Figures:
 
 
 @attrs.frozen
-class Call:
-    """One call of a tool: its name, its input as canonical JSON (None where unknown), and the input's hash."""
-
-    tool: object
-    input: str | None
-    hash: object
-
-    @classmethod
-    def of(cls, event: TraceEvent) -> Call:
-        """The call of a ``tool.called``."""
-        payload = event.payload
-        known, given = "input" in payload, payload.get("input")
-        text = json.dumps(given, sort_keys=True, ensure_ascii=False, separators=(",", ":")) if known else None
-        return cls(payload.get("tool_name"), text, payload.get("input_hash"))
-
-    def repeats(self, other: Call) -> bool:
-        """Whether *other* is the same tool with the same input, by the hash where both have one."""
-        if self.tool != other.tool:
-            return False
-        if self.hash is not None and other.hash is not None:
-            return self.hash == other.hash
-        return self.input is not None and self.input == other.input
-
-    def resembles(self, other: Call, distance: float) -> bool:
-        """Whether *other* is the same tool with nearly the same input; where the inputs are unknown, with the same one."""
-        if self.input is None or other.input is None:
-            return self.repeats(other)
-        return self.tool == other.tool and within(self.input, other.input, distance)
-
-
-@attrs.frozen
 class ToolCycle:
     """Score one call of a tool: did it succeed, was it called again at once, did the agent thrash, is its output of a likely size.
 
@@ -115,24 +86,34 @@ class ToolCycle:
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Judge the call; where the events have neither it nor its end there is nothing to judge it by."""
-        own = [event for event in subject.events if _is_of(event, subject.id)]
-        call = next((event for event in own if event.type == "tool.called"), None)
-        end = next((event for event in reversed(own) if event.type in ("tool.completed", "tool.failed")), None)
-        known = call or end
+        figures, events = self._figures, subject.events
+        place, end = _own(events, subject.id)
+        known = end if place is None else events[place]
         if known is None:
             return Failure("subject_not_found", f"no event is about the tool call {subject.id}")
-        figures, tool = self._figures, known.payload.get("tool_name")
-        signs = [_outcome(end, figures), *_size(tool, end, figures)]
-        signs[1:1] = _repetition(call, subject.events, figures)
+        tool = known.payload.get("tool_name")
+        again, thrash = _repetition(events, place, figures)
+        repetition = figures.signs[NO_RE_CALL][not again], figures.signs[NO_THRASH][not thrash]
+        signs = [_outcome(end, figures), *repetition, *_size(tool, end, figures)]
         positive, negative = flags(signs)
         signals = {"flags": positive, "flags_negative": negative, "tool_name": tool, "succeeded": signs[0].good}
         sure = confidence(figures.confidence, positive, negative)
         return Judgment(share(signs), sure, "heuristic", signals=signals, rubric=self.rubric)
 
 
-def _is_of(event: TraceEvent, id: str) -> bool:
-    use = event.payload.get("tool_use_id")
-    return use is not None and str(use) == id
+def _own(events: Sequence[TraceEvent], id: str) -> tuple[int | None, TraceEvent | None]:
+    """Where the call *id* is among *events*, and how it ended."""
+    place, end = None, None
+    for number, event in enumerate(events):
+        payload, type_ = event.payload, event.type
+        use = payload.get("tool_use_id")
+        if use is None or (use != id and str(use) != id):
+            continue
+        if type_ == "tool.called":
+            place = number if place is None else place
+        elif type_ in {"tool.completed", "tool.failed"}:
+            end = event
+    return place, end
 
 
 def _outcome(end: TraceEvent | None, figures: Figures) -> Sign:
@@ -142,19 +123,42 @@ def _outcome(end: TraceEvent | None, figures: Figures) -> Sign:
     return figures.signs[SUCCEEDED][end.type == "tool.completed" and end.payload.get("success") is not False]
 
 
-def _repetition(call: TraceEvent | None, events: Sequence[TraceEvent], figures: Figures) -> list[Sign]:
-    """The signs of the calls that follow *call* among *events*."""
-    following: list[Call] = []
-    if call is not None:
-        place = next(place for place, event in enumerate(events) if event is call)
-        later = (event for event in events[place + 1 :] if event.type == "tool.called")
-        following = [Call.of(event) for event in islice(later, max(1, figures.window))]
-    again = thrash = False
-    if call is not None and following:
-        own = Call.of(call)
-        again = own.repeats(following[0])
-        thrash = any(own.resembles(other, figures.distance) for other in following[: figures.window])
-    return [figures.signs[NO_RE_CALL][not again], figures.signs[NO_THRASH][not thrash]]
+def _repetition(events: Sequence[TraceEvent], place: int | None, figures: Figures) -> tuple[bool, bool]:
+    """Whether the call at *place* is made again at once, and whether nearly so within the window."""
+    if place is None:
+        return False, False
+    call = events[place].payload
+    later = (event.payload for event in islice(events, place + 1, None) if event.type == "tool.called")
+    following = list(islice(later, max(1, figures.window)))
+    again = bool(following) and _repeats(call, following[0])
+    return again, _is_thrash(call, following[: figures.window], figures.distance)
+
+
+def _repeats(call: Payload, other: Payload) -> bool:
+    """Whether *other* is the same tool with the same input, by the hash where both have one."""
+    if call.get("tool_name") != other.get("tool_name"):
+        return False
+    digest, another = call.get("input_hash"), other.get("input_hash")
+    if digest is not None and another is not None:
+        return digest == another
+    return "input" in call and "input" in other and _canonical(call) == _canonical(other)
+
+
+def _is_thrash(call: Payload, following: Sequence[Payload], distance: float) -> bool:
+    """Whether one of the calls *following* is the same tool with nearly the same input; an unknown input must be the same."""
+    tool = call.get("tool_name")
+    alike = [other for other in following if other.get("tool_name") == tool]
+    if not alike or "input" not in call:
+        return any(_repeats(call, other) for other in alike)
+    own = _canonical(call)
+    return any(
+        within(own, _canonical(other), distance) if "input" in other else _repeats(call, other) for other in alike
+    )
+
+
+def _canonical(call: Payload) -> str:
+    """The input of *call* as canonical JSON."""
+    return orjson.dumps(call["input"], option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _size(tool: object, end: TraceEvent | None, figures: Figures) -> list[Sign]:
