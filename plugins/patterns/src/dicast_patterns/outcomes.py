@@ -16,8 +16,6 @@ from .store import Observation, Store
 NAMED = 5
 """How many turns without a model are named; the others are counted."""
 
-_interval = attrs.validators.and_(attrs.validators.ge(0), attrs.validators.le(1))
-
 
 @attrs.frozen
 class Outcomes:
@@ -36,7 +34,7 @@ class Outcomes:
     wants = ("route.decided", "eval.completed")
 
     path: Path = attrs.field(converter=Path)
-    min_confidence: float = attrs.field(default=0.5, validator=_interval)
+    min_confidence: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     judge: str | None = None
 
     @asynccontextmanager

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -100,10 +101,11 @@ class Store:
 
         False for a verdict that was kept before, or that is older than all that is known of the turn.
         """
-        before = self._database.execute(
+        row = self._database.execute(
             "SELECT eval_id, model, folded_eval_id, folded_score FROM turns WHERE turn_id = ?", (seen.turn_id,)
         ).fetchone()
-        newest, model, folded, old = before or ("", None, None, None)
+        before: tuple[Any, ...] = row or ("", None, None, None)
+        newest, model, folded, old = before
         counts = seen.confidence >= min_confidence and seen.eval_id > (folded or "")
         if seen.eval_id <= newest and not counts:
             return False

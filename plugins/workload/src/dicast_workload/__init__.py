@@ -1,0 +1,3 @@
+"""Runs of benchmark workloads."""
+
+from __future__ import annotations
