@@ -11,11 +11,11 @@ import attrs
 
 from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, InputPath, RunContext, Subject, TraceEvent
 
+from .assembly import Assembly
 from .payloads import read_event
-from .sessions import Kind, Session, Turn, chosen, subjects
+from .sessions import Kind, chosen, subjects
 
 _BATCH = 5000
-_FEEDBACK = ("feedback.explicit", "feedback.implicit")
 
 
 @attrs.frozen
@@ -86,14 +86,16 @@ class Trace:
         """
         if not self._last_lines.known:
             self.check()
-        open_sessions: dict[str | None, list[TraceEvent]] = {}
+        open_sessions: dict[str | None, Assembly] = {}
         last_lines = iter(self._last_lines)
         last = next(last_lines, None)
         for line, event in self._events(None):
-            open_sessions.setdefault(event.session_id, []).append(event)
+            if (session := open_sessions.get(event.session_id)) is None:
+                session = open_sessions[event.session_id] = Assembly(str(event.session_id))
+            session.add(event)
             if line == last:
                 last = next(last_lines, None)
-                yield from subjects(_session(open_sessions.pop(event.session_id)), self.kinds)
+                yield from subjects(open_sessions.pop(event.session_id).session(), self.kinds)
 
     def _events(self, check: InputCheck | None) -> Iterator[tuple[int, TraceEvent]]:
         for line, record in self._file.objects(self._options.max_line_bytes, check):
@@ -113,37 +115,6 @@ class Trace:
             check.add_id(str(event.payload["tool_use_id"]), line, "tool use id")
             return 1
         return "session" in self.kinds
-
-
-def _session(events: list[TraceEvent]) -> Session:
-    turns: dict[str, list[TraceEvent]] = {}
-    begun: dict[str, int] = {}  # each turn with the number of those before it
-    after: dict[str, list[int]] = {}
-    for event in events:
-        if event.turn_id is not None:
-            begun.setdefault(event.turn_id, len(begun))
-        turn_id = _turn_of(event)
-        if turn_id is not None:
-            turns.setdefault(turn_id, []).append(event)
-            if event.type in _FEEDBACK:
-                latest = len(begun) - 1
-                after.setdefault(turn_id, []).append(latest - begun.get(turn_id, latest))
-    completed = [
-        Turn(turn_id, tuple(own), tuple(after.get(turn_id, ())))
-        for turn_id, own in turns.items()
-        if any(event.type == "turn.completed" for event in own)
-    ]
-    return Session(str(events[0].session_id), completed, tuple(events), {})
-
-
-def _turn_of(event: TraceEvent) -> str | None:
-    """The turn that *event* belongs to: feedback belongs to the turn it is about, not to the one it was given in."""
-    if event.type not in _FEEDBACK:
-        return event.turn_id
-    about = event.payload.get("subject_turn_id")
-    if about is not None:
-        return str(about)
-    return None if event.payload.get("scope") == "session" else event.turn_id
 
 
 class _LastLines:

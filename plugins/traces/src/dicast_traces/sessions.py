@@ -60,16 +60,28 @@ def subjects(session: Session, kinds: Sequence[Kind]) -> Iterator[Subject]:
     """The tool cycles of a turn, then the turn, for one turn after the other, and the session last."""
     ends = _ends(session.events) if "tool_cycle" in kinds else {}
     for turn in session.turns:
-        if "tool_cycle" in kinds:
-            yield from _tool_cycles(session, turn, ends)
-        if "turn" in kinds:
-            asked, said = turn.said()
-            context = session.context
-            if turn.feedback_after:
-                context = {**context, "feedback_after_messages": list(turn.feedback_after)}
-            yield Subject("turn", turn.id, asked, said, None, context, turn.events, session.id, session.id)
+        yield from turn_subjects(session, turn, kinds, ends)
     if "session" in kinds:
-        yield Subject("session", session.id, context=session.context, events=session.events, session_id=session.id)
+        yield session_subject(session)
+
+
+def turn_subjects(
+    session: Session, turn: Turn, kinds: Sequence[Kind], ends: Mapping[object, TraceEvent]
+) -> Iterator[Subject]:
+    """The tool cycles of a turn of *session*, then the turn; *ends* are the ends of the session's tool calls, by their ids."""
+    if "tool_cycle" in kinds:
+        yield from _tool_cycles(session, turn, ends)
+    if "turn" in kinds:
+        asked, said = turn.said()
+        context = session.context
+        if turn.feedback_after:
+            context = {**context, "feedback_after_messages": list(turn.feedback_after)}
+        yield Subject("turn", turn.id, asked, said, None, context, turn.events, session.id, session.id)
+
+
+def session_subject(session: Session) -> Subject:
+    """The session itself."""
+    return Subject("session", session.id, context=session.context, events=session.events, session_id=session.id)
 
 
 def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
