@@ -5,7 +5,7 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
-from ._kernel.api import Run, arun, read_ledger, rubric, run
+from ._kernel.api import Run, arun, forecast, read_ledger, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
     AccessRefused,
@@ -31,7 +31,9 @@ from ._kernel.model import (
     COMPLETE,
     Cap,
     ChatRequest,
+    Claim,
     Cost,
+    Due,
     Entry,
     Event,
     Failure,
@@ -39,6 +41,7 @@ from ._kernel.model import (
     InputPath,
     Judgment,
     KeptReply,
+    Lookahead,
     Message,
     Price,
     Query,
@@ -66,10 +69,12 @@ __all__ = [
     "Cap",
     "ChatModel",
     "ChatRequest",
+    "Claim",
     "ConfigError",
     "Cost",
     "DataError",
     "DicastError",
+    "Due",
     "Entry",
     "Event",
     "Executor",
@@ -87,6 +92,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LedgerRefused",
+    "Lookahead",
     "Message",
     "Metric",
     "PluginError",
@@ -114,6 +120,7 @@ __all__ = [
     "arun",
     "check_field",
     "estimate",
+    "forecast",
     "hookimpl",
     "identifier",
     "judge",

@@ -46,17 +46,16 @@ class Run:
         session = None if subject is None else subject.session_id
         return Event(*self.clock.stamp()[:1], type_, self.clock.time(), self.run_id, payload, session_id=session)
 
-    def record(self, event):
-        self.ledger.append([event])
-
     def tell(self, events):
         self.ledger.append(events)
 
     def commit_soon(self):
         pass
 
-    def claim(self, event, caps, lost):
-        return self.ledger.reserve(event, caps, lost)
+    def claim(self, claim, lost):
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(self.ledger.reserve([claim], lost)[0])
+        return answer
 
     async def reserve(self, amount, unit, session, seconds):
         subject = Subject("row", "x", output="x", session_id=session)

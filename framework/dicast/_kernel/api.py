@@ -12,7 +12,8 @@ import attrs
 from .model import Query, Rubric, Subject, Verdict
 
 if TYPE_CHECKING:
-    from .protocols import Ledger
+    from .protocols import Ledger, Source
+    from .runner.forecast import Forecast
     from .runner.run import Outcome, Request
     from .sections import Pipeline, Slot
 
@@ -93,6 +94,7 @@ async def arun(
     """The same as :func:`run`, in the event loop that is running."""
     from .config.build import load_pipeline  # PyYAML and cattrs take 40 ms to import
     from .runner.run import Request
+    from .runner.subjects import Given
 
     source = as_source(pipeline)
     if switched_off():
@@ -100,8 +102,20 @@ async def arun(
         return Run(**outcome.document, exit_code=outcome.exit_code)
     built = load_pipeline(source, overrides, needs_source=subjects is None)
     ledger = ledger_slot(built)
-    outcome = await execute(built, ledger, Request(subjects=subjects))
+    outcome = await execute(built, ledger, Request(source=None if subjects is None else Given(subjects)))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
+
+
+def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> Forecast:
+    """How many subjects *source* has, and what judging all of them as *pipeline* says may cost at most. Nothing is judged.
+
+    :raises RequestError: when the request is wrong.
+    """
+    from .config.build import load_pipeline
+    from .runner.forecast import forecast
+
+    built = load_pipeline(as_source(pipeline), needs_source=False)
+    return in_loop(forecast(built, ledger_slot(built), source))
 
 
 def rubric(name: str) -> Rubric:

@@ -10,11 +10,9 @@ from weakref import WeakValueDictionary
 import attrs
 
 from .clock import Clock
-from .model import Cap, Cost, Entry, Event, Refusal, Subject, sensitivity
+from .model import Cap, Claim, Cost, Entry, Event, Refusal, Subject, sensitivity
 from .protocols import Ledger
 from .sections import Budget
-
-_NOTHING = Cost.zero()
 
 POLL_SECONDS = 0.2
 """How often a reservation that waits for others looks again, for those of other processes."""
@@ -40,16 +38,12 @@ class Record(Protocol):
         """Put *events* into the stream, which the ledger takes soon."""
         ...
 
-    def record(self, event: Event) -> None:
-        """Append *event* to the ledger now, after all that was told before."""
-        ...
-
     def commit_soon(self) -> None:
         """Append everything that was told to the ledger before anything is waited for."""
         ...
 
-    def claim(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
-        """Let the ledger reserve what *event* says, after all that was told before."""
+    def claim(self, claim: Claim, lost: Callable[[Entry], Event]) -> asyncio.Future[Refusal | None]:
+        """Let the ledger decide *claim* soon, after all that was told before; cancelled before, it takes the claim back."""
         ...
 
 
@@ -78,14 +72,10 @@ class Purse:
         """*alive* tells whether the run of an id is under way in some process; without it every run is taken to be."""
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
         self._run_id, self._alive = run_id, alive
-        self._changed = asyncio.Event()
+        self._changed = asyncio.get_running_loop().create_future()
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.dearest: dict[str, Cost] = {}
-        """What the dearest call of each component that announces no cost did cost."""
-
-    def expected(self, component: str) -> Cost:
-        """What a call of *component*, which announces no cost, is projected to cost: as much as its dearest until now."""
-        return self.dearest.get(component, _NOTHING)
+        """What the dearest call of each component that announces no cost did cost: its next is projected to cost as much."""
 
     async def reserve(
         self, subject: Subject, eval_id: str, cost: Cost, seconds: float, *, patient: bool = True
@@ -95,25 +85,27 @@ class Purse:
         Waits while a cap is exceeded only because of reservations that are still open, unless it is not *patient*: a call
         inside another that holds one would wait for that.
         """
-        found = self._try(subject, eval_id, cost, seconds)
+        changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
         if isinstance(found, Refusal) and found.wait and patient:
-            line = self._lines.setdefault(found.cap.scope, asyncio.Lock())
-            stood = line.locked()
-            async with line:  # first come, first served
-                if stood:
-                    found = self._try(subject, eval_id, cost, seconds)
+            async with self._lines.setdefault(found.cap.scope, asyncio.Lock()):  # first come, first served
                 while isinstance(found, Refusal) and found.wait:
                     self._write_off_the_dead()
-                    await self._wait()
-                    found = self._try(subject, eval_id, cost, seconds)
+                    await asyncio.wait({changed}, timeout=POLL_SECONDS)
+                    changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
+                self._tell()  # whoever is next may find room, too
         if isinstance(found, Refusal):
             self._throttled(subject, found, cost)
         return found
 
-    def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
-        self._changed.clear()
+    async def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
         reservation, event = self._reservation(subject, eval_id, cost, seconds)
-        refusal = self._record.claim(event, self._caps(subject.session_id), self.lost)
+        answer = self._record.claim(Claim(event, self._caps(subject.session_id)), self.lost)
+        try:
+            refusal = await answer
+        except asyncio.CancelledError:
+            if not (answer.cancel() or answer.cancelled() or answer.exception() or answer.result()):
+                self.release(reservation)  # it was granted just before
+            raise
         return reservation if refusal is None else refusal
 
     def charge(
@@ -129,8 +121,7 @@ class Purse:
         ):
             self.dearest[component] = cost
         reservation, event = self._reservation(subject, eval_id, Cost.zero(cost.unit), 0.0)
-        self._record.tell([event])
-        self._record.record(self._settled(reservation, cost, unit))
+        self._tell(event, self._settled(reservation, cost, unit))
 
     def note(self, subject: Subject, eval_id: str, unit: Mapping[str, object]) -> None:
         """Record a call that is known to cost nothing, and for which nothing was reserved."""
@@ -140,9 +131,7 @@ class Purse:
 
     def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
-        self._record.tell([self._settled(reservation, cost, unit)])
-        self._record.commit_soon()
-        self._changed.set()
+        self._tell(self._settled(reservation, cost, unit))
 
     def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:
         payload = {
@@ -159,8 +148,7 @@ class Purse:
     def release(self, reservation: Reservation) -> None:
         """Close *reservation* of a call that cost nothing."""
         payload = {"reservation_id": reservation.id}
-        self._record.tell([self._record.event("spend.released", payload, reservation.subject)])
-        self._changed.set()
+        self._tell(self._record.event("spend.released", payload, reservation.subject))
 
     def forfeit(self, reservation: Reservation) -> None:
         """Close *reservation* of a call that ended unheard: it counts as spent, because it may have been."""
@@ -169,13 +157,11 @@ class Purse:
             "amount": reservation.projected.decimal,
             "unit": reservation.projected.unit,
         }
-        self._record.tell([self._record.event("spend.lost", payload, reservation.subject)])
-        self._changed.set()
+        self._tell(self._record.event("spend.lost", payload, reservation.subject))
 
     def write_off(self) -> None:
         """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
-        for entry in self._ledger.reservations(self._run_id):
-            self._record.record(self.lost(entry))
+        self._tell(*map(self.lost, self._ledger.reservations(self._run_id)))
 
     def _write_off_the_dead(self) -> None:
         """End what processes that died had reserved, in whichever run; their leases may be long.
@@ -224,13 +210,14 @@ class Purse:
             "projected": cost.decimal,
             "unit": cap.limit.unit,
         }
-        self._record.record(self._record.event("budget.throttled", payload, subject))
+        self._record.tell([self._record.event("budget.throttled", payload, subject)])
 
-    async def _wait(self) -> None:
-        try:
-            await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
-        except TimeoutError:
-            return
+    def _tell(self, *events: Event) -> None:
+        """Tell what became of reservations, and let those try again that were refused before."""
+        self._record.tell(events)
+        self._record.commit_soon()
+        self._changed.set_result(None)
+        self._changed = asyncio.get_running_loop().create_future()
 
 
 def _exceeds(cost: Cost, projected: Cost) -> bool:

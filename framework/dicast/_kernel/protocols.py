@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Protocol, overload, runtime_checkable
 
 from .model import (
-    Cap,
     ChatRequest,
+    Claim,
     Cost,
+    Due,
     Entry,
     Event,
     Failure,
@@ -35,10 +36,11 @@ class Source(Protocol):
 
     A source may also have ``kinds``, the subject kinds it yields, and ``check() -> str``, called before anything is judged:
     it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
-    ``total`` may say how many subjects there are.
+    ``total`` may say how many subjects there are. A source with ``live = True`` waits for what is still to happen: it yields
+    a subject when it is due, and again when there is reason to; while it waits, what was judged is told.
     """
 
-    def subjects(self) -> Iterator[Subject] | AsyncIterator[Subject]:
+    def subjects(self) -> Iterator[Subject | Due] | AsyncIterator[Subject | Due]:
         """Yield every subject once, always in the same order, without holding them all in memory."""
         ...
 
@@ -59,7 +61,8 @@ class Metric(Protocol):
 class Judge(Protocol):
     """Makes a verdict of its own. The class attribute ``accepts`` lists the subject kinds it judges; empty means any.
 
-    A judge may also have ``estimate(subject) -> Cost``; ``fallback``, a judge that is asked in its place when a cap leaves no
+    A judge may also have ``estimate(subject) -> Cost``; ``lookahead_messages`` and ``lookahead_hours``, how long a turn is to
+    wait for what its user does next, where it is judged while the session goes on; ``fallback``, a judge that is asked in its place when a cap leaves no
     room for it; ``judge_kind``, and ``rubric_for(kind) -> Rubric``, by which it is going to judge. It may stand wherever a metric is expected, as a truth metric. A field of this type takes another judge:
     the kernel reserves and settles what that one costs by itself, and a cap gives a Failure with a ``throttled_reason``.
     """
@@ -131,13 +134,16 @@ class Ledger(Protocol):
         ...
 
     def reserve(
-        self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
-    ) -> Refusal | None:
-        """In one transaction: append *before*, close reservations whose lease is over, compare *caps*, and append *event* if all hold.
+        self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Sequence[Refusal | None]:
+        """In one transaction: append *before*, close reservations whose lease is over, and grant each claim whose caps all hold.
 
-        *event* is a ``spend.reserved``. A cap is exceeded when what was settled or lost in its scope, what is reserved,
-        and this event's amount are together more than its limit, each in the limit's unit. The first exceeded cap is
-        returned; *lost* makes the ``spend.lost`` event for a reservation (its ``spend.reserved`` entry) that ran out.
+        A cap is exceeded when what was settled or lost in its scope, what is reserved, and the claim's amount are together
+        more than its limit, each in the limit's unit. Each claim is decided in its turn, with those before it counted: if
+        it is granted its event is appended, and there is None in its place; else its first exceeded cap. *lost* makes the
+        ``spend.lost`` event for a reservation (its ``spend.reserved`` entry) that ran out.
+
+        :raises LedgerError: when nothing was appended.
         """
         ...
 

@@ -142,6 +142,11 @@ class UnitSpool:
         row = self._database.execute("SELECT seq FROM reads WHERE kind = ? AND id = ?", (kind, subject_id)).fetchone()
         return None if row is None else int(row[0])
 
+    def forget(self, kind: str, subject_id: str) -> None:
+        """Let go of a subject's units and of what was paid for them: they have ended, and may begin again."""
+        self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
+        self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
+
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
         """A paid answer under *key*."""
         self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", (*key, reply))

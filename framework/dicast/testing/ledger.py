@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -16,7 +16,7 @@ import orjson
 
 from .._kernel.converter import structure, unstructure
 from .._kernel.errors import LedgerError
-from .._kernel.model import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verification
+from .._kernel.model import Cap, Claim, Entry, Event, Head, Query, Refusal, RunContext, Verification
 
 START = "0" * 64
 
@@ -30,7 +30,7 @@ class Row:
     digest: str
 
 
-@attrs.define
+@attrs.frozen
 class Held:
     """A reservation: the row that made it, its payload, and what became of it (``open``, ``lost`` or ``closed``)."""
 
@@ -76,14 +76,8 @@ class Live:
 
     def append(self, events: Sequence[Event]) -> Head:
         """Append *events*, all or none."""
-        with self._book.lock:
-            rows = list(self._book.rows)
-            for event in events:
-                text, prev = _text(event), rows[-1].digest if rows else START
-                rows.append(Row(text, prev, _digest(prev, text)))
-            for seq, event in enumerate(events, len(self._book.rows) + 1):
-                self._account(seq, event)
-            self._book.rows[:] = rows
+        with self._transaction():
+            self._append(events)
             return self.head() or Head(0, START)
 
     def read(self, query: Query) -> Iterator[Entry]:
@@ -109,22 +103,42 @@ class Live:
         return Verification(len(rows), self.head())
 
     def reserve(
-        self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
-    ) -> Refusal | None:
-        """Append *before*, close reservations whose lease is over, compare *caps*, and append *event* if all hold."""
-        with self._book.lock:
-            self.append(before)
-            expired = [held for held in self._open() if _is_over(held, event)]
-            if expired:
-                self.append([lost(self._entry(held.seq)) for held in expired])
-            refusal = self._refusal(event.payload, caps)
-            if refusal is None:
-                self.append([event])
-            return refusal
+        self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Sequence[Refusal | None]:
+        """Append *before*, close reservations whose lease is over, and grant each of *claims* whose caps all hold."""
+        with self._transaction():
+            self._append(before)
+            expired = [held for held in self._open() if _is_over(held, claims[-1].event)]
+            self._append([lost(self._entry(held.seq)) for held in expired])
+            return [self._decide(claim) for claim in claims]
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
         """The open reservations of *run_id*, or of all runs, oldest first."""
         return [self._entry(held.seq) for held in self._open() if run_id is None or held.run_id == run_id]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        book = self._book
+        with book.lock:
+            rows, held = list(book.rows), dict(book.held)
+            try:
+                yield
+            except BaseException:
+                book.rows, book.held = rows, held
+                raise
+
+    def _append(self, events: Sequence[Event]) -> None:
+        rows = self._book.rows
+        for event in events:
+            text, prev = _text(event), rows[-1].digest if rows else START
+            rows.append(Row(text, prev, _digest(prev, text)))
+            self._account(len(rows), event)
+
+    def _decide(self, claim: Claim) -> Refusal | None:
+        refusal = self._refusal(claim.event.payload, claim.caps)
+        if refusal is None:
+            self._append([claim.event])
+        return refusal
 
     def _entries(self, after: int) -> Iterator[Entry]:
         return (self._entry(seq) for seq in range(max(0, after) + 1, len(self._book.rows) + 1))
@@ -172,11 +186,12 @@ class Live:
         held = self._book.held.get(payload["reservation_id"])
         if held is None or held.state == "closed" or (held.state == "lost" and type_ == "spend.lost"):
             return
-        held.state = "lost" if type_ == "spend.lost" else "closed"
         if type_ == "spend.released":
-            held.counted = (held.counted[0], Decimal(0))
+            counted = (held.counted[0], Decimal(0))
         else:
-            held.counted = _amount(held.payload if payload.get("amount") is None else payload)
+            counted = _amount(held.payload if payload.get("amount") is None else payload)
+        state = "lost" if type_ == "spend.lost" else "closed"
+        self._book.held[payload["reservation_id"]] = attrs.evolve(held, state=state, counted=counted)
 
 
 def _amount(payload: Mapping[str, Any]) -> tuple[str, Decimal]:
@@ -195,7 +210,7 @@ def _digest(prev: str, text: bytes) -> str:
 
 
 def _matches(event: Event, query: Query) -> bool:
-    wanted = ("run_id", "subject_kind", "subject_id")
+    wanted = ("run_id", "subject_kind", "subject_id", "session_id")
     if any(getattr(query, name) not in (None, getattr(event, name)) for name in wanted):
         return False
     return (not query.types or event.type in query.types) and (query.until is None or event.time <= query.until)

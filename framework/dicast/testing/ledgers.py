@@ -16,7 +16,7 @@ import pytest
 from .._kernel.clock import Clock
 from .._kernel.converter import unstructure
 from .._kernel.errors import LedgerError, LedgerRefused
-from .._kernel.model import Cap, Cost, Entry, Event, Query, Refusal
+from .._kernel.model import Cap, Claim, Cost, Entry, Event, Query, Refusal
 from .conformance import Conformance, context, path_option
 from .pipeline import Bench, typical_events
 
@@ -159,16 +159,45 @@ class LedgerConformance(Conformance):
 
         async def reserve(live: Any) -> None:
             first = _reservation(clock, "0.02")
-            assert live.reserve(first, [cap], _lost(clock)) is None
+            assert live.reserve([Claim(first, [cap])], _lost(clock)) == [None]
             assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
             told = _reservation(clock, "0")
-            assert live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock), [told]) is None, (
-                "exactly the limit fits"
-            )
-            refusal = live.reserve(_reservation(clock, "0.01"), [cap], _lost(clock))
-            waiting = Refusal(cap, wait=True)
-            assert refusal == waiting, "what does not fit beside open reservations has to wait, they may be released"
+            last = Claim(_reservation(clock, "0.01"), [cap])
+            assert live.reserve([last], _lost(clock), [told]) == [None], "exactly the limit fits"
+            refusals = live.reserve([Claim(_reservation(clock, "0.01"), [cap])], _lost(clock))
+            assert refusals == [Refusal(cap, wait=True)], "what does not fit beside open reservations has to wait, they may be released"
             assert len(await _events(live)) == 3, "what was told before is appended, a refused reservation is not"
+
+        self.opened(component, bench.folder, reserve)
+
+    def test_decides_claims_in_their_order(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """Those before it count for each, and one that is refused is not in the way of the next."""
+        cap, other = _cap("0.03"), _cap("0.01", scope="session:1")
+        events = [_reservation(clock, amount) for amount in ("0.02", "0.02", "0.01", "0.01")]
+        events.append(_reservation(clock, "0.01", scopes=["session:1"]))
+
+        async def reserve(live: Any) -> None:
+            claims = [*(Claim(event, [cap]) for event in events[:4]), Claim(events[4], [other])]
+            waits = Refusal(cap, wait=True)
+            assert live.reserve(claims, _lost(clock)) == [None, waits, None, waits, None]
+            granted = [events[0].id, events[2].id, events[4].id]
+            assert [event.id for event in await _events(live)] == granted, "only what was granted is appended"
+
+        self.opened(component, bench.folder, reserve)
+
+    def test_reserves_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
+        """What cannot be accounted for is refused as a LedgerError, with what was told before and the claims beside it."""
+        first = _reservation(clock, "0.02")
+        twice = attrs.evolve(_reservation(clock, "0.01"), payload={**first.payload, "amount": "0.01"})
+
+        async def reserve(live: Any) -> None:
+            told = [_event(clock, "run.started", {}), _reservation(clock, "0.01")]
+            with pytest.raises(LedgerError):
+                live.reserve([Claim(first, []), Claim(twice, [])], _lost(clock), told)
+            assert await _events(live) == []
+            assert list(live.reservations(None)) == []
+            assert live.reserve([Claim(first, [_cap("0.02")])], _lost(clock)) == [None], "and no room is taken"
+            assert live.verify().ok
 
         self.opened(component, bench.folder, reserve)
 
@@ -179,14 +208,14 @@ class LedgerConformance(Conformance):
         async def spend(live: Any) -> None:
             settled, released = _reservation(clock, "0.02"), _reservation(clock, "0.01")
             for event in (settled, released):
-                assert live.reserve(event, [cap], _lost(clock)) is None
+                assert live.reserve([Claim(event, [cap])], _lost(clock)) == [None]
             live.append(
                 [_closing(clock, "spend.settled", settled, "0.015"), _closing(clock, "spend.released", released)]
             )
             assert list(live.reservations(RUN)) == []
-            refusal = live.reserve(_reservation(clock, "0.02"), [cap], _lost(clock))
-            assert refusal == Refusal(cap, wait=False), "0.015 is spent: 0.02 more can never fit into 0.03"
-            assert live.reserve(_reservation(clock, "0.015"), [cap], _lost(clock)) is None
+            refusals = live.reserve([Claim(_reservation(clock, "0.02"), [cap])], _lost(clock))
+            assert refusals == [Refusal(cap, wait=False)], "0.015 is spent: 0.02 more can never fit into 0.03"
+            assert live.reserve([Claim(_reservation(clock, "0.015"), [cap])], _lost(clock)) == [None]
 
         self.opened(component, bench.folder, spend)
         assert self.opened(component, bench.folder, _head_seq) == 5, "sums and rows outlive the process"
@@ -197,9 +226,9 @@ class LedgerConformance(Conformance):
 
         async def lose(live: Any) -> None:
             dead = _reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
-            assert live.reserve(dead, [cap], _lost(clock)) is None
-            refusal = live.reserve(_reservation(clock, "0.02"), [cap], _lost(clock))
-            assert refusal == Refusal(cap, wait=False), "what was lost counts as spent"
+            assert live.reserve([Claim(dead, [cap])], _lost(clock)) == [None]
+            refusals = live.reserve([Claim(_reservation(clock, "0.02"), [cap])], _lost(clock))
+            assert refusals == [Refusal(cap, wait=False)], "what was lost counts as spent"
             types = [event.type for event in await _events(live)]
             assert types == ["spend.reserved", "spend.lost"], types
             assert list(live.reservations(RUN)) == []
@@ -212,11 +241,10 @@ class LedgerConformance(Conformance):
 
         async def reserve(live: Any) -> None:
             scopes = ["session:1", "day:2026-01-31"]
-            assert live.reserve(_reservation(clock, "0.01", scopes=scopes), caps, _lost(clock)) is None
-            refusal = live.reserve(_reservation(clock, "0.01", scopes=scopes), caps, _lost(clock))
-            assert refusal == Refusal(caps[0], wait=True)
-            other = ["session:2", "day:2026-01-31"]
-            assert live.reserve(_reservation(clock, "0.02", scopes=other), caps[1:], _lost(clock)) is None
+            claims = [Claim(_reservation(clock, "0.01", scopes=scopes), caps) for _ in range(2)]
+            assert live.reserve(claims, _lost(clock)) == [None, Refusal(caps[0], wait=True)]
+            other = _reservation(clock, "0.02", scopes=["session:2", "day:2026-01-31"])
+            assert live.reserve([Claim(other, caps[1:])], _lost(clock)) == [None]
 
         self.opened(component, bench.folder, reserve)
 

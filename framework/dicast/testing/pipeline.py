@@ -19,6 +19,7 @@ from .._kernel.model import Cost, Event, Failure, Judgment, Query, Rubric, Score
 from .._kernel.plugins import Registry
 from .._kernel.protocols import Ledger
 from .._kernel.runner.run import Request
+from .._kernel.runner.subjects import Given
 from .fakes import FakeJudge, FakeMetric, MemorySink
 from .ledger import MemoryLedger
 from .subjects import GOLDEN
@@ -63,7 +64,7 @@ def run_pipeline(
     assert ledger is not None  # the text's own, or the one in memory
     if subjects is None and pipeline.source is None:
         subjects = GOLDEN
-    outcome = in_loop(execute(pipeline, ledger, Request(subjects=subjects)))
+    outcome = in_loop(execute(pipeline, ledger, Request(source=None if subjects is None else Given(subjects))))
     run_id = outcome.document["run_id"]
     events = () if run_id is None else with_ledger(ledger, lambda live: _events(live, run_id))
     verdicts = tuple(verdict(event) for event in events if event.type == "eval.completed")

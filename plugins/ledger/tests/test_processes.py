@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from dicast import Cap, Cost, Query
+from dicast import Cap, Claim, Cost, Query, Refusal
 
 LATER, LONG_AFTER = "2026-03-01T12:10:00.000Z", "2026-03-01T13:00:00.000Z"
 
@@ -18,7 +18,7 @@ PRELUDE = """
 import asyncio, resource, sys
 from itertools import count
 from pathlib import Path
-from dicast import Cap, Cost, Event, LedgerError
+from dicast import Cap, Claim, Cost, Event, LedgerError
 from dicast_ledger import Sqlite
 
 path, me = Path(sys.argv[1]), sys.argv[2]
@@ -55,7 +55,7 @@ def work(ledger):
     held = []
     for number in range(60):
         id = f"{me}:{number}"
-        refusal = ledger.reserve(reserved(id, "0.01", scopes), caps, lost)
+        (refusal,) = ledger.reserve([Claim(reserved(id, "0.01", scopes), caps)], lost)
         if refusal is None:
             held.append(id)
         if held and (refusal or number % 3 == 0):
@@ -69,7 +69,8 @@ asyncio.run(main())
 HOLD = """
 def work(ledger):
     for number in range(3):
-        assert ledger.reserve(reserved(f"{me}:{number}", "0.01", ["day:2026-03-01"]), [], lost) is None
+        claim = Claim(reserved(f"{me}:{number}", "0.01", ["day:2026-03-01"]), [])
+        assert ledger.reserve([claim], lost) == [None]
     print("holding", flush=True)
     sys.stdin.readline()
 
@@ -176,8 +177,9 @@ def test_the_reservations_of_a_killed_process_end_as_lost(tmp_path, start, opene
 
     with opened(path) as ledger:
         assert len(ledger.reservations("R7")) == 3
-        assert ledger.reserve(make_event("spend.reserved", body, time=LATER), [cap], lost).wait
-        assert not ledger.reserve(make_event("spend.reserved", body, time=LONG_AFTER), [cap], lost).wait
+        for now, wait in ((LATER, True), (LONG_AFTER, False)):
+            claim = Claim(make_event("spend.reserved", body, time=now), [cap])
+            assert ledger.reserve([claim], lost) == [Refusal(cap, wait)]
         assert ledger.reservations("R7") == []
         assert len(list(ledger.read(Query(types=("spend.lost",))))) == 3
         assert ledger.verify().ok

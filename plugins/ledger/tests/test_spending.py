@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import Cap, Cost, LedgerError, Query, Refusal
+from dicast import Cap, Claim, Cost, LedgerError, Query, Refusal
 
 NOON, LATER = "2026-03-01T12:00:00.000Z", "2026-03-01T12:10:00.000Z"
 
@@ -50,11 +50,16 @@ def cap(limit, scope="run:R1", reason="run_cap"):
     return Cap(scope, reason, Cost.parse(limit))
 
 
+def reserve(ledger, event, caps, lost):
+    (refusal,) = ledger.reserve([Claim(event, caps)], lost)
+    return refusal
+
+
 def test_an_amount_up_to_the_cap_holds_and_one_above_waits_for_open_ones(ledger, reserved, lost):
     caps = [cap("0.02 usd")]
-    assert ledger.reserve(reserved("a"), caps, lost) is None
-    assert ledger.reserve(reserved("b"), caps, lost) is None
-    assert ledger.reserve(reserved("c"), caps, lost) == Refusal(caps[0], wait=True)
+    assert reserve(ledger, reserved("a"), caps, lost) is None
+    assert reserve(ledger, reserved("b"), caps, lost) is None
+    assert reserve(ledger, reserved("c"), caps, lost) == Refusal(caps[0], wait=True)
     assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R1")] == ["a", "b"]
     assert ledger.head().seq == 2
 
@@ -62,55 +67,55 @@ def test_an_amount_up_to_the_cap_holds_and_one_above_waits_for_open_ones(ledger,
 def test_what_is_settled_is_gone_and_what_is_released_is_back(ledger, reserved, closed, lost):
     caps = [cap("0.02 usd")]
     for reservation in ("a", "b"):
-        ledger.reserve(reserved(reservation), caps, lost)
+        reserve(ledger, reserved(reservation), caps, lost)
     ledger.append([closed("settled", "a", "0.015")])
-    assert ledger.reserve(reserved("c"), caps, lost) == Refusal(caps[0], wait=False)
+    assert reserve(ledger, reserved("c"), caps, lost) == Refusal(caps[0], wait=False)
     ledger.append([closed("released", "b")])
-    assert ledger.reserve(reserved("d", "0.005"), caps, lost) is None
+    assert reserve(ledger, reserved("d", "0.005"), caps, lost) is None
 
 
 def test_an_unknown_true_cost_counts_as_what_was_reserved(ledger, reserved, closed, lost):
     ledger.append([reserved("a", "0.02"), closed("settled", "a", None)])
-    assert ledger.reserve(reserved("b"), [cap("0.02 usd")], lost) == Refusal(cap("0.02 usd"), wait=False)
+    assert reserve(ledger, reserved("b"), [cap("0.02 usd")], lost) == Refusal(cap("0.02 usd"), wait=False)
 
 
 def test_a_true_cost_above_the_projection_blocks_the_next(ledger, reserved, closed, lost):
     ledger.append([reserved("a", "0.01"), closed("settled", "a", "5")])
-    assert not ledger.reserve(reserved("b", "0.000001"), [cap("5 usd")], lost).wait
+    assert not reserve(ledger, reserved("b", "0.000001"), [cap("5 usd")], lost).wait
 
 
 def test_nothing_is_never_refused_and_needs_no_room(ledger, reserved, lost):
-    assert ledger.reserve(reserved("a", "0"), [cap("0 usd")], lost) is None
-    assert not ledger.reserve(reserved("b", "0.000001"), [cap("0 usd")], lost).wait
+    assert reserve(ledger, reserved("a", "0"), [cap("0 usd")], lost) is None
+    assert not reserve(ledger, reserved("b", "0.000001"), [cap("0 usd")], lost).wait
 
 
 def test_a_cap_counts_its_own_scope_and_unit_alone(ledger, reserved, lost):
     ledger.append([reserved("a", "1", scopes=["run:R1", "session:A"]), reserved("m", "900", unit="msat")])
-    assert ledger.reserve(reserved("b", "1", scopes=["run:R1", "session:B"]), [cap("1 usd", "session:B")], lost) is None
-    assert ledger.reserve(reserved("c", "1", unit="msat"), [cap("0 usd"), cap("901 msat")], lost) is None
-    assert ledger.reserve(reserved("d", "1", unit="msat"), [cap("901 msat")], lost).wait
+    assert reserve(ledger, reserved("b", "1", scopes=["run:R1", "session:B"]), [cap("1 usd", "session:B")], lost) is None
+    assert reserve(ledger, reserved("c", "1", unit="msat"), [cap("0 usd"), cap("901 msat")], lost) is None
+    assert reserve(ledger, reserved("d", "1", unit="msat"), [cap("901 msat")], lost).wait
 
 
 def test_a_cap_that_can_never_hold_beats_an_earlier_one_to_wait_for(ledger, reserved, closed, lost):
     ledger.append([reserved("a", "1", scopes=["run:R1", "day:D"]), reserved("b", "1", scopes=["session:S"])])
     ledger.append([closed("settled", "a", "1")])
     waiting, done, done_too = cap("1 usd", "session:S"), cap("1 usd", "day:D"), cap("1 usd")
-    assert ledger.reserve(reserved("c"), [waiting, done, done_too], lost) == Refusal(done, wait=False)
-    assert ledger.reserve(reserved("c"), [waiting, cap("9 usd")], lost) == Refusal(waiting, wait=True)
+    assert reserve(ledger, reserved("c"), [waiting, done, done_too], lost) == Refusal(done, wait=False)
+    assert reserve(ledger, reserved("c"), [waiting, cap("9 usd")], lost) == Refusal(waiting, wait=True)
 
 
 def test_settling_in_another_unit_frees_the_reserved_one(ledger, reserved, closed, lost):
     ledger.append([reserved("a", "1"), closed("settled", "a", "700", "msat")])
-    assert ledger.reserve(reserved("b", "1"), [cap("1 usd")], lost) is None
-    assert not ledger.reserve(reserved("c", "1", unit="msat"), [cap("700 msat")], lost).wait
+    assert reserve(ledger, reserved("b", "1"), [cap("1 usd")], lost) is None
+    assert not reserve(ledger, reserved("c", "1", unit="msat"), [cap("700 msat")], lost).wait
 
 
 def test_a_lease_that_is_over_ends_as_lost_and_counts(ledger, reserved, lost):
     ledger.append([reserved("a", "0.01", run_id="R0"), reserved("b", "0.01", run_id="R0", lease_until=None)])
     caps = [cap("0.02 usd")]
-    assert ledger.reserve(reserved("c", time=LATER), caps, lost).wait
+    assert reserve(ledger, reserved("c", time=LATER), caps, lost).wait
     assert ledger.head().seq == 2
-    assert not ledger.reserve(reserved("c", "0.02", time="2026-03-01T14:10:00.001+02:00"), caps, lost).wait
+    assert not reserve(ledger, reserved("c", "0.02", time="2026-03-01T14:10:00.001+02:00"), caps, lost).wait
     (entry,) = ledger.read(Query(types=("spend.lost",)))
     assert (entry.seq, entry.event.payload["reservation_id"]) == (3, "a")
     assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R0")] == ["b"]
@@ -131,29 +136,29 @@ def test_a_lease_that_is_over_ends_as_lost_and_counts(ledger, reserved, lost):
 )
 def test_a_late_word_about_a_lost_reservation_replaces_it(ledger, reserved, closed, lost, late, spent):
     ledger.append([reserved("a"), closed("lost", "a", "0.01"), *(closed(kind, "a", amount) for kind, amount in late)])
-    assert ledger.reserve(reserved("b", "1"), [cap(f"{Decimal(1) + Decimal(spent)} usd")], lost) is None
-    refusal = ledger.reserve(reserved("c", "1"), [cap(f"{Decimal(spent)} usd")], lost)
+    assert reserve(ledger, reserved("b", "1"), [cap(f"{Decimal(1) + Decimal(spent)} usd")], lost) is None
+    refusal = reserve(ledger, reserved("c", "1"), [cap(f"{Decimal(spent)} usd")], lost)
     assert refusal.wait is False
     assert ledger.verify().ok
 
 
 def test_closing_what_was_never_reserved_changes_nothing(ledger, reserved, closed, lost):
     ledger.append([closed("settled", "nobody", "5"), closed("lost", "nobody", "5"), closed("released", "nobody")])
-    assert ledger.reserve(reserved("a", "1"), [cap("1 usd")], lost) is None
+    assert reserve(ledger, reserved("a", "1"), [cap("1 usd")], lost) is None
     assert ledger.verify().ok
 
 
 def test_a_reservation_cannot_be_made_twice(ledger, reserved, lost):
     ledger.append([reserved("a")])
     with pytest.raises(LedgerError, match=r"cannot account for this spend\.reserved"):
-        ledger.reserve(reserved("a"), [], lost)
+        reserve(ledger, reserved("a"), [], lost)
     assert ledger.head().seq == 1
 
 
 @pytest.mark.parametrize("amount", [0.01, "-1", "NaN", "Infinity", "much", None])
 def test_an_amount_that_is_no_money_is_refused(ledger, reserved, closed, lost, amount):
     with pytest.raises(LedgerError):
-        ledger.reserve(reserved("a", amount), [cap("1 usd")], lost)
+        reserve(ledger, reserved("a", amount), [cap("1 usd")], lost)
     with pytest.raises(LedgerError):
         ledger.append([reserved("a", amount)])
     assert ledger.head() is None
@@ -161,31 +166,31 @@ def test_an_amount_that_is_no_money_is_refused(ledger, reserved, closed, lost, a
 
 def test_nothing_is_not_refused_though_the_cap_is_passed_already(ledger, reserved, closed, lost):
     ledger.append([reserved("a", "1"), closed("settled", "a", "5")])
-    assert ledger.reserve(reserved("b", "0"), [cap("1 usd")], lost) is None
+    assert reserve(ledger, reserved("b", "0"), [cap("1 usd")], lost) is None
 
 
 def test_what_is_settled_stays_as_it_was_settled_first(ledger, reserved, closed, lost):
     ledger.append([reserved("a"), closed("settled", "a", "0.004"), closed("settled", "a", "0.009")])
-    assert ledger.reserve(reserved("b", "1"), [cap("1.004 usd")], lost) is None
+    assert reserve(ledger, reserved("b", "1"), [cap("1.004 usd")], lost) is None
     assert ledger.verify().ok
 
 
 def test_of_two_caps_to_wait_for_the_first_is_named(ledger, reserved, lost):
     ledger.append([reserved("a", "1", scopes=["run:R1", "day:D"])])
     first, second = cap("1 usd"), cap("1 usd", "day:D")
-    assert ledger.reserve(reserved("b"), [first, second], lost) == Refusal(first, wait=True)
-    assert ledger.reserve(reserved("b"), [second, first], lost) == Refusal(second, wait=True)
+    assert reserve(ledger, reserved("b"), [first, second], lost) == Refusal(first, wait=True)
+    assert reserve(ledger, reserved("b"), [second, first], lost) == Refusal(second, wait=True)
 
 
 def test_a_cap_without_an_amount_is_no_limit(ledger, reserved, lost):
-    assert ledger.reserve(reserved("a", "1000"), [Cap("run:R1", "run_cap", Cost.unknown())], lost) is None
+    assert reserve(ledger, reserved("a", "1000"), [Cap("run:R1", "run_cap", Cost.unknown())], lost) is None
 
 
 def test_a_lease_is_compared_as_a_moment_whatever_its_offset(ledger, reserved, lost):
     ledger.append([reserved("east", lease_until="2026-03-01T14:05:00+02:00"), reserved("utc", lease_until=LATER[:-1])])
-    assert ledger.reserve(reserved("c", time="2026-03-01T12:05:01Z"), [], lost) is None
+    assert reserve(ledger, reserved("c", time="2026-03-01T12:05:01Z"), [], lost) is None
     assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R1")] == ["utc", "c"]
-    assert ledger.reserve(reserved("d", time="2026-03-01T12:10:01"), [], lost) is None
+    assert reserve(ledger, reserved("d", time="2026-03-01T12:10:01"), [], lost) is None
     assert [entry.event.payload["reservation_id"] for entry in ledger.reservations("R1")] == ["d"]
 
 
@@ -198,7 +203,7 @@ def test_a_lease_that_is_no_time_is_refused(ledger, reserved, lost):
 def test_a_spend_event_of_a_type_nobody_knows_moves_nothing(ledger, reserved, make_event, lost):
     ledger.append([reserved("a", "1"), make_event("spend.refunded", {"reservation_id": "a"})])
     assert len(ledger.reservations("R1")) == 1
-    assert ledger.reserve(reserved("b", "1"), [cap("1 usd")], lost).wait
+    assert reserve(ledger, reserved("b", "1"), [cap("1 usd")], lost).wait
 
 
 def test_a_reservation_of_an_earlier_process_is_still_there(tmp_path, opened, reserved, lost):
@@ -207,7 +212,7 @@ def test_a_reservation_of_an_earlier_process_is_still_there(tmp_path, opened, re
         first.append([reserved("a", "1")])
     with opened(path) as second:
         assert len(second.reservations("R1")) == 1
-        assert second.reserve(reserved("b", "1"), [cap("1 usd")], lost).wait
+        assert reserve(second, reserved("b", "1"), [cap("1 usd")], lost).wait
 
 
 AMOUNTS = st.decimals("0", "2", places=3).map(str)
@@ -243,8 +248,8 @@ def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserve
             spent[number] = "0" if kind == "released" else held if amount is None else amount
         settled, open_ = (sum(map(Decimal, sums.values()), Decimal(0)) for sums in (spent, opened_ids))
         tiny = Decimal("0.0001")
-        assert not ledger.reserve(reserved("x", str(tiny)), [cap(f"{settled} usd")], lost).wait
+        assert not reserve(ledger, reserved("x", str(tiny)), [cap(f"{settled} usd")], lost).wait
         if open_:
-            assert ledger.reserve(reserved("y", str(tiny)), [cap(f"{settled + open_} usd")], lost).wait
-        assert ledger.reserve(reserved("z", str(tiny)), [cap(f"{settled + open_ + tiny} usd")], lost) is None
+            assert reserve(ledger, reserved("y", str(tiny)), [cap(f"{settled + open_} usd")], lost).wait
+        assert reserve(ledger, reserved("z", str(tiny)), [cap(f"{settled + open_ + tiny} usd")], lost) is None
         assert ledger.verify().ok

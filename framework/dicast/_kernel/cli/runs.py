@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 
-from ..api import execute, in_loop, ledger_slot, not_run, read_ledger, switched_off
+from ..api import as_source, execute, in_loop, ledger_slot, not_run, read_ledger, switched_off
 from ..config.build import load_pipeline
 from ..errors import ConfigError
 from ..ledgers import Wanted, document, newest_run, started, subject, verdict
 from ..protocols import Ledger
 from ..runner.run import Request
+from ..sections import Budget, Pipeline
 from .output import only_document, print_json
 from .progress import Progress
 from .summary import run_text, subject_text
@@ -60,18 +63,61 @@ def run(
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
+    return carry_out(file, lambda _: Request(limit, resume, retry_failed), overrides=overrides, as_json=as_json)
+
+
+def carry_out(
+    file: Path | str | Mapping[str, object],
+    ask: Callable[[Pipeline], Request],
+    *,
+    overrides: Sequence[str] = (),
+    needs_source: bool = True,
+    uncapped: bool = False,
+    as_json: bool,
+) -> int:
+    """Run *file* as *ask* says, print what came of it, and return the exit code."""
     with only_document(as_json), Progress() as progress:
         if switched_off():
             outcome = not_run(file)
         else:
-            pipeline = load_pipeline(file, overrides)
-            request = Request(limit, resume, retry_failed, signals=True, progress=progress.update)
+            pipeline = load_pipeline(file, overrides, needs_source=needs_source)
+            if uncapped:
+                pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
+            request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
             outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
     if as_json:
         print_json(outcome.document)
     else:
         click.echo(run_text(outcome.document))
     return outcome.exit_code
+
+
+def run_command(
+    pipeline: Path | str | Mapping[str, object],
+    source: Callable[[Any], Any],
+    *,
+    overrides: Sequence[str] = (),
+    live: bool = False,
+    new: bool = False,
+    override_caps: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Do what ``dicast run`` does, for a command of a plugin: with progress and signals, printing what came of it.
+
+    :param pipeline: a file, YAML text, or a mapping; it needs no source section.
+    :param source: makes the source to read of the component in the source section, None where there is none.
+    :param live: the source is a live one: an unfinished run of it is taken up, unless *new*.
+    :param override_caps: let no cap of the budget hold for this run.
+    :return: the exit code.
+    :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
+    """
+
+    def ask(built: Pipeline) -> Request:
+        return Request(source=source(built.source and built.source.component), live=live, new=new)
+
+    return carry_out(
+        as_source(pipeline), ask, overrides=overrides, needs_source=False, uncapped=override_caps, as_json=as_json
+    )
 
 
 @click.command()

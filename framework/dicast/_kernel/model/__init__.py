@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
-from .events import Cap, Entry, Event, Head, Query, Refusal, RunContext, Verdict, Verification, sensitivity
+from .events import (
+    Cap,
+    Claim,
+    Entry,
+    Event,
+    Head,
+    Lookahead,
+    Query,
+    Refusal,
+    RunContext,
+    Verdict,
+    Verification,
+    sensitivity,
+)
 from .paths import InputPath
 from .replies import KeptReply
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
-from .subjects import KINDS, Subject, TraceEvent
+from .subjects import KINDS, Due, Subject, TraceEvent
 
 __all__ = [
     "COMPLETE",
@@ -16,7 +29,9 @@ __all__ = [
     "KINDS",
     "Cap",
     "ChatRequest",
+    "Claim",
     "Cost",
+    "Due",
     "Entry",
     "Event",
     "Failure",
@@ -24,6 +39,7 @@ __all__ = [
     "InputPath",
     "Judgment",
     "KeptReply",
+    "Lookahead",
     "Message",
     "Price",
     "Query",

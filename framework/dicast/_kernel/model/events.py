@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from .scores import Cost
+from .subjects import TraceEvent
 
 
 @attrs.frozen
@@ -98,6 +99,7 @@ class Query:
     types: tuple[str, ...] = ()
     subject_kind: str | None = None
     subject_id: str | None = None
+    session_id: str | None = None
     until: str | None = None
     after: int = 0
     newest_first: bool = False
@@ -129,6 +131,14 @@ class Cap:
 
 
 @attrs.frozen
+class Claim:
+    """Room that is asked for: *event* is the ``spend.reserved`` to append if all *caps* hold."""
+
+    event: Event
+    caps: Sequence[Cap]
+
+
+@attrs.frozen
 class Refusal:
     """Why a reservation was not made. *wait* is True while other open reservations may still be released."""
 
@@ -144,15 +154,29 @@ def sensitivity(payload: Mapping[str, Any]) -> str:
     return "user_controlled" if shown else "pseudonymous"
 
 
+@attrs.frozen
+class Lookahead:
+    """How long a turn waits for what its user does next: so many later *messages*, or so many *hours* without one."""
+
+    messages: int = 0
+    hours: float = 0.0
+
+
 def _no_rows(query: Query) -> Iterator[Entry]:
     return iter(())
+
+
+def _not_live(events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
+    raise RuntimeError("trace events are recorded by a live source, while its subjects are read")
 
 
 @attrs.frozen
 class RunContext:
     """What a component's ``open(run)`` is told: which run it serves, and whether it continues an earlier process's run.
 
-    *read* gives the rows of the run's ledger, also those of earlier runs; a ledger itself has none to read yet.
+    *read* gives the rows of the run's ledger, also those of earlier runs; a ledger itself has none to read yet. *lookahead*
+    is the longest that one of the run's judges asks for. ``record(events, position)`` is for a live source while its subjects
+    are read: it appends *events* to the ledger at once, and in the same transaction ``source.position`` with *position*.
     """
 
     run_id: str
@@ -160,3 +184,5 @@ class RunContext:
     base: Path
     resumed: bool = False
     read: Callable[[Query], Iterator[Entry]] = _no_rows
+    lookahead: Lookahead = Lookahead()
+    record: Callable[..., None] = _not_live

@@ -54,3 +54,16 @@ class Subject:
         if isinstance(output, str):
             return output
         return "" if output is None else orjson.dumps(output).decode()
+
+
+@attrs.frozen
+class Due:
+    """A subject that is to be judged now, and why: what a source may yield in place of the subject alone.
+
+    *trigger* is ``bus``, ``batch``, ``feedback_arrived`` or ``benchmark`` (document 001, 8.1). *from_run* is the run under
+    which the ledger has the subject's trace events already; the verdicts on what it is made of are the ledger's newest then.
+    """
+
+    subject: Subject
+    trigger: str = "batch"
+    from_run: str | None = None

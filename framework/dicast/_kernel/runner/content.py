@@ -10,10 +10,21 @@ import attrs
 import orjson
 
 from ..errors import DataError
-from ..model import Event, Subject, TraceEvent
+from ..model import Due, Event, TraceEvent
 from .stream import Stream
 
-OWN_TYPES = ("run.", "subject.", "eval.", "record.", "aggregate.", "comparison.", "spend.", "budget.", "task.")
+OWN_TYPES = (
+    "run.",
+    "subject.",
+    "eval.",
+    "record.",
+    "aggregate.",
+    "comparison.",
+    "spend.",
+    "budget.",
+    "task.",
+    "source.",
+)
 """Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
 
 
@@ -24,8 +35,11 @@ class Traces:
         self._session: str | None = None
         self._told: dict[int, TraceEvent] = {}
 
-    def untold(self, subject: Subject) -> Iterator[TraceEvent]:
-        """The subject's trace events that no other subject of its session has brought already."""
+    def untold(self, due: Due) -> Iterator[TraceEvent]:
+        """The subject's trace events that no other subject of its session has brought, and the ledger has not already."""
+        if due.from_run is not None:
+            return
+        subject = due.subject
         if self._session != subject.session_id:
             self._session, self._told = subject.session_id, {}
         for trace in subject.events:
@@ -45,11 +59,12 @@ def trace_event(stream: Stream, trace: TraceEvent) -> Event:
     return attrs.evolve(event, time=trace.time or event.time, session_id=trace.session_id, turn_id=trace.turn_id)
 
 
-def content(subject: Subject) -> dict[str, Any]:
-    """The payload of ``subject.read``: what is judged, and the SHA-256 of its canonical JSON.
+def content(due: Due, run_id: str) -> dict[str, Any]:
+    """The payload of ``subject.read`` in the run *run_id*: what is judged, and the SHA-256 of its canonical JSON.
 
     :raises DataError: when it is not JSON.
     """
+    subject = due.subject
     judged = {
         "context": subject.context,
         "input": subject.input,
@@ -60,4 +75,5 @@ def content(subject: Subject) -> dict[str, Any]:
         text = orjson.dumps(judged, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
-    return {"digest": sha256(text).hexdigest(), "content": judged}
+    told = {"digest": sha256(text).hexdigest(), "content": judged}
+    return told if due.from_run in (None, run_id) else {**told, "from_run": due.from_run}

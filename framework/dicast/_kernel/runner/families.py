@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection
 import attrs
 
 from ..ledgers import verdict
-from ..model import Event, Subject, Verdict
+from ..model import Event, Query, Subject, Verdict
+from ..protocols import Ledger
 
 PARENTS = {"tool_cycle": "turn", "turn": "session", "session": "workload"}
 """The next coarser kind: a subject's ``parent_id`` is the id of one of these."""
@@ -21,6 +22,10 @@ class Family:
     children: list[Verdict] = attrs.field(factory=list)
 
 
+def _nothing() -> None:
+    return None
+
+
 class Families:
     """The families whose parent is still to come. A source yields children before their parent.
 
@@ -32,22 +37,86 @@ class Families:
         self._kinds, self._mint = kinds, mint
         self._families: dict[tuple[str, str], Family] = {}
 
-    def of_child(self, subject: Subject, eval_id: str | None = None) -> Family | None:
-        """The family that *subject* is a child of, begun with *eval_id* or a new one; None where no parent is judged."""
+    def of_child(self, subject: Subject, named: Callable[[], str | None] = _nothing) -> Family | None:
+        """The family that *subject* is a child of; a new one has the eval_id that is *named*, or a new one.
+
+        None where no parent is judged.
+        """
         if not self.tracks(subject):
             return None
         key = (PARENTS[subject.kind], str(subject.parent_id))
         if key not in self._families:
-            self._families[key] = Family(eval_id or self._mint())
+            self._families[key] = Family(named() or self._mint())
         return self._families[key]
 
     def tracks(self, subject: Subject) -> bool:
         """Whether *subject* has a parent that will be judged."""
         return subject.parent_id is not None and PARENTS.get(subject.kind) in self._kinds
 
+    def awaits(self, subject: Subject) -> bool:
+        """Whether verdicts on what *subject* is made of were begun."""
+        return (subject.kind, subject.id) in self._families
+
     def take(self, subject: Subject) -> Family | None:
         """The family that *subject* is the parent of, which is complete now."""
         return self._families.pop((subject.kind, subject.id), None)
+
+
+class Recorded:
+    """What the ledger has of a session's verdicts, read on from where the last reading ended."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._forget(None)
+
+    def _forget(self, session: str | None) -> None:
+        self._session, self._seq = session, 0
+        self._found: list[tuple[str | None, Verdict]] = []
+        self._ended: set[str] = set()
+
+    def _read(self, session: str) -> None:
+        if session != self._session:
+            self._forget(session)
+        types = ("eval.completed", "eval.failed")
+        for entry in self._ledger.read(Query(types=types, session_id=session, after=self._seq)):
+            event, self._seq = entry.event, entry.seq
+            self._ended.add(str(event.payload["eval_id"]))
+            if event.type == "eval.completed":
+                self._found.append((event.turn_id, verdict(event)))
+
+    def children(self, subject: Subject) -> list[Verdict]:
+        """The newest verdict of each judge on each subject that *subject* is made of, in the order of the first ones."""
+        if subject.session_id is None or subject.kind not in PARENTS.values():
+            return []
+        self._read(subject.session_id)
+        newest: dict[tuple[str, str], Verdict] = {}
+        for turn, found in self._found:
+            if PARENTS.get(found.subject_kind) == subject.kind and (subject.kind != "turn" or turn == subject.id):
+                newest[found.subject_id, found.judge] = found
+        return list(newest.values())
+
+    def named(self, subject: Subject) -> str | None:
+        """The parent's eval_id that verdicts on *subject* and its like have named, and no verdict has borne yet."""
+        if subject.session_id is None:
+            return None
+        self._read(subject.session_id)
+        turn = subject.parent_id if subject.kind == "tool_cycle" else None
+        names = (
+            found.parent_eval_id
+            for at, found in reversed(self._found)
+            if found.subject_kind == subject.kind and found.parent_eval_id and turn in (None, at)
+        )
+        name = next(names, None)
+        return None if name in self._ended else name
+
+    def parent(self, subject: Subject) -> str | None:
+        """The eval_id of the newest verdict on what *subject* is a part of; None where there is none."""
+        if subject.session_id is None or subject.kind not in PARENTS:
+            return None
+        self._read(subject.session_id)
+        wanted = (PARENTS[subject.kind], subject.parent_id)
+        found = (one.eval_id for _, one in reversed(self._found) if (one.subject_kind, one.subject_id) == wanted)
+        return next(found, None)
 
 
 def children_of(events: Collection[Event]) -> list[Verdict]:

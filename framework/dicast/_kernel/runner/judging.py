@@ -9,46 +9,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
-import attrs
-
 from ..errors import Interrupted
-from ..model import Event, Subject, Verdict, sensitivity
+from ..model import Due, sensitivity
 from ..protocols import Ledger
-from ..spool import UnitSpool, UnitState
-from .content import Traces, content, trace_event
-from .families import PARENTS, Families, Family, children_of
+from .families import PARENTS, Families, children_of
 from .interrupt import Stop
 from .plan import Plan
-from .resume import Earlier, moved, subject_events
+from .starting import Job, Starter
 from .stream import SECONDS, Stream
 from .teller import Desk
-from .unit import Unit
 
 AHEAD = 4
 """Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
 
+LIVE_SECONDS = 0.2
+"""How long an event of a live source waits for its batch, at most, while others keep coming."""
+
 WINDOW = 128
 """Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
-
-
-@attrs.define
-class Job:
-    """One subject under way, with the units that judge it under their eval_ids.
-
-    *kept* is what an earlier process left of it, to be told together with this one's *events*; *children* are the verdicts
-    on what it is made of, *family* is what it is itself a part of.
-    """
-
-    subject: Subject
-    units: Sequence[tuple[Unit, str]]
-    events: list[Event] = attrs.field(factory=list)
-    kept: Sequence[Earlier] = ()
-    children: Sequence[Verdict] = ()
-    family: Family | None = None
-    task: asyncio.Task[None] | None = None
 
 
 class Judging:
@@ -65,20 +46,21 @@ class Judging:
         concurrency: int,
         retry: bool,
         kinds: Collection[str],
+        live: bool = False,
     ) -> None:
-        """*kinds* are those that the source yields; empty when it does not say."""
-        self._plan, self._desk, self._stream, self._ledger, self._stop = plan, desk, stream, ledger, stop
-        self._retry = retry
+        """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
+        self._desk, self._stream, self._stop, self._live = desk, stream, stop, live
         self._inline = plan.inline
         self._limit = max(WINDOW, AHEAD * concurrency)
         self._slots = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
-        self._units: dict[str, tuple[Unit, ...]] = {}
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
         self._families = Families(judged, stream.clock.id)
-        self._traces = Traces()
+        self._starter = Starter(plan, desk.spool, stream, ledger, self._families, retry=retry, live=live)
+        if live:
+            stream.seconds = LIVE_SECONDS
 
-    async def run(self, subjects: AsyncIterator[Subject], limit: int | None) -> int:
+    async def run(self, subjects: AsyncIterator[Due], limit: int | None) -> int:
         """Judge *subjects*, at most *limit*; return how many were read.
 
         :raises Interrupted: when the run was asked to stop; what was judged is kept.
@@ -86,9 +68,9 @@ class Judging:
         count = 0
         try:
             if limit != 0:
-                async for subject in subjects:
+                async for due in self._arriving(subjects) if self._live else subjects:
                     count += 1
-                    await self._take(subject)
+                    await self._take(due)
                     if count == limit:
                         break
             while self._window:
@@ -97,11 +79,40 @@ class Judging:
             await self._abandon()
         return count
 
-    async def _take(self, subject: Subject) -> None:
+    async def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
+        """What a live source yields; while it has nothing, what was judged is told."""
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            while True:
+                coming = asyncio.ensure_future(anext(subjects, None))
+                try:
+                    await asyncio.sleep(0)
+                    while not coming.done():
+                        await self._while_idle(coming, stopping)
+                    if (due := coming.result()) is None:
+                        return
+                finally:
+                    coming.cancel()
+                yield due
+        finally:
+            stopping.cancel()
+
+    async def _while_idle(self, *waited: asyncio.Future[Any]) -> None:
+        """Tell what is finished, or wait until there is something to do."""
+        self._heed()
+        first = self._window[0].task if self._window else None
+        if first is not None and first.done():
+            await self._finish_first()
+        elif not self._stream.idle:
+            await self._flush()
+        else:
+            await asyncio.wait({*waited, *([first] if first else [])}, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _take(self, due: Due) -> None:
         self._heed()
         if len(self._window) >= self._limit:
             await self._finish_first()
-        job = await self._start(subject)
+        job = await self._start(due)
         if self._inline:
             await self._work(job)
             await self._tell_end(job)
@@ -119,87 +130,16 @@ class Judging:
         await self._stream.flush()
         await asyncio.sleep(0)
 
-    async def _start(self, subject: Subject) -> Job:
-        """Tell that the subject was read and which verdicts are begun; what an earlier process told is not told again."""
-        units = self._units.get(subject.kind)
-        if units is None:
-            units = self._units[subject.kind] = self._plan.units_for(subject.kind)
-        spool = self._desk.spool
-        own = self._families.take(subject)
-        while own is not None and self._window:
-            await self._finish_first()  # the verdicts on what it is made of, all of them
-        if spool is not None:
-            job = await self._start_again(subject, units, spool.states(subject.kind, subject.id), own)
-        else:
-            job = Job(subject, [(unit, self._eval_id(own)) for unit in units])
-            job.family = self._families.of_child(subject)
-            self._tell_start(job, read=True, begun=())
-        job.children = () if own is None else own.children
-        return job
-
-    def _eval_id(self, family: Family | None) -> str:
-        """The id that the children's verdicts have named already, once; else a new one."""
-        if family is None or not family.eval_id:
-            return self._stream.clock.id()
-        eval_id, family.eval_id = family.eval_id, ""
-        return eval_id
-
-    async def _start_again(
-        self, subject: Subject, units: Iterable[Unit], states: Mapping[str, UnitState], own: Family | None
-    ) -> Job:
-        spool = self._desk.spool
-        assert spool is not None  # only a resumed run starts again
-        wanted: list[tuple[Unit, str]] = []
-        begun = []
-        for unit in units:
-            state = states.get(unit.label)
-            if state is not None and state.state == "open":
-                begun.append(unit.label)
-                wanted.append((unit, state.eval_id))
-            elif state is None or (self._retry and state.state == "failed"):
-                wanted.append((unit, self._eval_id(own)))
-        job = Job(subject, wanted)
-        self._rejoin(job, spool)
-        if moved(states, retry=self._retry):
-            read, *job.kept = subject_events(self._ledger, spool, subject, retry=self._retry)
-            await self._stream.flush()
-            await self._stream.tell_again([read.event])
-        read_before = spool.read_at(subject.kind, subject.id) is not None
-        if read_before:
-            deque(self._traces.untold(subject), maxlen=0)  # told by the earlier process
-        self._tell_start(job, read=not read_before, begun=begun)
-        return job
-
-    def _rejoin(self, job: Job, spool: UnitSpool) -> None:
-        """Take what an earlier process found of the subject into its family, under the parent's eval_id it named."""
-        if not self._families.tracks(job.subject):
-            return
-        earlier = subject_events(self._ledger, spool, job.subject, retry=self._retry)
-        found = children_of([event.event for event in earlier if event.stands])
-        named = next((verdict.parent_eval_id for verdict in found if verdict.parent_eval_id), None)
-        job.family = self._families.of_child(job.subject, named)
-        if job.family is not None:
-            job.family.children += found
-
-    def _tell_start(self, job: Job, *, read: bool, begun: Sequence[str]) -> None:
-        subject, stream = job.subject, self._stream
-        events = []
-        if read:
-            events.append(stream.event("subject.read", content(subject), subject, "user_controlled"))
-            if subject.events:
-                events += [trace_event(stream, trace) for trace in self._traces.untold(subject)]
-        for unit, eval_id in job.units:
-            if unit.label not in begun:
-                payload = {
-                    "eval_id": eval_id,
-                    "subject_kind": subject.kind,
-                    "subject_id": subject.id,
-                    "judge": unit.label,
-                    "trigger": "batch",
-                    **unit.planned(subject.kind),
-                }
-                events.append(stream.event("eval.started", payload, subject))
-        stream.tell(events)
+    async def _start(self, due: Due) -> Job:
+        """Begin a subject once all is told that its judges are to know, and no other verdict on it is under way."""
+        subject = due.subject
+        key = (subject.kind, subject.id)
+        while self._window and (
+            self._families.awaits(subject)
+            or (self._live and any((job.due.subject.kind, job.due.subject.id) == key for job in self._window))
+        ):
+            await self._finish_first()
+        return await self._starter.start(due)
 
     async def _work_in_turn(self, job: Job) -> None:
         async with self._slots:
@@ -208,10 +148,9 @@ class Judging:
 
     async def _work(self, job: Job) -> None:
         """Make every verdict of the subject; nothing is told yet."""
-        subject, stream = job.subject, self._stream
+        subject, stream = job.due.subject, self._stream
         for unit, eval_id in job.units:
-            parent = job.family.eval_id if job.family else None
-            type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, parent)
+            type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, job.parent)
             job.events.append(stream.event(type_, payload, subject, sensitivity(payload)))
 
     async def _tell_end(self, job: Job) -> None:
@@ -221,7 +160,10 @@ class Judging:
             for earlier in job.kept:
                 await self._stream.tell_again([earlier.event], counted=earlier.stands)
         self._stream.tell(job.events)
-        if job.family is not None:
+        due, spool = job.due, self._desk.spool
+        if self._live and spool is not None:
+            spool.forget(due.subject.kind, due.subject.id)
+        if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
 
     async def _finish_first(self) -> None:

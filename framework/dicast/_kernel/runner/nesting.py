@@ -30,7 +30,7 @@ class Asker(Protocol):
     """Whoever asks for a unit, and pays."""
 
     async def cover(self, scope: Scope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for the call *scope*, for which nothing was reserved; a Failure when there is no room."""
+        """Reserve *cost* for the call *scope* unless something is; a Failure when there is no room."""
         ...
 
     def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: Scope) -> Any:
@@ -63,7 +63,7 @@ class Scope:
 
     *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
     have settled by themselves; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
-    for it, *covered* that this was tried. *cut* says that a request ended unheard, *queued* that one was given up before it
+    for it, under the lock *covering*. *cut* says that a request ended unheard, *queued* that one was given up before it
     was sent.
     """
 
@@ -72,7 +72,7 @@ class Scope:
     rollout: int
     around: Scope | None = None
     held: Reservation | None = None
-    covered: bool = False
+    covering: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     cut: bool = False
     queued: bool = False
     heard: Cost = Cost.zero()
@@ -145,8 +145,9 @@ class Metered:
         if scope is None:  # asked by another chat model, whose reply is counted
             return await maybe_await(self.live.complete(request))
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
-        if scope.held is None and not scope.covered:
-            refused = await scope.asker.cover(scope, estimate(self.live, request))
+        if scope.held is None:
+            async with scope.covering:  # one reservation, however many models it asks at once
+                refused = await scope.asker.cover(scope, estimate(self.live, request))
             if refused is not None:
                 return refused
         with under_way(None):

@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from ..model import Rubric, RunContext
+from ..components import parts
+from ..model import Lookahead, Rubric, RunContext
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
 from ..sections import METRICS, Pipeline, Slot
 from .calls import Call
@@ -68,7 +69,13 @@ def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def run_started(
-    pipeline: Pipeline, plan: Plan, fingerprints: Mapping[str, str], rubrics: Mapping[str, str], limit: int | None
+    pipeline: Pipeline,
+    plan: Plan,
+    fingerprints: Mapping[str, str],
+    rubrics: Mapping[str, str],
+    limit: int | None,
+    *,
+    live: bool,
 ) -> dict[str, Any]:
     """The payload of ``run.started``: what a reader needs to make sense of the run's events."""
     return {
@@ -81,7 +88,17 @@ def run_started(
         "judges": [slot.label for slot in pipeline.judges],
         "counted": list(plan.counted),
         "limit": limit,
+        "live": live,
     }
+
+
+def lookahead(pipeline: Pipeline) -> Lookahead:
+    """How long turns are to wait: the longest that a judge, or one inside it, asks for."""
+    found = [part for slot in (*pipeline.metrics, *pipeline.judges) for part in parts(slot.component)]
+    return Lookahead(
+        max((getattr(part, "lookahead_messages", 0) for part in found), default=0),
+        max((getattr(part, "lookahead_hours", 0.0) for part in found), default=0.0),
+    )
 
 
 def file_identity(pipeline: Pipeline) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -39,19 +39,31 @@ def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -
 
     :raises ConfigError: when there is none.
     """
+    found = _newest(ledger, lambda event: event.run_id == run_id if run_id else _is_of(event, file), finished_too)
+    if found is not None:
+        return found
+    named = f"run {run_id}" if run_id else f"unfinished run of {file}"
+    raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
+
+
+def find_live(ledger: Ledger, file: str) -> EarlierRun | None:
+    """The newest unfinished run of *file* that watched a live source; None where there is none."""
+    return _newest(ledger, lambda event: _is_of(event, file, live=True), finished_too=False)
+
+
+def _is_of(event: Event, file: str, *, live: bool = False) -> bool:
+    return bool(event.payload["file"] == file and event.payload.get("live", False) == live)
+
+
+def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: bool) -> EarlierRun | None:
     finished = set()
     for entry in ledger.read(Query(types=("run.started", "run.completed"), newest_first=True)):
         event = entry.event
         if event.type == "run.completed":
             finished.add(event.run_id)
-        elif _is_meant(event, file, run_id, wanted=finished_too or event.run_id not in finished):
+        elif (finished_too or event.run_id not in finished) and is_meant(event):
             return EarlierRun(entry, event.run_id in finished)
-    named = f"run {run_id}" if run_id else f"unfinished run of {file}"
-    raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
-
-
-def _is_meant(event: Event, file: str, run_id: str | None, *, wanted: bool) -> bool:
-    return wanted and (event.run_id == run_id if run_id else event.payload["file"] == file)
+    return None
 
 
 def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None:
@@ -70,13 +82,16 @@ def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None
 
 
 def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
-    """Note every unit of the run: what is finished, what is open, what was paid for."""
+    """Note every unit of the run: what is finished, what is open, what was paid for. A live run's finished ones are let go."""
+    live = earlier.payload.get("live", False)
     spool = UnitSpool()
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
         event = entry.event
         if event.type in STATES:
             unit = (str(event.subject_kind), str(event.subject_id), str(event.payload["judge"]))
             spool.note(unit, str(event.payload["eval_id"]), STATES[event.type], entry.seq)
+            if live and event.type != "eval.started":
+                spool.forget(unit[0], unit[1])
         elif event.type == "subject.read":
             spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
         elif event.type == "spend.settled" and event.payload.get("reply") is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,7 +11,7 @@ import attrs
 from ..budget import Purse
 from ..clock import Clock
 from ..errors import ConfigError, Interrupted, LedgerError
-from ..model import Event, RunContext, Subject
+from ..model import Due, Event, RunContext, TraceEvent
 from ..protocols import Ledger, Source
 from ..report import Report, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
@@ -21,13 +21,14 @@ from . import resume
 from .calls import Caller
 from .claim import alive, claimed
 from .collector import patient_collector
+from .content import trace_event
 from .interrupt import Stop
 from .judging import Judging
 from .opening import open_component
-from .plan import Plan, file_identity, make_plan, run_started
+from .plan import Plan, file_identity, lookahead, make_plan, run_started
 from .rubrics import unchanged_rubrics
 from .stream import BATCH, Stream
-from .subjects import Given, digest, peeked, read
+from .subjects import Given, digest, is_live, peeked, read
 from .teller import Desk
 from .timer import Timer
 
@@ -40,14 +41,17 @@ class Request:
     """How a pipeline is to be run.
 
     *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
-    the file) and *retry_failed* judges its failed subjects again; *subjects* stand in for the source; *signals* lets
-    Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
+    the file) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
+    live one, and takes up an unfinished run of it unless *new*; *signals* lets Ctrl-C and SIGTERM end the run in order;
+    *progress* is called now and then.
     """
 
     limit: int | None = None
     resume: str | None = None
     retry_failed: bool = False
-    subjects: Iterable[Subject] | None = None
+    source: Source | None = None
+    live: bool = False
+    new: bool = False
     signals: bool = False
     progress: Callable[[Report], None] | None = None
 
@@ -82,6 +86,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
 
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
+    if request.live:
+        return None if request.new else resume.find_live(ledger, file_identity(pipeline))
     if request.resume is None:
         if request.retry_failed:
             raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
@@ -103,7 +109,9 @@ class _Run:
         request: Request,
     ) -> None:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
-        self.context, self.earlier, self.request = context, earlier, request
+        self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
+        self.earlier, self.request = earlier, request
+        self._stream: Stream | None = None
         self.report = Report()
         self.rubrics: Mapping[str, str] = {}
         self._kinds: tuple[str, ...] = ()
@@ -118,13 +126,15 @@ class _Run:
             self._kinds = tuple(getattr(source, "kinds", ()))
             self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             plan = await make_plan(self.pipeline, self.context, stack)
-            subjects = await peeked(read(source, self._source_name()))
+            subjects = read(source, self._source_name())
+            if not is_live(source):
+                subjects = await peeked(subjects)
             spool = self._spool(fingerprints)
             feeds = await self._open_sinks(stack)
         except KeyboardInterrupt:
             return self._unbegun()
         self.stop.begun = True
-        stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
+        stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
         stopped: Stopped = None
         try:
@@ -139,15 +149,25 @@ class _Run:
             raise
         return await self._end(stream, stopped)
 
+    def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
+        """See :class:`~dicast.RunContext`."""
+        stream = self._stream
+        if stream is None:
+            raise RuntimeError("trace events are recorded while the subjects of a live source are read, not before")
+        stream.tell([trace_event(stream, trace) for trace in events])
+        if position is not None:
+            stream.tell([stream.event("source.position", position)])
+        stream.commit()
+
     def _unbegun(self) -> Outcome:
         done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
         return Outcome(done, exit_code(done, self.pipeline.gate))
 
     async def _open_source(self, stack: AsyncExitStack) -> Source:
-        if self.request.subjects is not None:
-            return Given(self.request.subjects)
-        assert self.pipeline.source is not None  # a pipeline without one is only built for subjects from elsewhere
-        source: Source = await open_component(self.pipeline.source.component, self.context, stack)
+        slot = self.pipeline.source
+        given = self.request.source or (slot and slot.component)
+        assert given is not None  # a pipeline without one is only built for subjects from elsewhere
+        source: Source = await open_component(given, self.context, stack)
         return source
 
     async def _fingerprints(self, source: Source) -> dict[str, str]:
@@ -157,7 +177,7 @@ class _Run:
 
     def _source_name(self) -> str:
         slot = self.pipeline.source
-        return "the program" if self.request.subjects is not None or slot is None else f"source {slot.name}"
+        return "the program" if isinstance(self.request.source, Given) or slot is None else f"source {slot.name}"
 
     def _spool(self, fingerprints: Mapping[str, str]) -> UnitSpool | None:
         if self.earlier is None:
@@ -174,7 +194,8 @@ class _Run:
     async def _begin(
         self, stream: Stream, plan: Plan, fingerprints: Mapping[str, str], spool: UnitSpool | None
     ) -> None:
-        started = run_started(self.pipeline, plan, fingerprints, self.rubrics, self.request.limit)
+        request = self.request
+        started = run_started(self.pipeline, plan, fingerprints, self.rubrics, request.limit, live=request.live)
         if self.earlier is None or spool is None:
             stream.tell([stream.event("run.started", started)])
             await stream.flush()
@@ -189,9 +210,7 @@ class _Run:
                 batch = []
         await stream.tell_again(batch)
 
-    async def _judge(
-        self, stream: Stream, plan: Plan, subjects: AsyncIterator[Subject], spool: UnitSpool | None
-    ) -> None:
+    async def _judge(self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: UnitSpool | None) -> None:
         purse = Purse(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, alive)
         if self.earlier is not None:
             purse.write_off()
@@ -206,6 +225,7 @@ class _Run:
             concurrency=self.pipeline.executor.component.concurrency,
             retry=self.request.retry_failed,
             kinds=self._kinds,
+            live=self.request.live,
         )
         with patient_collector(), timer.ticking(self.stop.__bool__):
             await judging.run(subjects, self._limit())

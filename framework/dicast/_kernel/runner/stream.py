@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from ..clock import Clock
 from ..errors import LedgerError
-from ..model import Cap, Entry, Event, Refusal, Subject
+from ..model import Claim, Entry, Event, Refusal, Subject
 from ..protocols import Ledger
 from ..report import Report
 from ..sinks import SinkFeed
@@ -19,6 +19,12 @@ BATCH = 10_000
 
 SECONDS = 1.0
 """How long an event waits for its batch, at most."""
+
+Lost = Callable[[Entry], Event]
+"""Makes the ``spend.lost`` event for a reservation that ran out."""
+
+Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
+"""A claim that waits for the ledger, and where its decision goes."""
 
 
 class Stream:
@@ -32,9 +38,11 @@ class Stream:
         self._ledger = ledger
         self._told: list[Event] = []
         self._committed: list[Event] = []
+        self.seconds = SECONDS
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
         self._committing = False
+        self._waiting: list[Waiting] = []
         self.progress: Callable[[Report], None] | None = None
 
     def event(
@@ -56,22 +64,20 @@ class Stream:
         """Put *events* into the stream."""
         self._told += events
 
-    def record(self, event: Event) -> None:
-        """Put *event* into the stream and into the ledger at once."""
-        self._told.append(event)
-        self.commit()
+    def claim(self, claim: Claim, lost: Lost) -> asyncio.Future[Refusal | None]:
+        """Let the ledger decide *claim* with all claims of this moment, in one transaction with what was told before them.
 
-    def claim(self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event]) -> Refusal | None:
-        """Let the ledger reserve what *event* says, in one transaction with all that was told before.
-
-        :raises LedgerError: when the ledger did not take it.
+        The future has what :meth:`Ledger.reserve` returns or raises. Cancelled before, it takes the claim back.
         """
-        refusal = self._ledger.reserve(event, caps, lost, self._told)
-        self._committed += self._told
-        self._told = []
-        if refusal is None:
-            self._committed.append(event)
-        return refusal
+        answer: asyncio.Future[Refusal | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((claim, lost, answer))
+        self.commit_soon()
+        return answer
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was told has been passed on."""
+        return not self._told and not self._committed
 
     @property
     def due(self) -> bool:
@@ -79,17 +85,30 @@ class Stream:
         return len(self._told) >= BATCH or time.monotonic() >= self._due
 
     def commit(self) -> None:
-        """Append everything told so far to the ledger.
+        """Append everything told so far to the ledger, and let it decide what is claimed.
 
-        :raises LedgerError: when the ledger did not take it.
+        :raises LedgerError: when the ledger did not take it; what was told stays, and whoever has claimed hears it, too.
         """
-        if self._told:
-            self._ledger.append(self._told)
-            self._committed += self._told
-            self._told = []
+        waiting = [(claim, lost, answer) for claim, lost, answer in self._waiting if not answer.done()]
+        self._waiting = []
+        refusals: Sequence[Refusal | None] = ()
+        try:
+            if waiting:  # claims are of one run, and lose alike
+                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], self._told)
+            elif self._told:
+                self._ledger.append(self._told)
+        except Exception as error:
+            for _, _, answer in waiting:
+                answer.set_exception(error)
+            raise
+        self._committed += self._told
+        self._told = []
+        for (claim, _, answer), refusal in zip(waiting, refusals, strict=True):
+            self._committed += [claim.event] if refusal is None else []
+            answer.set_result(refusal)
 
     def commit_soon(self) -> None:
-        """Commit once the tasks that can go on now have told what they have to tell."""
+        """Commit once the tasks that can go on now have told, and claimed, what they have to."""
         if not self._committing:
             self._committing = True
             asyncio.get_running_loop().call_soon(self._commit_now)
@@ -107,7 +126,7 @@ class Stream:
     async def pass_on(self) -> None:
         """Tell the report and the sinks what the ledger has taken."""
         async with self._feeding:
-            self._due = time.monotonic() + SECONDS
+            self._due = time.monotonic() + self.seconds
             events, self._committed = self._committed, []
             await self.tell_outside(events)
             if self.progress is not None:

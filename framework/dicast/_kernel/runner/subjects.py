@@ -9,7 +9,7 @@ import orjson
 
 from ..define import maybe_await
 from ..errors import DataError, DicastError
-from ..model import Subject, TraceEvent, is_text
+from ..model import Due, Subject, TraceEvent, is_text
 from ..protocols import Source
 from ..spool import IdSpool
 
@@ -44,25 +44,33 @@ async def digest(source: Source, name: str) -> str | None:
     return found
 
 
-async def read(source: Source, name: str) -> AsyncIterator[Subject]:
+async def read(source: Source, name: str) -> AsyncIterator[Due]:
     """The source's subjects, whether it yields them synchronously or not.
 
     :raises DataError: when the source breaks off, yields something else, or has no check of its own and yields an id twice.
     """
-    seen = None if hasattr(source, "check") else IdSpool()
+    seen = None if hasattr(source, "check") or is_live(source) else IdSpool()
     try:
-        async for subject in each(source):
-            _refuse_other(subject, name)
-            if seen is not None and not seen.add(subject.kind, subject.id):
-                raise DataError(f"{name} yields {subject.kind} {subject.id!r} twice; ids are unique within a kind")
-            yield subject
+        async for found in each(source):
+            due = found if isinstance(found, Due) else Due(found)
+            _refuse_other(due.subject, name)
+            if seen is not None and not seen.add(due.subject.kind, due.subject.id):
+                raise DataError(
+                    f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
+                )
+            yield due
     except DicastError:
         raise
     except Exception as error:  # the border to a plugin's code
         raise _broken(name, error) from error
 
 
-async def peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
+def is_live(source: Source) -> bool:
+    """Whether the source waits for what is still to happen, so that its subjects come when they are due, some again."""
+    return getattr(source, "live", False) is True
+
+
+async def peeked(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
     """The same subjects; that there is one is known before anything is told.
 
     :raises DataError: when there is none.
@@ -71,7 +79,7 @@ async def peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
     if first is None:
         raise DataError("there are no subjects to judge; check the source's path and options")
 
-    async def all_of_them() -> AsyncIterator[Subject]:
+    async def all_of_them() -> AsyncIterator[Due]:
         yield first
         async for subject in subjects:
             yield subject
@@ -79,7 +87,7 @@ async def peeked(subjects: AsyncIterator[Subject]) -> AsyncIterator[Subject]:
     return all_of_them()
 
 
-async def each(source: Source) -> AsyncIterator[Subject]:
+async def each(source: Source) -> AsyncIterator[Subject | Due]:
     """What the source yields, synchronously or not, and nothing checked."""
     subjects = source.subjects()
     if isinstance(subjects, AsyncIterator):

@@ -104,7 +104,7 @@ class Teller:
             return projected
         scope.until = time.monotonic() + call.seconds
         if projected.is_zero:
-            projected = self._desk.purse.expected(call.slot.path)
+            projected = self._desk.purse.dearest.get(call.slot.path, projected)
         refused = await self.cover(scope, projected)
         if refused is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
@@ -116,17 +116,15 @@ class Teller:
         return self._closed(call, scope, answer)
 
     async def cover(self, scope: Scope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for the call *scope*; a Failure, which says why, when there is no room."""
-        if cost.is_zero:
+        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
+        if scope.held is not None or cost.is_zero:
             return None
         if cost.amount is None:
             return throttled(Skip("unknown_price", cost))
-        scope.covered = True
         seconds = max(0.0, scope.until - time.monotonic())
         alone = scope.around is None or scope.around.held is None
         held = await self._desk.purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
         if isinstance(held, Refusal):
-            scope.covered = False
             return throttled(Skip(held.cap.reason, cost))
         scope.held = held
         return None

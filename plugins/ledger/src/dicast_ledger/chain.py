@@ -108,6 +108,7 @@ def _wrong_sums(connection: sqlite3.Connection) -> str | None:
         replayed = Spending(scratch)
         for seq, run_id, kind, payload in _spend_events(connection):
             replayed.record(seq, run_id, kind, orjson.loads(payload))
+        replayed.write()
         difference = Spending(connection).differing(replayed)
     return difference and f"the sums kept beside the chain do not follow from it: {difference}"
 

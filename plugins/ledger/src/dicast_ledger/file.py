@@ -17,11 +17,13 @@ APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite fi
 FORMAT = 2
 PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: on SQLite's usual 4096 a page holds two, and the rest is waste
 
+_SESSIONS = "CREATE INDEX IF NOT EXISTS sessions ON events (session_id) WHERE session_id IS NOT NULL"
 _SCHEMA = f"""
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity,
     payload TEXT, prev TEXT, digest TEXT);
 CREATE INDEX run_events ON events (type) WHERE type >= 'run.' AND type < 'run/';
+{_SESSIONS};
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID;
 CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);
 {SPENDING_TABLES}
@@ -98,7 +100,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool, timeout: 
         _use_wal(connection, timeout)
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA user_version = {FORMAT}")  # beginning alone succeeds on a file that is read-only
-        connection.execute("ROLLBACK")
+        connection.execute(_SESSIONS)  # a ledger of before has none
+        connection.execute("COMMIT")
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from dicast import Cap, Entry, Event, Head, LedgerError, Query, Refusal, Verification
+from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
 
 from . import chain
 from .file import connect, explain
@@ -30,7 +30,6 @@ class Live:
         self._connection = connection
         self._store_content = store_content
         self._timeout = timeout
-        self._spending = Spending(connection)
         self._lock = threading.Lock()
 
     def append(self, events: Sequence[Event]) -> Head:
@@ -40,8 +39,8 @@ class Live:
 
         :raises LedgerError: when nothing was appended.
         """
-        with self._transaction():
-            return self._append(events)
+        with self._transaction() as spending:
+            return self._append(events, spending)
 
     def read(self, query: Query) -> Iterator[Entry]:
         """Yield the rows that match *query*, as the ledger is when the first is asked for.
@@ -72,32 +71,43 @@ class Live:
             return chain.verify(connection, head)
 
     def reserve(
-        self, event: Event, caps: Sequence[Cap], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
-    ) -> Refusal | None:
-        """In one transaction: append *before*, close what is over its lease, compare *caps*, append *event* if all hold.
+        self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
+    ) -> Sequence[Refusal | None]:
+        """In one transaction: append *before*, close what is over its lease, and grant each of *claims* whose caps all hold.
 
-        A lease is over when it ends before ``event.time``. Of the exceeded caps the first that can never hold is
-        returned, else the first that is only waiting for open reservations. An amount of 0 is never refused.
+        A lease is over when it ends before the last claim's ``event.time``. Of the exceeded caps the first that can never
+        hold is returned, else the first that is only waiting for open reservations. An amount of 0 is never refused.
 
         :raises LedgerError: when nothing was appended.
         """
-        with self._transaction():
-            self._append(before)
-            expired = [self._row(seq) for seq in self._spending.expired(event.time)]
-            if expired:
-                self._append([lost(entry) for entry in expired])
-            refusal = self._spending.exceeded(caps, *_amount(event))
-            if refusal is None:
-                self._append([event])
-            return refusal
+        with self._transaction() as spending:
+            self._append(before, spending)
+            expired = spending.expired(claims[-1].event.time)
+            newest = self._append([lost(self._row(seq)) for seq in expired], spending)
+            granted: list[Event] = []
+            refusals = []
+            for claim in claims:
+                event = claim.event
+                refusals.append(spending.exceeded(claim.caps, *_amount(event)))
+                if refusals[-1] is None:
+                    granted.append(event)
+                    spending.record(newest.seq + len(granted), event.run_id, event.type, event.payload)
+            self._insert(granted, newest)
+            return refusals
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
         """The ``spend.reserved`` entries of *run_id*, or of all runs, that were neither settled, released nor lost, oldest first."""
         with self._lock, self._errors():
-            return [self._row(seq) for seq in self._spending.open(run_id)]
+            return [self._row(seq) for seq in Spending(self._connection).open(run_id)]
 
-    def _append(self, events: Sequence[Event]) -> Head:
+    def _append(self, events: Sequence[Event], spending: Spending) -> Head:
         newest = chain.head(self._connection) or Head(0, chain.START)
+        for seq, event in enumerate(events, newest.seq + 1):
+            if event.type.startswith("spend."):
+                spending.record(seq, event.run_id, event.type, event.payload)
+        return self._insert(events, newest)
+
+    def _insert(self, events: Sequence[Event], newest: Head) -> Head:
         if not events:
             return newest
         first = newest.seq + 1
@@ -107,9 +117,6 @@ class Live:
             "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
             [(run_id, first, newest.seq + len(events)) for run_id in {event.run_id for event in events}],
         )
-        for seq, event in enumerate(events, first):
-            if event.type.startswith("spend."):
-                self._spending.record(seq, event.run_id, event.type, event.payload)
         return chain.head(self._connection) or newest
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
@@ -185,11 +192,13 @@ class Live:
         return self._entry(self._connection, row)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[Spending]:
         with self._lock, self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                spending = Spending(self._connection)
+                yield spending
+                spending.write()
                 self._connection.execute("COMMIT")
             finally:
                 # SQLite has ended the transaction itself after some errors, such as a full disk.

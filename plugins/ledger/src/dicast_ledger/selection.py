@@ -35,6 +35,7 @@ def _conditions(query: Query) -> tuple[list[str], list[object]]:
         "run_id = ?": query.run_id,
         "subject_kind = ?": query.subject_kind,
         "subject_id = ?": query.subject_id,
+        "session_id = ?": query.session_id,
         "time <= ?": query.until,
         "seq > ?": query.after or None,
     }

@@ -32,11 +32,28 @@ CREATE TABLE held (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)
 """
 
 
+SUMS = 1_000
+"""Sums that are kept in memory at the most."""
+
+
 class Spending:
-    """The tables ``reservations`` (open ones) and ``lost``, with their sums: ``held`` and ``spend``, a row a scope and unit."""
+    """The tables ``reservations`` (open ones) and ``lost``, with their sums: ``held`` and ``spend``, a row a scope and unit.
+
+    Made anew for each transaction: within it each sum is read once, and written by :meth:`write` at the end.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._sums: dict[tuple[str, str, str], Decimal] = {}
+        self._moved: set[tuple[str, str, str]] = set()
+
+    def write(self) -> None:
+        """Write the sums that have moved."""
+        for table, scope, unit in self._moved:
+            row = (scope, unit, f"{self._sums[table, scope, unit]:f}")
+            self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", row)
+        self._sums.clear()
+        self._moved.clear()
 
     def record(self, seq: int, run_id: str, kind: str, payload: Mapping[str, Any]) -> None:
         """Let the event of type *kind* at *seq* move the sums.
@@ -89,21 +106,21 @@ class Spending:
         return self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
 
     def _reserve(self, seq: int, run_id: str, payload: Mapping[str, Any]) -> None:
-        scopes, lease = orjson.dumps(list(payload["scopes"])).decode(), payload.get("lease_until")
-        amount, unit = f"{amount_of(payload):f}", payload["unit"]
+        scopes, lease = list(payload["scopes"]), payload.get("lease_until")
+        amount, unit = amount_of(payload), payload["unit"]
         self._connection.execute(
             "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 payload["reservation_id"],
                 seq,
                 run_id,
-                scopes,
-                amount,
+                orjson.dumps(scopes).decode(),
+                f"{amount:f}",
                 unit,
                 None if lease is None else _moment(lease),
             ),
         )
-        self._add("held", scopes, unit, Decimal(amount))
+        self._add("held", scopes, unit, amount)
 
     def _close(self, kind: str, payload: Mapping[str, Any]) -> None:
         reservation = payload["reservation_id"]
@@ -112,35 +129,44 @@ class Spending:
             held = None if kind == "spend.lost" else self._take("lost", reservation)
             if held is None:
                 return
-            self._add("spend", held[0], held[2], -Decimal(held[1]))
+            self._add("spend", held[0], held[2], -held[1])
         else:
-            self._add("held", held[0], held[2], -Decimal(held[1]))
+            self._add("held", held[0], held[2], -held[1])
         if kind == "spend.released":
             return
         scopes, amount, unit = held
         if payload.get("amount") is not None:
-            amount, unit = f"{amount_of(payload):f}", payload["unit"]
-        self._add("spend", scopes, unit, Decimal(amount))
+            amount, unit = amount_of(payload), payload["unit"]
+        self._add("spend", scopes, unit, amount)
         if kind == "spend.lost":
-            self._connection.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", (reservation, scopes, amount, unit))
+            row = (reservation, orjson.dumps(scopes).decode(), f"{amount:f}", unit)
+            self._connection.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", row)
 
-    def _take(self, table: str, reservation: str) -> tuple[str, str, str] | None:
-        row: tuple[str, str, str] | None = self._connection.execute(
+    def _take(self, table: str, reservation: str) -> tuple[Sequence[str], Decimal, str] | None:
+        row = self._connection.execute(
             f"SELECT scopes, amount, unit FROM {table} WHERE id = ?", (reservation,)
         ).fetchone()
-        if row is not None:
-            self._connection.execute(f"DELETE FROM {table} WHERE id = ?", (reservation,))
-        return row
+        if row is None:
+            return None
+        self._connection.execute(f"DELETE FROM {table} WHERE id = ?", (reservation,))
+        return orjson.loads(row[0]), Decimal(row[1]), row[2]
 
-    def _add(self, table: str, scopes: str, unit: str, amount: Decimal) -> None:
-        for scope in orjson.loads(scopes):
+    def _add(self, table: str, scopes: Sequence[str], unit: str, amount: Decimal) -> None:
+        for scope in scopes:
             total = self._sum(table, scope, unit) + amount
-            self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (scope, unit, f"{total:f}"))
+            self._sums[table, scope, unit] = total
+            self._moved.add((table, scope, unit))
 
     def _sum(self, table: str, scope: str, unit: str) -> Decimal:
+        known = self._sums.get((table, scope, unit))
+        if known is not None:
+            return known
+        if len(self._sums) >= SUMS:
+            self.write()
         statement = f"SELECT amount FROM {table} WHERE scope = ? AND unit = ?"
         row = self._connection.execute(statement, (scope, unit)).fetchone()
-        return Decimal(row[0]) if row else Decimal(0)
+        self._sums[table, scope, unit] = known = Decimal(row[0]) if row else Decimal(0)
+        return known
 
 
 def amount_of(payload: Mapping[str, Any]) -> Decimal:

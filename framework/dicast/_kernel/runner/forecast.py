@@ -1,0 +1,67 @@
+"""What a run may cost, said before anything is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import attrs
+
+from ..clock import Clock
+from ..components import parts
+from ..model import Cost, RunContext, Subject
+from ..protocols import Source
+from ..sections import Pipeline, Slot
+from .calls import Call
+from .nesting import Bill, Nested
+from .opening import open_component
+from .plan import lookahead, make_plan
+from .subjects import read
+
+
+@attrs.frozen
+class Forecast:
+    """How many *subjects* there are to judge, and what that may cost at most; an amount of None cannot be known."""
+
+    subjects: int
+    usd: Cost
+    msat: Cost
+
+
+async def forecast(pipeline: Pipeline, ledger: Slot, source: Source) -> Forecast:
+    """Read *source* whole, and add up what its subjects' judges say that they may cost. Nothing is judged.
+
+    :raises RequestError: when the source or a component cannot be opened or read.
+    """
+    bill, subjects = Bill(), 0
+    async with AsyncExitStack() as stack:
+        draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
+        live = await open_component(ledger.component, draft, stack)
+        context = attrs.evolve(draft, read=live.read, lookahead=lookahead(pipeline))
+        opened = await open_component(source, context, stack)
+        plan = await make_plan(pipeline, context, stack)
+        async for due in read(opened, "the ledger"):
+            subjects += 1
+            for call in plan.calls.values():
+                if call.slot.accepts(due.subject.kind):
+                    for cost in _most(call, due.subject):
+                        bill.add(cost)
+    return Forecast(subjects, bill.usd, bill.msat)
+
+
+def _most(call: Call, subject: Subject) -> Iterator[Cost]:
+    """What *call* may cost; of a component that does not say, what all the judges inside it may."""
+    if call.estimate is not None:
+        yield call.estimate(subject)
+        return
+    owner: Any = getattr(call.function, "__self__", None)
+    for value in vars(owner).values() if hasattr(owner, "__dict__") else _fields(owner):
+        for part in parts(value):
+            if isinstance(part, Nested):
+                yield from _most(part.call, subject)
+
+
+def _fields(owner: Any) -> Iterator[object]:
+    for field in attrs.fields(type(owner)) if attrs.has(type(owner)) else ():
+        yield getattr(owner, field.name)

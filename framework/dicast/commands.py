@@ -1,0 +1,8 @@
+"""For a plugin's sub-commands (entry-point group ``dicast.commands``): what they share with ``dicast run``. Imports click."""
+
+from __future__ import annotations
+
+from ._kernel.cli.output import print_json
+from ._kernel.cli.runs import as_json, ledger_path, overrides, run_command
+
+__all__ = ["as_json", "ledger_path", "overrides", "print_json", "run_command"]
