@@ -21,6 +21,20 @@ def read_event(record: Mapping[str, Any], *, calls_named: bool) -> TraceEvent:
     :raises DataError: (without a place) with everything that is wrong.
     """
     type_, payload, time = record.get("type"), record.get("payload"), record.get("time")
+    session_id, turn_id = record.get("session_id"), record.get("turn_id")
+    texts = type(session_id) is str and session_id and (turn_id is None or (type(turn_id) is str and turn_id))
+    # Quick where nothing is wrong and the ids are texts, as with nearly all events.
+    if not texts or next(_faults(record, calls_named=calls_named), None) is not None:
+        session_id, turn_id = _checked(record, calls_named=calls_named)
+    extra = {} if record.keys() <= _FIELDS else {key: record[key] for key in record if key not in _FIELDS}
+    return TraceEvent(type_, payload, time, session_id, turn_id, extra)  # type: ignore[arg-type]  # both were checked
+
+
+def _checked(record: Mapping[str, Any], *, calls_named: bool) -> list[str | None]:
+    """The ids of the session and the turn.
+
+    :raises DataError: with everything that is wrong with *record*.
+    """
     problems = [
         Problem(f"{path} must be {wanted}, not {value!r}", path=path, value=value)
         for path, value, wanted in _faults(record, calls_named=calls_named)
@@ -31,10 +45,9 @@ def read_event(record: Mapping[str, Any], *, calls_named: bool) -> TraceEvent:
             names.append(identifier(value, field) if (value := record.get(field)) is not None else None)
         except DataError as error:
             problems += error.problems
-    if problems or not isinstance(type_, str) or not isinstance(payload, dict):
+    if problems:
         raise DataError(problems)
-    extra = {} if record.keys() <= _FIELDS else {key: record[key] for key in record if key not in _FIELDS}
-    return TraceEvent(type_, payload, time, names[0], names[1], extra)
+    return names
 
 
 def _faults(record: Mapping[str, Any], *, calls_named: bool) -> Iterator[tuple[str, object, str]]:
@@ -42,17 +55,19 @@ def _faults(record: Mapping[str, Any], *, calls_named: bool) -> Iterator[tuple[s
     type_, payload, time = record.get("type"), record.get("payload"), record.get("time")
     if not isinstance(type_, str) or not type_:
         yield "type", type_, "an event's type, a string"
+        type_ = ""
     if time is not None and not _is_time(time):
         yield "time", time, "an ISO 8601 time"
-    for field in ("session_id", "turn_id") if type_ == "turn.completed" else ("session_id",):
-        if record.get(field) is None:
-            yield field, None, "an id"
+    if record.get("session_id") is None:
+        yield "session_id", None, "an id"
+    if type_ == "turn.completed" and record.get("turn_id") is None:
+        yield "turn_id", None, "an id"
     if not isinstance(payload, dict):
         yield "payload", payload, "an object"
         return
     if calls_named and type_ == "tool.called" and payload.get("tool_use_id") is None:
         yield "payload.tool_use_id", None, "an id"
-    for name, check in _KNOWN.get(type_, {}).items() if isinstance(type_, str) else ():
+    for name, check in _KNOWN.get(type_, ()):
         value = payload.get(name)
         if value is not None and (wanted := check(value)):
             yield f"payload.{name}", value, wanted
@@ -89,7 +104,7 @@ def _texts(value: object) -> str | None:
     return None if good else f"an object whose {', '.join(_TEXTS)} are strings"
 
 
-_KNOWN: Mapping[str, Mapping[str, Check]] = {
+_FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
     "turn.completed": {"stop_reason": _is(str, "a string"), "tool_call_count": _count, "signals_extra": _texts},
     "tool.called": {"tool_use_id": _id},
     "tool.completed": {"tool_use_id": _id, "success": _is(bool, "true or false")},
@@ -104,3 +119,5 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "feedback.implicit": {"type": _one_of("retry", "manual_swap", "edit_followup"), "subject_turn_id": _id},
 }
 """What the fields of known events hold where they are given; a wrong one would otherwise pass for a good sign."""
+
+_KNOWN = {type_: tuple(fields.items()) for type_, fields in _FIELDS_OF.items()}
