@@ -99,7 +99,9 @@ class Purse:
 
     async def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
         reservation, event = self._reservation(subject, eval_id, cost, seconds)
-        answer = self._record.claim(Claim(event, self._caps(subject.session_id)), self.lost)
+        scopes = self._scopes(subject.session_id)
+        caps = [Cap(scope, reason, limit) for scope, reason, limits in scopes for limit in limits]
+        answer = self._record.claim(Claim(event, caps), self.lost)
         try:
             refusal = await answer
         except asyncio.CancelledError:
@@ -183,7 +185,7 @@ class Purse:
         reservation = Reservation(self._clock.id(), eval_id, subject, cost)
         payload = {
             "reservation_id": reservation.id,
-            "scopes": list(self._scopes(subject.session_id)),
+            "scopes": [scope for scope, _, _ in self._scopes(subject.session_id)],
             "amount": cost.decimal,
             "unit": cost.unit,
             "lease_until": self._clock.after(seconds + GRACE_SECONDS),
@@ -191,15 +193,11 @@ class Purse:
         }
         return reservation, self._record.event("spend.reserved", payload, subject)
 
-    def _scopes(self, session: str | None) -> dict[str, str]:
-        sessions = {} if session is None else {f"session:{session}": "session_cap"}
-        return {**sessions, f"day:{self._clock.day()}": "daily_cap", f"run:{self._run_id}": "run_cap"}
-
-    def _caps(self, session: str | None) -> list[Cap]:
-        limits = {"session_cap": self._limits.session, "daily_cap": self._limits.day, "run_cap": self._limits.run}
-        return [
-            Cap(scope, reason, limit) for scope, reason in self._scopes(session).items() for limit in limits[reason]
-        ]
+    def _scopes(self, session: str | None) -> list[tuple[str, str, Sequence[Cost]]]:
+        """What a call in *session* counts in, with the reason that its caps give and their limits."""
+        day, run = f"day:{self._clock.day()}", f"run:{self._run_id}"
+        every = [(day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
+        return every if session is None else [(f"session:{session}", "session_cap", self._limits.session), *every]
 
     def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
         cap = refusal.cap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Any
@@ -16,12 +16,12 @@ import pytest
 from .._kernel.clock import Clock
 from .._kernel.converter import unstructure
 from .._kernel.errors import LedgerError, LedgerRefused
-from .._kernel.model import Cap, Claim, Cost, Entry, Event, Query, Refusal
+from .._kernel.model import Claim, Entry, Event, Query, Refusal
 from .conformance import Conformance, context, path_option
+from .ledger_events import RUN, make_cap, make_closing, make_event, make_lost, make_reservation
 from .pipeline import Bench, typical_events
 
 START = "0" * 64
-RUN = "01KDZ3W5Z0000000000000TEST"
 
 
 class LedgerConformance(Conformance):
@@ -53,7 +53,7 @@ class LedgerConformance(Conformance):
     def test_stores_content_again_for_another_run(self, component: Any, bench: Bench, clock: Clock) -> None:
         """The same content read by two runs is there for both, however often it is stored."""
         content = {"digest": sha256(b"x").hexdigest(), "content": {"output": "Canberra.", "input": None}}
-        told = [_event(clock, "subject.read", content, run_id=f"run-{number}") for number in (1, 2, 2)]
+        told = [make_event(clock, "subject.read", content, run_id=f"run-{number}") for number in (1, 2, 2)]
 
         async def append(live: Any) -> list[Event]:
             live.append(told[:1])
@@ -67,7 +67,7 @@ class LedgerConformance(Conformance):
 
         async def chain(live: Any) -> tuple[object, Sequence[Entry], object, object]:
             assert live.head() is None, "a new ledger has no head"
-            last = live.append([_event(clock, "run.started", {"n": number}) for number in range(4)])
+            last = live.append([make_event(clock, "run.started", {"n": number}) for number in range(4)])
             return last, list(live.read(Query())), live.head(), live.append([])
 
         last, entries, head, nothing = self.opened(component, bench.folder, chain)
@@ -81,8 +81,8 @@ class LedgerConformance(Conformance):
 
         async def verify(live: Any) -> tuple[Any, Any, Any, Any]:
             empty = live.verify()
-            first = live.append([_event(clock, "run.started", {})])
-            live.append([_event(clock, "run.completed", {})])
+            first = live.append([make_event(clock, "run.started", {})])
+            live.append([make_event(clock, "run.completed", {})])
             return empty, live.verify(), live.verify(first.digest), live.verify("f" * 64)
 
         empty, whole, with_head, cut = self.opened(component, bench.folder, verify)
@@ -95,10 +95,10 @@ class LedgerConformance(Conformance):
     def test_reads_what_is_asked_for(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Every condition of a query, oldest first unless asked."""
         made = [
-            _event(clock, "run.started", {}, run_id="run-1"),
-            _event(clock, "eval.completed", {"judge": "a"}, run_id="run-1", subject_kind="row", subject_id="1"),
-            _event(clock, "eval.failed", {"judge": "a"}, run_id="run-2", subject_kind="turn", subject_id="1"),
-            _event(clock, "eval.completed", {"judge": "a"}, run_id="run-2", subject_kind="row", subject_id="2"),
+            make_event(clock, "run.started", {}, run_id="run-1"),
+            make_event(clock, "eval.completed", {"judge": "a"}, run_id="run-1", subject_kind="row", subject_id="1"),
+            make_event(clock, "eval.failed", {"judge": "a"}, run_id="run-2", subject_kind="turn", subject_id="1"),
+            make_event(clock, "eval.completed", {"judge": "a"}, run_id="run-2", subject_kind="row", subject_id="2"),
         ]
         events = [attrs.evolve(event, time=f"2026-01-0{day}T00:00:00.000Z") for day, event in enumerate(made, 1)]
         queries = {
@@ -123,7 +123,7 @@ class LedgerConformance(Conformance):
 
     def test_appends_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
         """What is not JSON is refused as a LedgerError, with everything beside it."""
-        good, bad = _event(clock, "run.started", {}), _event(clock, "run.started", {"bad": object()})
+        good, bad = make_event(clock, "run.started", {}), make_event(clock, "run.started", {"bad": object()})
 
         async def refused(live: Any) -> list[Event]:
             with pytest.raises(LedgerError):
@@ -135,7 +135,7 @@ class LedgerConformance(Conformance):
     def test_takes_turns_with_another_writer(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Two live objects that append at once make one chain that holds, with each one's events in order."""
         batches = {
-            name: [[_event(clock, name, {"n": 3 * step + k}) for k in range(3)] for step in range(20)]
+            name: [[make_event(clock, name, {"n": 3 * step + k}) for k in range(3)] for step in range(20)]
             for name in ("writer.a", "writer.b")
         }
 
@@ -155,31 +155,33 @@ class LedgerConformance(Conformance):
 
     def test_reserves_up_to_the_cap(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Open reservations count: what does not fit beside them waits, what fits is appended."""
-        cap = _cap("0.03")
+        cap = make_cap("0.03")
 
         async def reserve(live: Any) -> None:
-            first = _reservation(clock, "0.02")
-            assert live.reserve([Claim(first, [cap])], _lost(clock)) == [None]
+            first = make_reservation(clock, "0.02")
+            assert live.reserve([Claim(first, [cap])], make_lost(clock)) == [None]
             assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
-            told = _reservation(clock, "0")
-            last = Claim(_reservation(clock, "0.01"), [cap])
-            assert live.reserve([last], _lost(clock), [told]) == [None], "exactly the limit fits"
-            refusals = live.reserve([Claim(_reservation(clock, "0.01"), [cap])], _lost(clock))
-            assert refusals == [Refusal(cap, wait=True)], "what does not fit beside open reservations has to wait, they may be released"
+            told = make_reservation(clock, "0")
+            last = Claim(make_reservation(clock, "0.01"), [cap])
+            assert live.reserve([last], make_lost(clock), [told]) == [None], "exactly the limit fits"
+            refusals = live.reserve([Claim(make_reservation(clock, "0.01"), [cap])], make_lost(clock))
+            assert refusals == [Refusal(cap, wait=True)], (
+                "what does not fit beside open reservations has to wait, they may be released"
+            )
             assert len(await _events(live)) == 3, "what was told before is appended, a refused reservation is not"
 
         self.opened(component, bench.folder, reserve)
 
     def test_decides_claims_in_their_order(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Those before it count for each, and one that is refused is not in the way of the next."""
-        cap, other = _cap("0.03"), _cap("0.01", scope="session:1")
-        events = [_reservation(clock, amount) for amount in ("0.02", "0.02", "0.01", "0.01")]
-        events.append(_reservation(clock, "0.01", scopes=["session:1"]))
+        cap, other = make_cap("0.03"), make_cap("0.01", scope="session:1")
+        events = [make_reservation(clock, amount) for amount in ("0.02", "0.02", "0.01", "0.01")]
+        events.append(make_reservation(clock, "0.01", scopes=["session:1"]))
 
         async def reserve(live: Any) -> None:
             claims = [*(Claim(event, [cap]) for event in events[:4]), Claim(events[4], [other])]
             waits = Refusal(cap, wait=True)
-            assert live.reserve(claims, _lost(clock)) == [None, waits, None, waits, None]
+            assert live.reserve(claims, make_lost(clock)) == [None, waits, None, waits, None]
             granted = [events[0].id, events[2].id, events[4].id]
             assert [event.id for event in await _events(live)] == granted, "only what was granted is appended"
 
@@ -187,47 +189,50 @@ class LedgerConformance(Conformance):
 
     def test_reserves_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
         """What cannot be accounted for is refused as a LedgerError, with what was told before and the claims beside it."""
-        first = _reservation(clock, "0.02")
-        twice = attrs.evolve(_reservation(clock, "0.01"), payload={**first.payload, "amount": "0.01"})
+        first = make_reservation(clock, "0.02")
+        twice = attrs.evolve(make_reservation(clock, "0.01"), payload={**first.payload, "amount": "0.01"})
 
         async def reserve(live: Any) -> None:
-            told = [_event(clock, "run.started", {}), _reservation(clock, "0.01")]
+            told = [make_event(clock, "run.started", {}), make_reservation(clock, "0.01")]
             with pytest.raises(LedgerError):
-                live.reserve([Claim(first, []), Claim(twice, [])], _lost(clock), told)
+                live.reserve([Claim(first, []), Claim(twice, [])], make_lost(clock), told)
             assert await _events(live) == []
             assert list(live.reservations(None)) == []
-            assert live.reserve([Claim(first, [_cap("0.02")])], _lost(clock)) == [None], "and no room is taken"
+            assert live.reserve([Claim(first, [make_cap("0.02")])], make_lost(clock)) == [None], "and no room is taken"
             assert live.verify().ok
 
         self.opened(component, bench.folder, reserve)
 
     def test_settled_spend_does_not_come_back(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Settled amounts count for ever, released ones not; what can never fit is refused without waiting."""
-        cap = _cap("0.03")
+        cap = make_cap("0.03")
 
         async def spend(live: Any) -> None:
-            settled, released = _reservation(clock, "0.02"), _reservation(clock, "0.01")
+            settled, released = make_reservation(clock, "0.02"), make_reservation(clock, "0.01")
             for event in (settled, released):
-                assert live.reserve([Claim(event, [cap])], _lost(clock)) == [None]
+                assert live.reserve([Claim(event, [cap])], make_lost(clock)) == [None]
             live.append(
-                [_closing(clock, "spend.settled", settled, "0.015"), _closing(clock, "spend.released", released)]
+                [
+                    make_closing(clock, "spend.settled", settled, "0.015"),
+                    make_closing(clock, "spend.released", released),
+                ]
             )
             assert list(live.reservations(RUN)) == []
-            refusals = live.reserve([Claim(_reservation(clock, "0.02"), [cap])], _lost(clock))
+            refusals = live.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=False)], "0.015 is spent: 0.02 more can never fit into 0.03"
-            assert live.reserve([Claim(_reservation(clock, "0.015"), [cap])], _lost(clock)) == [None]
+            assert live.reserve([Claim(make_reservation(clock, "0.015"), [cap])], make_lost(clock)) == [None]
 
         self.opened(component, bench.folder, spend)
         assert self.opened(component, bench.folder, _head_seq) == 5, "sums and rows outlive the process"
 
     def test_a_lease_that_ran_out_is_lost_and_counts(self, component: Any, bench: Bench, clock: Clock) -> None:
         """A dead process's reservation is closed by the next to reserve, and counts as spent."""
-        cap = _cap("0.03")
+        cap = make_cap("0.03")
 
         async def lose(live: Any) -> None:
-            dead = _reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
-            assert live.reserve([Claim(dead, [cap])], _lost(clock)) == [None]
-            refusals = live.reserve([Claim(_reservation(clock, "0.02"), [cap])], _lost(clock))
+            dead = make_reservation(clock, "0.02", lease_until="2020-01-01T00:00:00.000Z")
+            assert live.reserve([Claim(dead, [cap])], make_lost(clock)) == [None]
+            refusals = live.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=False)], "what was lost counts as spent"
             types = [event.type for event in await _events(live)]
             assert types == ["spend.reserved", "spend.lost"], types
@@ -237,14 +242,14 @@ class LedgerConformance(Conformance):
 
     def test_caps_hold_in_their_scope_and_unit(self, component: Any, bench: Bench, clock: Clock) -> None:
         """Another session's, and another unit's, spending is not in the way; all caps must hold."""
-        caps = [_cap("0.01", scope="session:1"), _cap("0.03", scope="day:2026-01-31"), _cap("1", "msat")]
+        caps = [make_cap("0.01", scope="session:1"), make_cap("0.03", scope="day:2026-01-31"), make_cap("1", "msat")]
 
         async def reserve(live: Any) -> None:
             scopes = ["session:1", "day:2026-01-31"]
-            claims = [Claim(_reservation(clock, "0.01", scopes=scopes), caps) for _ in range(2)]
-            assert live.reserve(claims, _lost(clock)) == [None, Refusal(caps[0], wait=True)]
-            other = _reservation(clock, "0.02", scopes=["session:2", "day:2026-01-31"])
-            assert live.reserve([Claim(other, caps[1:])], _lost(clock)) == [None]
+            claims = [Claim(make_reservation(clock, "0.01", scopes=scopes), caps) for _ in range(2)]
+            assert live.reserve(claims, make_lost(clock)) == [None, Refusal(caps[0], wait=True)]
+            other = make_reservation(clock, "0.02", scopes=["session:2", "day:2026-01-31"])
+            assert live.reserve([Claim(other, caps[1:])], make_lost(clock)) == [None]
 
         self.opened(component, bench.folder, reserve)
 
@@ -263,11 +268,6 @@ class LedgerConformance(Conformance):
         assert not component.path.exists(), "looking for a ledger made one"
 
 
-def _event(clock: Clock, type_: str, payload: Mapping[str, object], *, run_id: str = RUN, **fields: Any) -> Event:
-    id_, time = clock.stamp()
-    return Event(id_, type_, time, run_id, payload, **fields)
-
-
 async def _events(live: Any) -> list[Event]:
     return [entry.event for entry in live.read(Query())]
 
@@ -281,36 +281,6 @@ def _append_all(live: Any, batches: Sequence[Sequence[Event]], barrier: threadin
     barrier.wait(10)
     for batch in batches:
         live.append(batch)
-
-
-def _cap(limit: str, unit: str = "usd", scope: str = f"run:{RUN}") -> Cap:
-    return Cap(scope, "run_cap", Cost(limit, unit))  # type: ignore[arg-type]  # one of the units
-
-
-def _reservation(
-    clock: Clock, amount: str, *, scopes: Sequence[str] = (f"run:{RUN}",), lease_until: str | None = None
-) -> Event:
-    payload = {
-        "reservation_id": clock.id(),
-        "scopes": list(scopes),
-        "amount": amount,
-        "unit": "usd",
-        "lease_until": lease_until or clock.after(600),
-    }
-    return _event(clock, "spend.reserved", payload)
-
-
-def _closing(clock: Clock, type_: str, reservation: Event, amount: str | None = None) -> Event:
-    payload: dict[str, object] = {"reservation_id": reservation.payload["reservation_id"]}
-    return _event(clock, type_, payload | ({} if amount is None else {"amount": amount, "unit": "usd"}))
-
-
-def _lost(clock: Clock) -> Any:
-    def lost(entry: Entry) -> Event:
-        payload = {key: entry.event.payload[key] for key in ("reservation_id", "amount", "unit")}
-        return _event(clock, "spend.lost", payload)
-
-    return lost
 
 
 def _plain(events: Sequence[Event]) -> list[dict[str, object]]:

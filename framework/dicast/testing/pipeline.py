@@ -17,9 +17,9 @@ from .._kernel.errors import ConfigError, Problem
 from .._kernel.ledgers import verdict
 from .._kernel.model import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
 from .._kernel.plugins import Registry
-from .._kernel.protocols import Ledger
+from .._kernel.protocols import Ledger, Source
 from .._kernel.runner.run import Request
-from .._kernel.runner.subjects import Given
+from .._kernel.runner.subjects import Given, is_live
 from .fakes import FakeJudge, FakeMetric, MemorySink
 from .ledger import MemoryLedger
 from .subjects import GOLDEN
@@ -46,13 +46,18 @@ class Finished:
 
 
 def run_pipeline(
-    text: str, *, subjects: Iterable[Subject] | None = None, components: Mapping[str, object] | None = None
+    text: str,
+    *,
+    subjects: Iterable[Subject] | None = None,
+    source: Source | None = None,
+    components: Mapping[str, object] | None = None,
 ) -> Finished:
     """Run a pipeline and keep nothing of it on disk, unless its own sinks or ledger do.
 
     :param text: the pipeline as YAML. Relative paths in it are relative to the current directory; without a ``ledger``
         section the ledger is in memory.
     :param subjects: what to judge; by default what the pipeline's source yields, or :data:`GOLDEN` if it has none.
+    :param source: the same, as a source; a live one (``live = True``) takes up an unfinished run.
     :param components: components that are built already, by the bare names that *text* has for them.
     :raises RequestError: when the request is wrong.
     """
@@ -62,9 +67,10 @@ def run_pipeline(
         pipeline = load_pipeline(text, {"ledger": LEDGER}, needs_source=False, ready=ready)
     ledger = pipeline.ledger
     assert ledger is not None  # the text's own, or the one in memory
-    if subjects is None and pipeline.source is None:
-        subjects = GOLDEN
-    outcome = in_loop(execute(pipeline, ledger, Request(source=None if subjects is None else Given(subjects))))
+    if source is None and (subjects is not None or pipeline.source is None):
+        source = Given(GOLDEN if subjects is None else subjects)
+    request = Request(source=source, live=source is not None and is_live(source))
+    outcome = in_loop(execute(pipeline, ledger, request))
     run_id = outcome.document["run_id"]
     events = () if run_id is None else with_ledger(ledger, lambda live: _events(live, run_id))
     verdicts = tuple(verdict(event) for event in events if event.type == "eval.completed")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
-from ..model import Due, Event, Verdict
+from ..model import Due, Event, Subject, Verdict
 from ..protocols import Ledger
 from ..spool import UnitSpool, UnitState
 from .content import Traces, content, trace_event
@@ -73,7 +73,8 @@ class Starter:
             self._join(job)
             self._tell(job, read=True, begun=())
         if due.from_run is not None:
-            self._stream.commit()
+            if own is not None:  # some of them were judged by this run
+                self._stream.commit()
             job.children = self._recorded.children(subject)
         elif own is not None:
             job.children = own.children
@@ -92,11 +93,15 @@ class Starter:
         if due.from_run is None:
             job.family = self._families.of_child(subject)
         elif self._families.tracks(subject):
-            job.family = self._families.of_child(subject, lambda: self._recorded.named(subject))
+            job.family = self._families.of_child(subject, lambda: self._named(subject))
         else:
             job.parent = self._recorded.parent(subject)
         if job.family is not None:
             job.parent = job.family.eval_id
+
+    def _named(self, subject: Subject) -> str | None:
+        self._stream.commit()  # the verdict that would have borne the name may just have been told
+        return self._recorded.named(subject)
 
     def _start_live(self, due: Due, units: Iterable[Unit], own: Family | None) -> Job:
         """Begin a subject that may have been judged before; what a killed process had begun is gone on with."""

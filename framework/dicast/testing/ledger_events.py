@@ -1,0 +1,52 @@
+"""Events of money, and what goes with them, for the tests of ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._kernel.clock import Clock
+from .._kernel.model import Cap, Cost, Entry, Event
+
+RUN = "01KDZ3W5Z0000000000000TEST"
+
+
+def make_event(clock: Clock, type_: str, payload: Mapping[str, object], *, run_id: str = RUN, **fields: Any) -> Event:
+    """An event of type *type_*, minted now."""
+    id_, time = clock.stamp()
+    return Event(id_, type_, time, run_id, payload, **fields)
+
+
+def make_cap(limit: str, unit: str = "usd", scope: str = f"run:{RUN}") -> Cap:
+    """At most *limit* in *scope*."""
+    return Cap(scope, "run_cap", Cost(limit, unit))  # type: ignore[arg-type]  # one of the units
+
+
+def make_reservation(
+    clock: Clock, amount: str, *, scopes: Sequence[str] = (f"run:{RUN}",), lease_until: str | None = None
+) -> Event:
+    """A ``spend.reserved`` event; its lease lasts ten minutes unless it is given."""
+    payload = {
+        "reservation_id": clock.id(),
+        "scopes": list(scopes),
+        "amount": amount,
+        "unit": "usd",
+        "lease_until": lease_until or clock.after(600),
+    }
+    return make_event(clock, "spend.reserved", payload)
+
+
+def make_closing(clock: Clock, type_: str, reservation: Event, amount: str | None = None) -> Event:
+    """The event that ends *reservation*."""
+    payload: dict[str, object] = {"reservation_id": reservation.payload["reservation_id"]}
+    return make_event(clock, type_, payload | ({} if amount is None else {"amount": amount, "unit": "usd"}))
+
+
+def make_lost(clock: Clock) -> Any:
+    """What a ledger is given to end reservations that ran out."""
+
+    def lost(entry: Entry) -> Event:
+        payload = {key: entry.event.payload[key] for key in ("reservation_id", "amount", "unit")}
+        return make_event(clock, "spend.lost", payload)
+
+    return lost

@@ -1,0 +1,362 @@
+"""Judging while things still happen: live sources, subjects that come again, and families that the ledger knows."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+from dicast import Cost, DataError, Due, Judgment, Lookahead, Query, RunContext, Subject, TraceEvent, forecast
+from dicast._kernel.api import in_loop
+from dicast._kernel.config import load_pipeline
+from dicast._kernel.runner.forecast import Forecast
+from dicast._kernel.runner.forecast import forecast as foretell
+from dicast._kernel.runner.subjects import Given
+from dicast.testing import FakeJudge, MemoryLedger, run_pipeline, sample
+
+PIPELINE = "name: watched\njudges: [judge]\n"
+
+
+@attrs.frozen
+class Live:
+    """A live source whose subjects a test's function yields, given the run."""
+
+    live = True
+    kinds = ("tool_cycle", "turn", "session")
+
+    yields: object
+    run: RunContext | None = None
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield attrs.evolve(self, run=run)
+
+    def subjects(self):
+        return self.yields(self.run)
+
+
+def turn(name, *events, session="s"):
+    return Subject("turn", name, "asked", "said", events=events, session_id=session, parent_id=session)
+
+
+def session(name="s"):
+    return Subject("session", name, session_id=name)
+
+
+def watch(yields, judge=None, *, text=PIPELINE, ledger=None, **components):
+    given = {"judge": judge or FakeJudge(), "book": ledger or MemoryLedger(), **components}
+    return run_pipeline(text + "ledger: book\n", source=Live(yields), components=given)
+
+
+def of_run(run, *types):
+    return [entry.event for entry in run.read(Query(run_id=run.run_id, types=types))]
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # what is waited for is another process's doing in real life: it polls
+            await asyncio.sleep(0.005)
+
+
+def test_a_verdict_is_in_the_ledger_while_the_source_still_waits():
+    async def yields(run):
+        yield Due(turn("t1"), "bus")
+        await until(lambda: of_run(run, "eval.completed"))
+
+    assert [verdict.subject_id for verdict in watch(yields, FakeJudge(seconds=0.01)).verdicts] == ["t1"]
+
+
+def test_nothing_is_judged_before_it_comes_and_no_subject_is_needed():
+    async def yields(run):
+        assert of_run(run, "run.started")
+        return
+        yield
+
+    assert watch(yields).document["subjects"] == 0
+
+
+def test_events_say_why_a_subject_was_judged():
+    async def yields(run):
+        yield Due(turn("t1"), "bus")
+        yield turn("t2")
+
+    started = watch(yields).of("eval.started")
+    assert [(event.subject_id, event.payload["trigger"]) for event in started] == [("t1", "bus"), ("t2", "batch")]
+
+
+def test_a_subject_that_comes_again_is_judged_again_and_never_twice_at_once():
+    running = []
+
+    @attrs.frozen
+    class Careful:
+        accepts = ()
+
+        async def judge(self, subject, children):
+            assert not running
+            running.append(subject)
+            await asyncio.sleep(0.01)
+            running.clear()
+            return Judgment(1.0)
+
+    async def yields(run):
+        yield Due(turn("t1"), "bus")
+        yield Due(turn("t1"), "feedback_arrived")
+
+    done = watch(yields, Careful())
+    assert done.document["failures"] == {}
+    assert len({verdict.eval_id for verdict in done.verdicts}) == 2
+    assert [event.payload["trigger"] for event in done.of("eval.started")] == ["bus", "feedback_arrived"]
+
+
+def test_trace_events_are_durable_when_recorded_and_told_once():
+    event = TraceEvent("turn.completed", {"stop_reason": "end_turn"}, "2026-03-01T12:00:00Z", "s", "t1")
+
+    async def yields(run):
+        run.record([event], {"offset": 7})
+        assert [entry.payload for entry in of_run(run, "turn.completed")] == [event.payload]
+        assert [entry.payload for entry in of_run(run, "source.position")] == [{"offset": 7}]
+        yield Due(turn("t1", event), "bus", run.run_id)
+
+    done = watch(yields)
+    assert len(done.of("turn.completed")) == 1
+    assert "from_run" not in done.of("subject.read")[0].payload
+
+
+def test_what_another_run_has_recorded_is_named_and_not_told_again():
+    event = TraceEvent("turn.completed", {}, None, "s", "t1")
+    done = run_pipeline(PIPELINE, subjects=[Due(turn("t1", event), "batch", "R0")], components={"judge": FakeJudge()})
+    assert done.of("turn.completed") == []
+    assert done.of("subject.read")[0].payload["from_run"] == "R0"
+
+
+def test_only_a_source_whose_subjects_are_read_may_record():
+    async def yields(run):
+        return
+        yield
+
+    @attrs.frozen
+    class Hasty(Live):
+        @asynccontextmanager
+        async def open(self, run):
+            run.record([])
+            yield self
+
+    with pytest.raises(Exception, match="not before"):
+        run_pipeline(PIPELINE, source=Hasty(yields), components={"judge": FakeJudge()})
+
+
+def test_a_killed_process_s_open_evaluations_are_gone_on_with_under_their_ids():
+    async def first(run):
+        yield Due(turn("t1"), "bus", run.run_id)
+        await until(lambda: of_run(run, "eval.completed"))
+        yield Due(turn("t1"), "feedback_arrived", run.run_id)
+        yield Due(turn("t2"), "bus", run.run_id)
+
+    whole = watch(first)
+    rows = [event for event in whole.events if event.type != "run.completed"]
+    last_two = [event for event in rows if event.type == "eval.completed"][1:]
+    ledger = MemoryLedger()
+    _append(ledger, [event for event in rows if event not in last_two])
+
+    async def again(run):
+        assert run.resumed
+        assert run.run_id == whole.document["run_id"]
+        yield Due(turn("t1"), "feedback_arrived", run.run_id)
+        yield Due(turn("t2"), "bus", run.run_id)
+        yield Due(turn("t2"), "feedback_arrived", run.run_id)
+
+    done = watch(again, ledger=ledger)
+    begun = [event.payload["eval_id"] for event in whole.of("eval.started")]
+    assert [verdict.eval_id for verdict in done.verdicts][:3] == begun
+    assert [(verdict.subject_id, verdict.run_id) for verdict in done.verdicts] == [
+        (name, whole.document["run_id"]) for name in ("t1", "t1", "t2", "t2")
+    ]
+    assert len(done.of("eval.started")) == 4
+    assert len(done.of("subject.read")) == 4
+
+
+def _append(ledger, events):
+    async def append():
+        async with ledger.open() as live:
+            live.append(events)
+
+    asyncio.run(append())
+
+
+def test_a_paid_answer_to_what_has_changed_since_is_not_used_again():
+    judge = FakeJudge(Judgment(0.5, cost=Cost("0.01")), cost=Cost("0.01"))
+
+    async def first(run):
+        yield Due(turn("t1"), "bus", run.run_id)
+
+    whole = watch(first, judge)
+    ledger = MemoryLedger()
+    _append(ledger, [event for event in whole.events if event.type != "run.completed"])
+
+    async def again(run):
+        yield Due(turn("t1"), "feedback_arrived", run.run_id)
+
+    dearer = FakeJudge(Judgment(0.5, cost=Cost("0.01")), cost=Cost("0.01"))
+    done = watch(again, dearer, ledger=ledger)
+    assert len(dearer.asked) == 1
+    assert done.document["cost"]["usd"] == "0.02"
+
+
+def test_a_finished_live_run_is_not_taken_up():
+    ledger = MemoryLedger()
+
+    async def yields(run):
+        assert not run.resumed
+        yield Due(turn("t1"), "bus", run.run_id)
+
+    runs = {watch(yields, ledger=ledger).document["run_id"] for _ in range(2)}
+    assert len(runs) == 2
+
+
+@attrs.frozen
+class Turns:
+    accepts = ("turn",)
+
+    def judge(self, subject, children):
+        return Judgment(0.5, signals={"children": [child.eval_id for child in children]})
+
+
+@attrs.frozen
+class Sessions:
+    accepts = ("session",)
+
+    def judge(self, subject, children):
+        return Judgment(0.5, signals={"children": [child.eval_id for child in children]})
+
+
+def family(yields, ledger=None):
+    text = "name: watched\njudges: [turns, sessions]\n"
+    return watch(yields, text=text, ledger=ledger, turns=Turns(), sessions=Sessions())
+
+
+def test_a_session_judged_again_is_given_the_newest_verdict_on_each_turn():
+    async def yields(run):
+        for name in ("t1", "t2"):
+            yield Due(turn(name), "bus", run.run_id)
+        yield Due(session(), "bus", run.run_id)
+        yield Due(turn("t1"), "feedback_arrived", run.run_id)
+        yield Due(session(), "feedback_arrived", run.run_id)
+
+    t1, t2, first, t1_again, second = family(yields).verdicts
+    assert first.signals["children"] == [t1.eval_id, t2.eval_id]
+    assert second.signals["children"] == [t1_again.eval_id, t2.eval_id]
+    assert t1.parent_eval_id == t2.parent_eval_id == first.eval_id
+    assert t1_again.parent_eval_id == second.eval_id != first.eval_id
+
+
+def test_turns_judged_before_and_after_a_kill_name_one_verdict_on_their_session():
+    async def first(run):
+        yield Due(turn("t1"), "bus", run.run_id)
+
+    whole = family(first)
+    ledger = MemoryLedger()
+    _append(ledger, [event for event in whole.events if event.type != "run.completed"])
+
+    async def again(run):
+        yield Due(turn("t2"), "bus", run.run_id)
+        yield Due(session(), "bus", run.run_id)
+
+    t1, t2, found = family(again, ledger).verdicts
+    assert found.signals["children"] == [t1.eval_id, t2.eval_id]
+    assert t1.parent_eval_id == t2.parent_eval_id == found.eval_id
+
+
+def test_a_turn_that_is_judged_again_alone_names_the_newest_verdict_on_its_session():
+    ledger = MemoryLedger()
+
+    async def yields(run):
+        yield Due(turn("t1"), "bus", run.run_id)
+        yield Due(session(), "bus", run.run_id)
+
+    _, found = family(yields, ledger).verdicts
+    text = "name: again\njudges: [turns]\nledger: book\n"
+    again = run_pipeline(
+        text, subjects=[Due(turn("t1"), "batch", found.run_id)], components={"turns": Turns(), "book": ledger}
+    )
+    assert [verdict.parent_eval_id for verdict in again.verdicts] == [found.eval_id]
+
+
+def test_a_run_waits_as_long_as_the_most_patient_judge_inside_it():
+    seen = []
+
+    async def yields(run):
+        seen.append(run.lookahead)
+        return
+        yield
+
+    text = "name: patient\njudges: [hybrid/cascade: {stages: [{heuristic/turn: {lookahead_messages: 9}}, judge]}]\n"
+    watch(yields, text=text)
+    watch(yields)
+    assert seen == [Lookahead(9, 24.0), Lookahead(0, 0.0)]
+
+
+def test_a_source_that_breaks_off_ends_the_run_and_what_was_judged_is_kept():
+    ledger = MemoryLedger()
+
+    async def yields(run):
+        yield Due(turn("t1"), "bus")
+        raise OSError("the disk is gone")
+
+    with pytest.raises(DataError, match="the disk is gone"):
+        watch(yields, ledger=ledger)
+
+    async def found(run):
+        assert [event.subject_id for event in of_run(run, "eval.completed")] == ["t1"]
+        return
+        yield
+
+    watch(found, ledger=ledger)
+
+
+def foretold(judges, ready, subjects):
+    built = load_pipeline(f"name: f\njudges: {judges}\nledger: book\n", needs_source=False, ready=ready)
+    return in_loop(foretell(built, built.ledger, Given(subjects)))
+
+
+def priced(amount, unit="usd"):
+    return FakeJudge(Judgment(1.0), cost=Cost(amount, unit))
+
+
+@pytest.mark.parametrize(
+    ("judges", "usd", "msat"),
+    [
+        ("[a]", "0.06", "0"),
+        ("[a, b: {as: second, on: turn}]", "0.08", "0"),
+        ("[llm/jury: {judges: [a, b]}]", "0.12", "0"),
+        ("[hybrid/cascade: {stages: [free, a]}, c]", "0.06", "15"),
+        ("[free]", "0", "0"),
+    ],
+)
+def test_a_forecast_adds_up_what_every_judge_may_cost(judges, usd, msat):
+    ready = {
+        "a": priced("0.02"),
+        "b": priced("0.02"),
+        "c": priced("5", "msat"),
+        "free": FakeJudge(),
+        "book": MemoryLedger(),
+    }
+    subjects = [sample("1", id="a"), sample("2", id="b"), turn("t")]
+    found = foretold(judges, ready, subjects)
+    assert (found.subjects, found.usd, found.msat) == (3, Cost(usd), Cost(msat, "msat"))
+    assert not any(judge.asked for name, judge in ready.items() if name != "book")
+
+
+def test_a_forecast_of_a_file_reads_its_ledger_and_source(tmp_path):
+    class One:
+        def subjects(self):
+            yield sample("1")
+
+    (tmp_path / "p.yaml").write_text("metrics: [proxy/format]\nledger: {ledger/sqlite: {path: l.db}}\n")
+    assert forecast(tmp_path / "p.yaml", One()) == Forecast(1, Cost("0"), Cost("0", "msat"))
+
+
+def test_a_forecast_with_a_price_that_nobody_knows_is_unknown():
+    ready = {"a": FakeJudge(cost=Cost.unknown()), "book": MemoryLedger()}
+    assert foretold("[a]", ready, [sample("1")]).usd == Cost.unknown()
