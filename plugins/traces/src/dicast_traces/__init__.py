@@ -6,11 +6,12 @@ from dicast import Source, hookimpl
 
 from .events import Events
 from .messages import Messages
+from .recorded import Recorded
 
-__all__ = ["Events", "Messages"]
+__all__ = ["Events", "Messages", "Recorded"]
 
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer ``traces/messages`` and ``traces/events``."""
-    return [Messages, Events]
+    """Offer ``traces/messages``, ``traces/events`` and ``traces/recorded``."""
+    return [Messages, Events, Recorded]

@@ -1,0 +1,191 @@
+"""The source ``traces/recorded``: what a ledger has already, to be judged again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, time
+from hashlib import sha256
+
+import attrs
+
+from dicast import ConfigError, DataError, Due, Entry, Problem, Query, RunContext, Subject
+
+from .choice import Choice, Part
+from .history import History, sortable, trace_event
+
+_PAGE = 1000
+_ENDS: Mapping[str, tuple[str, ...]] = {
+    "turn": ("turn.completed",),
+    "tool_cycle": ("tool.called", "tool.completed", "tool.failed"),
+    "session": ("turn.completed", "session.ended"),
+}
+"""By the last of which of its trace events a subject of this kind is told when it happened."""
+
+Read = Callable[[Query], Iterator[Entry]]
+
+
+@attrs.frozen
+class Recorded:
+    """Subjects that the run's own ledger has from earlier runs, each as it was last read, to be judged again.
+
+    What happened within the window is judged: a turn by the time of its ``turn.completed``, a tool cycle by that of its end,
+    a session by that of its ``session.ended``; what has no time of its own by the time at which it was read.
+
+    :param kind: the kind of subject (``subject`` in a pipeline): ``turn``, ``tool_cycle``, ``session``, ``row`` or any other.
+    :param since: the beginning of the window, an ISO 8601 date or time, UTC where it says nothing else; included. None: the
+        first there is.
+    :param until: its end, included; a date is the whole day. None: the last there is.
+    :param session: only the subjects of this session.
+    """
+
+    kind: str = attrs.field(alias="subject")
+    since: str | None = None
+    until: str | None = None
+    session: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        since, until = self.window
+        if since > until:
+            raise ConfigError(Problem(f"since ({self.since}) is after until ({self.until})", path="since"))
+
+    @property
+    def window(self) -> tuple[str, str]:
+        """The first and the last moment."""
+        return _bound("since", self.since or "0001-01-01", time.min), _bound("until", self.until or "9999-12-31", time.max)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Recording]:
+        """Give the live source, over the ledger of *run*."""
+        with Choice() as choice:
+            yield Recording(run.read, self, choice)
+
+
+class Recording:
+    """What a ledger has of one kind of subject. One page of rows is in memory, and the trace of one session."""
+
+    def __init__(self, read: Read, options: Recorded, choice: Choice) -> None:
+        self.kinds = (options.kind,)
+        self.total: int | None = None
+        self._read, self._options, self._choice = read, options, choice
+
+    def check(self) -> str:
+        """Look for the subjects in the window; return a digest of their contents.
+
+        :raises DataError: when there are none, or when the ledger has only digests of them.
+        """
+        digested = self._note()
+        self.total = self._choice.choose(*self._options.window)
+        if not self.total:
+            raise DataError(self._missing())
+        for part in self._choice.parts():
+            if part.run_id in digested:
+                raise DataError(
+                    f"the ledger keeps digests in place of what run {part.run_id} judged (content: digest), so that "
+                    "nothing can be judged again from it; run the pipeline over the data instead"
+                )
+        whole = sha256(self._options.kind.encode())
+        for id, digest in self._choice.digests():
+            whole.update(f"\n{id} {digest}".encode())
+        return whole.hexdigest()
+
+    def subjects(self) -> Iterator[Due]:
+        """Yield the subjects, those of one session after the other, in the order in which they were first judged.
+
+        :raises DataError: as :meth:`check`, which comes first.
+        """
+        if self.total is None:
+            self.check()
+        for part in self._choice.parts():
+            yield from self._part(part)
+
+    def _note(self) -> set[str]:
+        """Note when every subject was read and when it happened; return the runs that kept digests alone."""
+        digested = set()
+        for entry in self._read(Query(types=("run.started",))):
+            if entry.event.payload.get("live"):
+                self._choice.note_live(entry.event.run_id)
+        kind, types = self._options.kind, _ENDS.get(self._options.kind, ())
+        for entry in self._read(Query(types=("subject.read", *types), session_id=self._options.session)):
+            event = entry.event
+            if event.type != "subject.read":
+                if event.payload.keys() == {"digest"}:
+                    digested.add(event.run_id)
+                self._choice.note_end(entry, _ended(entry, kind))
+            elif event.subject_kind == kind and "from_run" not in event.payload:
+                if event.payload.get("content") is None:
+                    digested.add(event.run_id)
+                self._choice.note_read(entry)
+        return digested
+
+    def _part(self, part: Part) -> Iterator[Due]:
+        history, live = History(), part.session is not None
+        chosen: Entry | None = None
+        for entry in self._pages(Query(run_id=part.run_id, session_id=part.session)):
+            if (trace := trace_event(entry.event)) is not None:
+                history.add(entry.seq, trace)
+                continue
+            if chosen is not None:  # all that was told with it has been read
+                yield _due(chosen, history)
+                chosen = None
+            if entry.seq > part.last:
+                return
+            if entry.event.type == "subject.read":
+                if not live:
+                    history.begin(entry)
+                chosen = entry if entry.seq in self._choice else None
+            if live and chosen is not None:  # all that it is made of was recorded before
+                yield _due(chosen, history)
+                chosen = None
+        if chosen is not None:
+            yield _due(chosen, history)
+
+    def _pages(self, query: Query) -> Iterator[Entry]:
+        """The rows of *query* page by page: one long reading would keep what the run writes from being tidied up."""
+        while page := list(self._read(attrs.evolve(query, limit=_PAGE))):
+            yield from page
+            query = attrs.evolve(query, after=page[-1].seq)
+
+    def _missing(self) -> str:
+        options = self._options
+        count, first, last = self._choice.extent()
+        place = "the ledger" if options.session is None else f"session {options.session!r} of the ledger"
+        if not count:
+            others = {str(entry.event.subject_kind) for entry in self._read(Query(types=("subject.read",)))}
+            known = f"it has subjects of the kinds {', '.join(sorted(others))}" if others else "it has no subjects at all"
+            return f"{place} has no subject of kind {options.kind!r}; {known}"
+        since, until = options.since or "the beginning", options.until or "now"
+        return (
+            f"no {options.kind} from {since} to {until}; all of the {count:,} that {place} has lie outside, from {first} to {last}"
+        )
+
+
+def _ended(entry: Entry, kind: str) -> object:
+    """The id of the subject of *kind* that a trace event ends."""
+    event = entry.event
+    if kind == "tool_cycle":
+        return event.payload.get("tool_use_id")
+    return event.turn_id if kind == "turn" else event.session_id
+
+
+def _due(read: Entry, history: History) -> Due:
+    event, content = read.event, read.event.payload["content"]
+    assert isinstance(content, Mapping)  # check has looked
+    kind, id = str(event.subject_kind), str(event.subject_id)
+    parents = {"turn": event.session_id, "tool_cycle": event.turn_id}
+    names = ("input", "output", "reference", "context")
+    parts = (content[name] for name in names)
+    subject = Subject(kind, id, *parts, history.events(kind, id), event.session_id, parents.get(kind))
+    return Due(subject, "batch", event.run_id)
+
+
+def _bound(name: str, text: str, edge: time) -> str:
+    """The moment that *text* says; of a date the *edge* of the day."""
+    try:
+        found = datetime.fromisoformat(text)
+        if len(text) <= len("2026-01-31"):
+            found = datetime.combine(found.date(), edge)
+        return sortable(found if found.tzinfo else found.replace(tzinfo=UTC))
+    except (ValueError, OverflowError) as error:
+        message = f"{name} is no ISO 8601 date or time: {text!r}; write it like 2026-01-31 or 2026-01-31T12:00:00Z"
+        raise ConfigError(Problem(message, path=name, value=text)) from error
