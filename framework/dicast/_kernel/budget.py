@@ -196,8 +196,8 @@ class Purse:
     def _scopes(self, session: str | None) -> list[tuple[str, str, Sequence[Cost]]]:
         """What a call in *session* counts in, with the reason that its caps give and their limits."""
         day, run = f"day:{self._clock.day()}", f"run:{self._run_id}"
-        every = [(day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
-        return every if session is None else [(f"session:{session}", "session_cap", self._limits.session), *every]
+        own = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
+        return [*own, (day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
 
     def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
         cap = refusal.cap

@@ -91,7 +91,9 @@ def test_nothing_is_never_refused_and_needs_no_room(ledger, reserved, lost):
 
 def test_a_cap_counts_its_own_scope_and_unit_alone(ledger, reserved, lost):
     ledger.append([reserved("a", "1", scopes=["run:R1", "session:A"]), reserved("m", "900", unit="msat")])
-    assert reserve(ledger, reserved("b", "1", scopes=["run:R1", "session:B"]), [cap("1 usd", "session:B")], lost) is None
+    assert (
+        reserve(ledger, reserved("b", "1", scopes=["run:R1", "session:B"]), [cap("1 usd", "session:B")], lost) is None
+    )
     assert reserve(ledger, reserved("c", "1", unit="msat"), [cap("0 usd"), cap("901 msat")], lost) is None
     assert reserve(ledger, reserved("d", "1", unit="msat"), [cap("901 msat")], lost).wait
 
@@ -213,6 +215,30 @@ def test_a_reservation_of_an_earlier_process_is_still_there(tmp_path, opened, re
     with opened(path) as second:
         assert len(second.reservations("R1")) == 1
         assert reserve(second, reserved("b", "1"), [cap("1 usd")], lost).wait
+
+
+def test_what_another_writer_reserved_in_between_counts(tmp_path, opened, reserved, closed, lost):
+    path, caps = tmp_path / "both.db", [cap("0.03 usd")]
+    with opened(path) as first, opened(path) as second:
+        assert reserve(first, reserved("a"), caps, lost) is None
+        assert reserve(second, reserved("b", "0.02"), caps, lost) is None
+        assert reserve(first, reserved("c"), caps, lost).wait
+        second.append([closed("released", "b")])
+        refusals = first.reserve([Claim(reserved(name), caps) for name in "def"], lost)
+        assert refusals == [None, None, Refusal(caps[0], wait=True)]
+        assert first.verify().ok
+
+
+def test_one_transaction_may_move_more_sums_than_are_kept_in_memory(monkeypatch, ledger, reserved, closed, lost):
+    monkeypatch.setattr("dicast_ledger.spending.SUMS", 3)
+    scopes = [["run:R1", f"session:{number % 7}"] for number in range(40)]
+    claims = [Claim(reserved(f"{n}", "0.01", s), [cap("0.03 usd", s[1])]) for n, s in enumerate(scopes)]
+    refusals = ledger.reserve(claims, lost, [closed("settled", "nobody", "1")])
+    assert [refusal is None for refusal in refusals] == [number // 7 < 3 for number in range(40)]
+    ledger.append([closed("settled", f"{number}", "0.005") for number in range(21)])
+    assert reserve(ledger, reserved("all", "1"), [cap("1.105 usd")], lost) is None
+    assert not reserve(ledger, reserved("more", "0.001"), [cap("0.105 usd")], lost).wait
+    assert ledger.verify().ok
 
 
 AMOUNTS = st.decimals("0", "2", places=3).map(str)
