@@ -221,6 +221,31 @@ def test_the_label_metrics_belongs_to_the_combined_verdict():
     assert "'metrics'" in the_problem("judges: [{t/any_kind: {as: metrics}}]\n").message
 
 
+SESSIONS = """\
+judges:
+  - heuristic/turn: {as: first}
+  - heuristic/tool_cycle
+  - heuristic/session: {as: early}
+  - heuristic/turn: {as: second}
+  - heuristic/session: {as: late}
+  - heuristic/session: {as: told, children: CHILDREN}
+"""
+
+
+def test_a_judge_of_sessions_reads_by_default_the_judge_of_turns_before_it():
+    judges = build(SESSIONS.replace("CHILDREN", "first"), metrics="").judges
+    reads = {slot.label: slot.component.children for slot in judges if hasattr(slot.component, "children")}
+    assert reads == {"early": "first", "late": "second", "told": "first"}
+    alone = build("judges: [heuristic/session: {children: from_elsewhere}, heuristic/tool_cycle]\n", metrics="")
+    assert alone.judges[0].component.children == "from_elsewhere"
+
+
+def test_a_judge_of_sessions_reads_a_judge_of_turns_that_exists():
+    problem = the_problem(SESSIONS.replace("CHILDREN", "secnod"), metrics="")
+    assert (problem.line, problem.path, problem.hint) == (8, "judges[5].children", "second")
+    assert problem.message == "heuristic/session reads the verdicts of one of first, second, not 'secnod'"
+
+
 def test_the_gate_is_on_a_label_that_exists():
     problem = the_problem("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpfull}\n")
     assert (problem.path, problem.hint) == ("gate.on", "helpful")

@@ -9,16 +9,16 @@ from typing import Any, get_args
 
 import attrs
 
-from ..converter import Builder, Built, Fault, Part, describe, shown
+from ..converter import Builder, Built, Fault, Part, describe
 from ..converter import Path as Address
-from ..errors import ConfigError, PluginError, Problem
 from ..lines import nearest
 from ..model import Rubric
 from ..plugins import Registry
 from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
+from .problems import refusal
 from .reader import Document, Source, dotted, read_document
 from .rubrics import load_rubric
-from .slots import costs, finest_kind, fingerprints, make_slot
+from .slots import children_labels, costs, finest_kind, fingerprints, make_slot, with_children
 
 SECTIONS = (
     "name",
@@ -81,7 +81,7 @@ def build_pipeline(
     building = _Building(document, registry, ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or pipeline is None:
-        raise _error(document, building.faults)
+        raise refusal(document, building.faults)
     return pipeline
 
 
@@ -115,6 +115,7 @@ class _Building:
         for slots in (metrics, judges, sinks):
             self._check_labels(slots)
         self._check_gate(gate, metrics, judges)
+        self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         self._builder.check_unused(self.faults)
         name = self._section("name", str, _stem(self._document.file))
@@ -207,9 +208,9 @@ class _Building:
         return made
 
     def _judges(self) -> list[Placed]:
-        made = []
+        made: list[Placed] = []
         for path, built in self._list(("judges",), self._file.get("judges", []), ("judge",), SlotOptions):
-            slot = self._judging(path, built, "truth", ())
+            slot = self._judging(path, with_children(built, [slot for _, slot in made]), "truth", ())
             made.append((path, slot))
             if slot.label == METRICS:
                 self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
@@ -259,6 +260,13 @@ class _Building:
                 message = f"{slot.path} would write over {first[file.resolve()]}: {file}; give it a file of its own"
                 self._fault((*path, Part(slot.name), "path"), message, self._builder.written.get(file))
 
+    def _check_children(self, judges: Sequence[Placed]) -> None:
+        for path, slot in judges:
+            named, labels = getattr(slot.component, "children", None), children_labels(slot, _slots(judges))
+            if labels and named not in (None, *labels):
+                message = f"{slot.name} reads the verdicts of one of {', '.join(labels)}, not {named!r}"
+                self._fault((*path, Part(slot.name), "children"), message, named, nearest(str(named), labels))
+
     def _check_gate(self, gate: Gate, metrics: Sequence[Placed], judges: Sequence[Placed]) -> None:
         labels = [*([METRICS] if metrics else []), *(slot.label for _, slot in judges)]
         if self.faults:
@@ -282,19 +290,3 @@ def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:
 
 def _stem(file: str) -> str:
     return "pipeline" if file.startswith("<") else Path(file).stem
-
-
-def _error(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
-    problems = list({str(problem): problem for problem in (_problem(document, fault) for fault in faults)}.values())
-    problems.sort(
-        key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
-    )
-    return (PluginError if all(fault.plugin for fault in faults) else ConfigError)(problems)
-
-
-def _problem(document: Document, fault: Fault) -> Problem:
-    path = fault.path if fault.key is None else (*fault.path, fault.key)
-    place = document.place(path, key=fault.key is not None)
-    return Problem(
-        fault.message, place.file, place.line, place.column, dotted(shown(fault.path)) or None, fault.value, fault.hint
-    )

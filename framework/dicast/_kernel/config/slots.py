@@ -11,7 +11,7 @@ import orjson
 
 from ..components import parts
 from ..converter import Built, describe, unstructure
-from ..model import KINDS, Rubric, Subject
+from ..model import KINDS, PARENTS, Rubric, Subject
 from ..protocols import estimate
 from ..sections import Scoring, Slot
 
@@ -38,6 +38,22 @@ def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: An
         describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
     ]  # also those of no option
     return attrs.evolve(made, fingerprint=digest(counts | {"rubrics": rubrics}))
+
+
+def with_children(built: Built, before: Sequence[Slot]) -> Built:
+    """*built*; a judge whose option ``children`` names whose verdicts it reads, by default the last such judge *before* it."""
+    labels = children_labels(built.live, before)
+    if getattr(built.live, "children", labels) is None and labels:
+        return attrs.evolve(built, live=attrs.evolve(built.live, children=labels[-1]))
+    return built
+
+
+def children_labels(judge: Slot | object, others: Sequence[Slot]) -> list[str]:
+    """The labels of the *others* that judge what the subjects of *judge* are made of."""
+    component = judge.component if isinstance(judge, Slot) else judge
+    parents = getattr(component, "accepts", ())
+    kinds = [child for child, parent in PARENTS.items() if parent in parents]
+    return [slot.label for slot in others if kinds and any(map(slot.accepts, kinds))]
 
 
 def digest(data: object) -> str:

@@ -20,13 +20,14 @@ from .events import (
 from .paths import InputPath
 from .replies import KeptReply
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
-from .subjects import KINDS, Due, Subject, TraceEvent
+from .subjects import KINDS, PARENTS, Due, Subject, TraceEvent
 
 __all__ = [
     "COMPLETE",
     "FAILURE_KINDS",
     "JUDGE_KINDS",
     "KINDS",
+    "PARENTS",
     "Cap",
     "ChatRequest",
     "Claim",

@@ -10,6 +10,9 @@ import orjson
 KINDS = ("tool_cycle", "turn", "row", "candidate", "session", "workload")
 """The subject kinds the kernel knows, finest first; any other string is allowed."""
 
+PARENTS = {"tool_cycle": "turn", "turn": "session", "session": "workload"}
+"""The next coarser kind: a subject's ``parent_id`` is the id of one of these."""
+
 
 @attrs.frozen
 class TraceEvent:

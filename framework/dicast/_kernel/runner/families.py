@@ -7,11 +7,8 @@ from collections.abc import Callable, Collection
 import attrs
 
 from ..ledgers import verdict
-from ..model import Event, Query, Subject, Verdict
+from ..model import PARENTS, Event, Query, Subject, Verdict
 from ..protocols import Ledger
-
-PARENTS = {"tool_cycle": "turn", "turn": "session", "session": "workload"}
-"""The next coarser kind: a subject's ``parent_id`` is the id of one of these."""
 
 
 @attrs.define

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 from ..errors import Interrupted
-from ..model import Due, sensitivity
+from ..model import PARENTS, Due, sensitivity
 from ..protocols import Ledger
-from .families import PARENTS, Families, children_of
+from .families import Families, children_of
 from .interrupt import Stop
 from .plan import Plan
 from .starting import Job, Starter

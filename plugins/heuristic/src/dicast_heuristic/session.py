@@ -69,8 +69,7 @@ class Session:
     """Score a session by the verdicts on its turns, how it ended, the models that were swapped, and the user's thumb.
 
     :param rubric: the figures, by id or as a YAML file.
-    :param children: label of the judge whose verdicts on the turns count. By default that of the last judge of turns; where
-        several judge them, name one.
+    :param children: label of the judge whose verdicts on the turns count; by default the judge of turns before it in the file.
     """
 
     accepts = ("session",)
