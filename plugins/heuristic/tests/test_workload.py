@@ -324,3 +324,88 @@ def test_score_is_bounded_and_the_same_again(text, turns, failures, credit, toke
 def test_any_text_has_counts_or_none(text):
     counts = Counts.read(text)
     assert counts is None or (counts.total > 0 and 0 <= counts.ratio <= 1)
+
+
+def judge_by(block, text="PASS 2/4 and Alpha", context=None, **options):
+    context = {"per_turn_scores": [1.0], "evaluate": block, **(context or {})}
+    return Workload(figures=FIGURES, **options).judge(Subject("workload", "w", output=text, context=context), ())
+
+
+BLOCKS = [
+    {},
+    {"rubric": "llm", "llm_judge_model": "m", "weight_per_turn": 2},
+    {SUBSTRING: "PASS"},
+    {"grounding_tokens": ["alpha", "beta"], "forbidden_grounding": ["ghost"]},
+    {"partial_credit": {"enabled": True, "map": "stepped"}},
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_workloads_own_block_is_as_good_as_options(block):
+    as_options = {key: tuple(value) if isinstance(value, list) else value for key, value in block.items()}
+    if "partial_credit" in block:
+        as_options["partial_credit"] = STEPPED
+    found, expected = judge_by(block), judge("PASS 2/4 and Alpha", **as_options)
+    assert found.signals == {**expected.signals, "evaluate": block}
+    assert (found.score, found.confidence) == (expected.score, expected.confidence)
+
+
+def test_keys_of_the_block_stand_in_for_options_and_the_others_stay():
+    given = {SUBSTRING: "absent", "grounding_tokens": ("Alpha",)}
+    assert judge_by({}, **given).signals["substring_present"] is False
+    own = judge_by({SUBSTRING: "pass"}, **given)
+    assert own.signals["substring_present"] is True
+    assert own.signals["grounding_tokens_present"] == ["Alpha"]
+    assert "substring_present" not in judge_by({SUBSTRING: None}, **given).signals
+
+
+def test_each_workload_of_a_run_is_judged_by_its_own_block():
+    one = Workload(figures=FIGURES)
+    blocks = [{SUBSTRING: word} for word in ("there", "absent", "there")]
+    context = [{"per_turn_scores": [0.5], "evaluate": block} for block in blocks]
+    found = [one.judge(Subject("workload", "w", output="there", context=each), ()).score for each in context]
+    assert found == [0.75, 0.25, 0.75]
+    assert one == Workload(figures=FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("heuristic", "evaluate is a mapping, not 'heuristic'"),
+        ({"grounding_token": ["a"], "z": 1}, "unknown evaluate keys: ['grounding_token', 'z'], did you mean 'grounding_tokens'?"),
+        ({"rubric": "magic"}, "rubric is 'heuristic' or 'llm' or 'hybrid', not 'magic'"),
+        ({"weight_per_turn": -0.5}, "weight_per_turn is a number, 0 or more, not -0.5"),
+        ({"weight_per_turn": True}, "weight_per_turn is a number, 0 or more, not True"),
+        ({SUBSTRING: 5}, f"{SUBSTRING} is a text, not 5"),
+        ({"grounding_tokens": ["a", ""]}, "grounding_tokens is a list of texts that are not empty"),
+        ({"forbidden_grounding": "a"}, "forbidden_grounding is a list of texts that are not empty, not 'a'"),
+        ({"partial_credit": True}, "partial_credit is a mapping, not True"),
+        ({"partial_credit": {"enabled": "yes"}}, "enabled is true or false, not 'yes'"),
+        ({"partial_credit": {"criterion": "magic"}}, "criterion is 'test_pass_count_ratio', not 'magic'"),
+        ({"partial_credit": {"map": "cubic"}}, "map is 'linear' or 'stepped', not 'cubic'"),
+        ({"partial_credit": {"maps": 1}}, "unknown partial_credit keys: ['maps'], did you mean 'map'?"),
+    ],
+)  # fmt: skip
+def test_a_wrong_block_is_a_failure_that_says_what_is_wrong(block, message):
+    found = judge_by(block)
+    assert isinstance(found, Failure)
+    assert found.kind == "rubric_invalid"
+    assert message in found.message
+    assert "w" in found.message
+
+
+def test_everything_that_is_wrong_with_a_block_is_said_at_once():
+    message = judge_by({"rubric": 1, "weight_per_turn": "x", "more": 1}).message
+    assert all(part in message for part in ("rubric is", "weight_per_turn is", "unknown evaluate keys: ['more']"))
+
+
+def test_context_that_holds_something_else_fails_with_a_block_too():
+    assert judge_by({}, context={"per_turn_scores": [7]}).kind == "missing_input"
+
+
+def test_many_different_blocks_are_forgotten_again():
+    one = Workload(figures=FIGURES)
+    for number in range(1010):
+        context = {"evaluate": {"weight_per_turn": number}}
+        assert one.judge(Subject("workload", "w", output="x", context=context), ()).signals["weight_per_turn"] == number
+    assert len(one._by_block) <= 1000

@@ -9,9 +9,13 @@ import attrs
 
 from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict
 
+from .block import check_block, options
 from .counts import Counts
 from .reading import open_rubric
 from .wording import KEYS, Wording, last_text
+
+MOST_BLOCKS = 1000
+"""How many blocks of workloads are remembered."""
 
 
 @attrs.frozen
@@ -88,8 +92,9 @@ def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: flo
 class Workload:
     """Score a workload's run by its turns, its assertions, and the text it should end with.
 
-    The options are the keys of a workload's ``evaluate:`` block. The output is the final text; ``per_turn_scores``,
-    ``assertion_failures`` and ``assertions_checked`` are in the context.
+    The options are the keys of a workload's ``evaluate:`` block; where the context has such a block as ``evaluate``, its keys
+    stand in for the options of the same name, null for a default, and are kept among the signals. The output is the final
+    text; ``per_turn_scores``, ``assertion_failures`` and ``assertions_checked`` are in the context.
 
     :param rubric: heuristic, llm or hybrid: how the block wants the workload judged. This judge is the part without a model;
         for the other one put llm/judge beside it, in hybrid/cascade.
@@ -116,6 +121,7 @@ class Workload:
     # The kernel puts the rubric in place of its id.
     figures: Rubric = attrs.field(default="workload-heuristic-v1")  # type: ignore[assignment]  # an id
     _figures: Figures = attrs.field(init=False, eq=False, repr=False)
+    _by_block: dict[str, Workload] = attrs.field(init=False, factory=dict, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_figures", Figures.read(self.figures))
@@ -125,7 +131,32 @@ class Workload:
         return self.figures
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge the workload; scores of turns that are no scores are refused."""
+        """Judge the workload by its own block, where it brings one; a wrong block is ``rubric_invalid``."""
+        block = subject.context.get("evaluate")
+        if block is None:
+            return self._judge(subject)
+        try:
+            own = self._by_block.get(repr(block)) or self._with(block)
+        except ConfigError as error:
+            return Failure("rubric_invalid", f"workload {subject.id}: {error}")
+        answer = own._judge(subject)  # noqa: SLF001  # another of the same class
+        if isinstance(answer, Failure):
+            return answer
+        return attrs.evolve(answer, signals={**answer.signals, "evaluate": block})
+
+    def _with(self, block: object) -> Workload:
+        """This judge with what *block* says; most runs share the few blocks of their suite, so it is made once."""
+        values = options(Workload, check_block(block))
+        credit = values.get("partial_credit")
+        if credit is not None:
+            values["partial_credit"] = PartialCredit(**options(PartialCredit, credit))
+        if len(self._by_block) >= MOST_BLOCKS:
+            self._by_block.clear()
+        own = self._by_block[repr(block)] = attrs.evolve(self, **values)
+        return own
+
+    def _judge(self, subject: Subject) -> Judgment | Failure:
+        """Judge by the options; scores of turns that are no scores are refused."""
         context, given = subject.context, _final_text(subject)
         if fault := _fault(context):
             return Failure("missing_input", f"workload {subject.id}: {fault}")

@@ -1,3 +1,15 @@
-"""Runs of benchmark workloads."""
+"""Runs of benchmark workloads: a source for judging them, and a report of what came of it."""
 
 from __future__ import annotations
+
+from dicast import Source, hookimpl
+
+from .runs import Runs
+
+__all__ = ["Runs"]
+
+
+@hookimpl
+def dicast_sources() -> list[type[Source]]:
+    """Offer ``workload/runs``."""
+    return [Runs]

@@ -1,0 +1,113 @@
+"""What a run was expected to show, held against what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+import attrs
+
+from .definition import Definition, RunExpectation, TurnExpectation
+
+
+@attrs.frozen
+class TurnFacts:
+    """What a run tells of one turn; None where it does not."""
+
+    tool_calls: int | None = None
+    text: str | None = None
+    stop_reason: str | None = None
+
+
+@attrs.frozen
+class RunFacts:
+    """What a run tells of itself; None where it does not. *turns* is None for a run that does not tell its turns."""
+
+    text: str | None = None
+    cost_usd: Decimal | None = None
+    llm_calls: int | None = None
+    hard_failures: int | None = None
+    delegate_calls: int | None = None
+    turns: tuple[TurnFacts, ...] | None = None
+
+
+@attrs.frozen
+class Check:
+    """One assertion: *holds* is None where the run does not bring the figure; *text* says what was expected and what was found."""
+
+    holds: bool | None
+    text: str
+
+
+def check(definition: Definition, run: RunFacts) -> list[Check]:
+    """Every assertion of *definition*, turn by turn, then those on the whole run."""
+    return [*_turns(definition, run), *_run(definition.expect, run)]
+
+
+def _turns(definition: Definition, run: RunFacts) -> Iterator[Check]:
+    """A turn that the run never had fails what is expected of it."""
+    every = attrs.evolve(definition.expect.every, contains_substring=None)
+    told = run.turns or ()
+    for number in range(max(len(definition.turns), len(told))):
+        where = f"turn {number + 1}"
+        expected = definition.turns[number] if number < len(definition.turns) else TurnExpectation()
+        if number < len(told):
+            yield from _turn(where, expected, told[number])
+            yield from _turn(where, every, told[number])
+        elif run.turns is None:
+            yield from _turn(where, expected, TurnFacts())
+        elif expected != TurnExpectation():
+            yield Check(False, f"{where}: expected, and the run has {len(told)} turns")
+    if run.turns is None:
+        yield from _turn("every turn", every, TurnFacts())
+
+
+def _turn(where: str, expected: TurnExpectation, turn: TurnFacts) -> Iterator[Check]:
+    yield from _least(f"{where}: min_tool_calls", expected.min_tool_calls, turn.tool_calls)
+    yield from _most(f"{where}: max_tool_calls", expected.max_tool_calls, turn.tool_calls)
+    yield from _contains(f"{where}: contains_substring", expected.contains_substring, turn.text)
+    if expected.stop_reason is not None:
+        found = turn.stop_reason
+        holds = None if found is None else found == expected.stop_reason
+        yield Check(holds, f"{where}: stop_reason {expected.stop_reason!r}, got {found!r}")
+
+
+def _run(expected: RunExpectation, run: RunFacts) -> Iterator[Check]:
+    yield from _contains("contains_substring", expected.every.contains_substring, run.text)
+    yield from _most("max_total_cost_usd", expected.max_total_cost_usd, run.cost_usd)
+    yield from _least("min_llm_calls", expected.min_llm_calls, run.llm_calls)
+    yield from _most("max_hard_failures", expected.max_hard_failures, run.hard_failures)
+    yield from _least("min_delegate_calls", expected.min_delegate_calls, run.delegate_calls)
+
+
+def _least(what: str, limit: int | None, found: int | None) -> Iterator[Check]:
+    if limit is not None:
+        yield Check(None if found is None else found >= limit, f"{what} {limit}, got {found}")
+
+
+def _most(what: str, limit: Decimal | int | None, found: Decimal | int | None) -> Iterator[Check]:
+    if limit is not None:
+        yield Check(None if found is None else found <= limit, f"{what} {limit}, got {found}")
+
+
+def _contains(what: str, expected: str | None, text: str | None) -> Iterator[Check]:
+    """In upper or lower case."""
+    if expected is not None:
+        holds = None if text is None else expected.casefold() in text.casefold()
+        yield Check(holds, f"{what} {expected!r}, " + ("got no text" if text is None else "not found"))
+
+
+def outcome(checks: Sequence[Check], given: Mapping[str, object]) -> dict[str, object]:
+    """What the judge reads: the failures and the number of checks, with those that the harness has *given* already.
+
+    Assertions whose figure the run does not bring are listed as ``assertions_unchecked`` and count for nothing.
+    """
+    failures, checked = given.get("assertion_failures"), given.get("assertions_checked")
+    before = failures if isinstance(failures, list) else [f"{failures} reported by the run"] if failures else []
+    made = len(checked) if isinstance(checked, list) else checked if isinstance(checked, int) else 0
+    unchecked = [one.text.partition(", got ")[0] for one in checks if one.holds is None]
+    return {
+        "assertion_failures": [*before, *(one.text for one in checks if one.holds is False)],
+        "assertions_checked": made + len(checks) - len(unchecked),
+        **({"assertions_unchecked": unchecked} if unchecked else {}),
+    }

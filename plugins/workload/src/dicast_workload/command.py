@@ -1,0 +1,40 @@
+"""``dicast workloads``: what the runs of a suite come to, from a ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+
+from dicast import read_ledger
+
+from .judged import read
+from .report import Report
+
+
+@click.command()
+@click.option(
+    "--run",
+    "run_ids",
+    metavar="ID|last",
+    multiple=True,
+    default=("last",),
+    help="The run of dicast that judged them; may be given again. The newest without it.",
+)
+@click.option("--judge", metavar="LABEL", help="Whose verdicts count, where several judges have judged.")
+@click.option("--workload", "only", metavar="NAME", multiple=True, help="Only this workload; may be given again.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+def workloads(
+    run_ids: tuple[str, ...], judge: str | None, only: tuple[str, ...], ledger: Path | None, as_json: bool
+) -> None:
+    """Report on judged workloads: quality and its spread by workload and model, cost, savings on successful work."""
+    report = Report.of(read_ledger(ledger, lambda live: read(live, run_ids, judge, only)))
+    if as_json:
+        click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2).decode())
+        return
+    for line in report.lines():
+        click.echo(line)

@@ -1,0 +1,168 @@
+"""Judged runs of workloads, read from a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Cost, Event, InvalidCost, Ledger, Query, nearest
+
+KIND = "workload"
+_TERMINAL = ("eval.completed", "eval.failed")
+
+
+@attrs.frozen
+class Judged:
+    """One run of a workload and what was made of it.
+
+    *score* and *confidence* are of its newest verdict, None where there is none; amounts are in usd, None where not known;
+    *context* is all that the source knew of the run.
+    """
+
+    id: str
+    workload: str
+    model: str | None
+    score: float | None
+    confidence: float | None
+    judge_kind: str | None
+    cost: Decimal | None
+    baseline: Decimal | None
+    context: Mapping[str, Any]
+
+    @property
+    def saved(self) -> Decimal | None:
+        """What the baseline would have cost beyond it; negative for a run that was dearer."""
+        return None if self.cost is None or self.baseline is None else self.baseline - self.cost
+
+
+@attrs.frozen
+class Reading:
+    """What one or more runs of dicast judged: their ids and names, the *judge*'s label, and the runs of workloads in order."""
+
+    runs: tuple[tuple[str, str], ...]
+    judge: str
+    judged: tuple[Judged, ...]
+
+
+def read(ledger: Ledger, run_ids: Sequence[str], label: str | None, only: Sequence[str] = ()) -> Reading:
+    """Read what the runs *run_ids* judged, the verdicts of the judge *label*, and *only* these workloads if any are named.
+
+    Of a run that was judged more than once the newest verdict counts.
+
+    :raises ConfigError: when a run, the label or a workload is not there, or which of several labels is meant is not said.
+    """
+    runs = list(dict.fromkeys(_run(ledger, run_id) for run_id in run_ids))
+    terminal: list[Event] = []
+    contexts: dict[str, Mapping[str, Any]] = {}
+    for run_id, _ in runs:
+        for entry in ledger.read(Query(run_id, ("subject.read", *_TERMINAL), KIND)):
+            event = entry.event
+            if event.type == "subject.read":
+                contexts[str(event.subject_id)] = _context(event)
+            else:
+                terminal.append(event)
+    label = _label(terminal, label)
+    newest = _newest(event for event in terminal if event.payload["judge"] == label)
+    judged = [_judged(event, contexts.get(id_) or _looked_up(ledger, id_)) for id_, event in newest.items()]
+    return Reading(tuple(runs), label, tuple(_chosen(judged, only)))
+
+
+def _run(ledger: Ledger, run_id: str) -> tuple[str, str]:
+    """The id and the name of the run that is meant; ``last`` is the newest that judged workloads."""
+    if run_id == "last":
+        newest = Query(types=("eval.started",), subject_kind=KIND, newest_first=True, limit=1)
+        found = next((entry.event.run_id for entry in ledger.read(newest)), None)
+        if found is None:
+            raise ConfigError("the ledger has no judged workloads; judge some with the source workload/runs")
+        run_id = found
+    started = Query(run_id=run_id, types=("run.started",), limit=1)
+    event = next((entry.event for entry in ledger.read(started)), None)
+    if event is None:
+        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to see the newest that judged workloads")
+    return run_id, str(event.payload.get("name"))
+
+
+def _context(event: Event) -> Mapping[str, Any]:
+    content = event.payload.get("content")
+    if not isinstance(content, Mapping):
+        message = (
+            f"the ledger keeps digests of what run {event.run_id} read, and not the runs' models and costs; "
+            "judge them again with ledger/sqlite content: store"
+        )
+        raise ConfigError(message)
+    context: Mapping[str, Any] = content.get("context") or {}
+    return context
+
+
+def _looked_up(ledger: Ledger, subject_id: str) -> Mapping[str, Any]:
+    """What an earlier run read of a subject that a later one judged again."""
+    query = Query(types=("subject.read",), subject_kind=KIND, subject_id=subject_id, newest_first=True, limit=1)
+    return next((_context(entry.event) for entry in ledger.read(query)), {})
+
+
+def _label(terminal: Sequence[Event], label: str | None) -> str:
+    labels = list(dict.fromkeys(str(event.payload["judge"]) for event in terminal))
+    if not labels:
+        raise ConfigError("this run judged no workloads; name another one with --run")
+    if label is None and len(labels) > 1:
+        raise ConfigError(f"several judges have judged these workloads: name one with --judge ({', '.join(labels)})")
+    if label is not None and label not in labels:
+        near = nearest(label, labels)
+        hint = f", did you mean {near!r}?" if near else ""
+        raise ConfigError(f"no judge {label!r} has judged these workloads{hint} (there is: {', '.join(labels)})")
+    return label or labels[0]
+
+
+def _newest(terminal: Iterable[Event]) -> dict[str, Event]:
+    """The newest verdict of each subject, and a failure only where there is no verdict; in the order they were judged."""
+    newest: dict[str, Event] = {}
+    for event in terminal:
+        id_ = str(event.subject_id)
+        before = newest.get(id_)
+        if before is None or _rank(event) > _rank(before):
+            newest[id_] = event
+    return newest
+
+
+def _rank(event: Event) -> tuple[bool, str]:
+    return event.type == "eval.completed", str(event.payload["eval_id"])
+
+
+def _judged(event: Event, context: Mapping[str, Any]) -> Judged:
+    said: Mapping[str, Any] = event.payload
+    model = context.get("model")
+    return Judged(
+        str(event.subject_id),
+        str(context.get("workload") or event.subject_id),
+        None if model is None else str(model),
+        said.get("score"),
+        said.get("confidence"),
+        said.get("judge_kind"),
+        _amount(context.get("cost_usd")),
+        _amount(context.get("baseline_cost_usd")),
+        context,
+    )
+
+
+def _amount(value: object) -> Decimal | None:
+    """An amount of another source's may be no amount: it is not known then."""
+    try:
+        return Cost(Decimal(repr(value)) if isinstance(value, float) else value).amount
+    except InvalidCost:
+        return None
+
+
+def _chosen(judged: Sequence[Judged], only: Sequence[str]) -> Sequence[Judged]:
+    names = sorted({one.workload for one in judged})
+    for name in only:
+        if name not in names:
+            near = nearest(name, names)
+            raise ConfigError(
+                f"no workload {name!r} was judged"
+                + (f", did you mean {near!r}?" if near else "")
+                + f" (there is: {', '.join(names)})"
+            )
+    return [one for one in judged if one.workload in only] if only else judged

@@ -1,0 +1,163 @@
+"""One finished run of a workload, as the harness wrote it down, made into a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import DataError, Problem, Subject, identifier, nearest
+
+from .assertions import RunFacts, TurnFacts, check, outcome
+from .definition import Definition, refuse_misspelt
+from .documents import Fault, dotted
+from .sections import Section
+
+TEXTS = ("output", "final_response_text", "assistant_response_text")
+"""Names of the final text; the first that holds one counts."""
+
+PINNED = ("suite_version", "commit", "branch", "dirty", "pricing_version", "temperature", "seed_passes")
+"""Of these a suite's runs have one value each."""
+
+PROVENANCE = (*PINNED, "models", "seed", "start", "end")
+COUNTS = ("llm_calls", "hard_failures", "delegate_calls")
+AMOUNTS = ("cost_usd", "baseline_cost_usd")
+OWN = (
+    "workload",
+    "run",
+    "model",
+    "input",
+    "session_id",
+    "per_turn_scores",
+    "assertion_failures",
+    "assertions_checked",
+    "turns",
+)
+KEYS = (*OWN, *TEXTS, *PROVENANCE, *COUNTS, *AMOUNTS, "provenance")
+TURN_KEYS = ("tool_calls", "tool_call_count", "stop_reason", *TEXTS)
+
+
+@attrs.frozen
+class Reader:
+    """Makes subjects of runs; *workloads* are those of the suite, None where no suite is given."""
+
+    workloads: Mapping[str, Definition] | None
+
+    def subject(self, record: Mapping[str, Any]) -> Subject:
+        """The subject that *record* describes.
+
+        :raises DataError: (without a place) with everything that is wrong with it.
+        """
+        faults: list[Fault] = []
+        run = Section((), record, faults)
+        refuse_misspelt(run, KEYS, (), faults)
+        name = self._workload(run, faults)
+        definition = (self.workloads or {}).get(name)
+        money = {key: run.amount(key) for key in AMOUNTS}
+        facts = _facts(run, money["cost_usd"])
+        model, session_id = run.text("model"), run.text("session_id")
+        id_ = _id(record, name, model, faults)
+        _check_judged(run, faults)
+        provenance = _provenance(run, definition)
+        if faults:
+            raise DataError(
+                Problem(one.message, path=dotted(one.path) or None, value=one.value, hint=one.hint) for one in faults
+            )
+        context = {
+            key: value for key, value in record.items() if key not in (*TEXTS, *PROVENANCE, "input", "session_id")
+        }
+        context |= {"provenance": provenance}
+        context |= {key: None if amount is None else format(amount, "f") for key, amount in money.items()}
+        asked = record.get("input")
+        if definition is not None:
+            context |= _defined(definition, facts, record)
+            asked = "\n\n".join(definition.prompts) or None if asked is None else asked
+        return Subject("workload", id_, asked, _final(record), context=context, session_id=session_id)
+
+    def _workload(self, run: Section, faults: list[Fault]) -> str:
+        name = run.text("workload")
+        if not name and not faults:
+            faults.append(Fault(("workload",), "the run needs 'workload', the name of what was run"))
+        elif name and self.workloads is not None and name not in self.workloads:
+            known = ", ".join(self.workloads)
+            message = f"unknown workload {name!r} (the suite has {known})"
+            faults.append(Fault(("workload",), message, name, nearest(name, self.workloads)))
+        return name or ""
+
+
+def _id(record: Mapping[str, Any], workload: str, model: str | None, faults: list[Fault]) -> str:
+    """A run's own id, or with a number, which is one of this workload and model only, an id of all three."""
+    run = record.get("run")
+    try:
+        own = identifier(run, "run")
+    except DataError as error:
+        faults += [Fault(("run",), problem.message, run) for problem in error.problems]
+        return ""
+    return own if isinstance(run, str) else "/".join(filter(None, (workload, model, own)))
+
+
+def _facts(run: Section, cost: Decimal | None) -> RunFacts:
+    llm_calls, hard_failures, delegate_calls = map(run.count, COUNTS)
+    turns = None if run.data.get("turns") is None else tuple(map(_turn, run.sections("turns")))
+    return RunFacts(_as_text(_final(run.data)), cost, llm_calls, hard_failures, delegate_calls, turns)
+
+
+def _turn(turn: Section) -> TurnFacts:
+    """Calls are counted, or listed."""
+    calls = turn.data.get("tool_calls")
+    listed = len(calls) if isinstance(calls, list) else turn.count("tool_calls")
+    counted = turn.count("tool_call_count")
+    text = _as_text(_text(turn.data))
+    return TurnFacts(listed if counted is None else counted, text, turn.text("stop_reason"))
+
+
+def _check_judged(run: Section, faults: list[Fault]) -> None:
+    """Refuse what heuristic/workload would refuse, before anything is judged."""
+    scores = run.data.get("per_turn_scores")
+    if scores is not None and not (isinstance(scores, list) and all(map(_is_score, scores))):
+        faults.append(Fault(("per_turn_scores",), "per_turn_scores is a list of numbers from 0 to 1", scores))
+    for name in ("assertion_failures", "assertions_checked"):
+        if not isinstance(run.data.get(name), list):
+            run.count(name)
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _provenance(run: Section, definition: Definition | None) -> dict[str, object]:
+    """What the run says of its provenance, beside its figures or under ``provenance``, and its suite's version."""
+    told = {key: run.data[key] for key in PROVENANCE if run.data.get(key) is not None}
+    told |= {key: value for key, value in run.section("provenance").data.items() if value is not None}
+    if definition is not None and definition.suite_version is not None:
+        told.setdefault("suite_version", definition.suite_version)
+    return told
+
+
+def _defined(definition: Definition, facts: RunFacts, record: Mapping[str, Any]) -> dict[str, object]:
+    """What the suite adds to a run: the assertions' outcome, and how it is judged."""
+    block = definition.evaluate
+    hints = {key: block[key] for key in ("grounding_tokens", "forbidden_grounding") if block.get(key)}
+    judged = {"evaluate": dict(block), "signal_strength": definition.signal_strength, **hints}
+    return judged | outcome(check(definition, facts), record)
+
+
+def _final(record: Mapping[str, Any]) -> object:
+    """The final text, ``""`` where its key holds nothing; without any such key the last turn's, None where there is none."""
+    found = _text(record)
+    turns = record.get("turns")
+    if found is None and isinstance(turns, list) and turns and isinstance(turns[-1], Mapping):
+        return _text(turns[-1])
+    return found
+
+
+def _text(record: Mapping[str, Any]) -> object:
+    given = [record[key] for key in TEXTS if key in record]
+    return next((text for text in given if text), "") if given else None
+
+
+def _as_text(output: object) -> str | None:
+    return output if output is None or isinstance(output, str) else orjson.dumps(output).decode()

@@ -1,0 +1,105 @@
+"""The source ``workload/runs``: finished runs of the workloads of a suite."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import attrs
+
+from dicast import MAX_LINE_BYTES, DataError, Due, InputCheck, InputFile, InputPath, RunContext
+
+from .record import Reader
+from .suite import Suite
+
+
+@attrs.frozen
+class Runs:
+    """Finished runs of workloads, one JSON object a line, each judged by its workload's own ``evaluate:`` block.
+
+    A run has ``workload`` and ``run``, a unique id, or a number that is unique for the workload and the model; and what is
+    known of it: ``model``, ``output`` (or ``final_response_text``), ``per_turn_scores``, ``turns``, ``cost_usd``,
+    ``baseline_cost_usd``, ``llm_calls``, ``hard_failures``, ``delegate_calls``, ``provenance``. What its workload's
+    ``expect:`` asks for is held against that.
+
+    :param path: the file of the runs, JSON lines; gzip is recognised, ``-`` is standard input.
+    :param workloads: the suite: a folder, with the YAML files in it and the ``workload.yaml`` of its folders, or a list of
+        files and folders. Without it the runs are judged by the judge's own options, and no assertions are checked.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    """
+
+    kinds = ("workload",)
+
+    path: InputPath
+    workloads: Path | tuple[Path, ...] = ()
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    _suite: Suite = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        paths = self.workloads if isinstance(self.workloads, tuple) else (self.workloads,)
+        object.__setattr__(self, "_suite", Suite.read(paths))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Finished]:
+        """Give the live source, which can be read more than once whatever the path is."""
+        with self._finished() as finished:
+            yield finished
+
+    def check(self) -> str:
+        """Read all runs; see :meth:`Finished.check`."""
+        with self._finished() as finished:
+            return finished.check()
+
+    def subjects(self) -> Iterator[Due]:
+        """Yield the runs; see :meth:`Finished.subjects`."""
+        with self._finished() as finished:
+            yield from finished.subjects()
+
+    @contextmanager
+    def _finished(self) -> Iterator[Finished]:
+        reader = Reader(self._suite.workloads or None)
+        with InputFile.opened(self.path) as file:
+            yield Finished(file, reader, self._suite.digest, self.max_line_bytes)
+
+
+@attrs.define
+class Finished:
+    """An opened file of runs; *total* is how many there are, *suite* the digest of the workloads' files."""
+
+    file: InputFile
+    reader: Reader
+    suite: str
+    max_line_bytes: int
+    kinds: tuple[str, ...] = ("workload",)
+    total: int | None = None
+
+    def check(self) -> str:
+        """Read everything once and return a digest of the runs and of the suite.
+
+        :raises DataError: naming the bad lines, or that there are no runs.
+        """
+        with InputCheck(self.file) as check:
+            count = 0
+            for line, record in self.file.objects(self.max_line_bytes, check):
+                count += 1
+                try:
+                    check.add_id(self.reader.subject(record).id, line, "run")
+                except DataError as error:
+                    self.file.fault(error, line, check)
+            self.total = count
+            return hashlib.sha256(f"{check.finish(count)} {self.suite}".encode()).hexdigest()
+
+    def subjects(self) -> Iterator[Due]:
+        """Yield the runs in the order of the file, due as a benchmark.
+
+        :raises DataError: at the first bad line.
+        """
+        for line, record in self.file.objects(self.max_line_bytes):
+            try:
+                subject = self.reader.subject(record)
+            except DataError as error:
+                self.file.fault(error, line, None)
+            else:
+                yield Due(subject, "benchmark")
