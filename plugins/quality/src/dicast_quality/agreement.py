@@ -1,0 +1,132 @@
+"""``dicast agreement``: how far judges, runs, versions of a rubric or a file of labels agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import attrs
+import click
+import orjson
+
+from dicast import ConfigError, DataError, Ledger, read_ledger
+
+from .comparison import Comparison
+from .options import as_json, check_labels, known_run, ledger_path, share
+from .ratings import BETWEEN, Between, Ratings, Wanted
+
+
+@click.command()
+@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Of this judge; give it for each of them.")
+@click.option(
+    "--gold", type=click.Path(path_type=Path), help="With labels: JSON lines {subject_id, score}; - is stdin."
+)
+@click.option("--run", "runs", multiple=True, metavar="ID|last", help="Only verdicts of this run; may be repeated.")
+@click.option(
+    "--between",
+    type=click.Choice(BETWEEN),
+    help="What is compared; by default judges, and of a single one its runs.",
+)
+@click.option("--subject-kind", metavar="KIND", help="Only subjects of this kind.")
+@click.option(
+    "--window", callback=share, default=0.15, show_default=True, help="How far apart scores may be and agree."
+)
+@click.option("--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many of these to list.")
+@ledger_path
+@as_json
+def agreement(
+    labels: tuple[str, ...],
+    gold: Path | None,
+    runs: tuple[str, ...],
+    between: Between | None,
+    subject_kind: str | None,
+    window: float,
+    worst: int,
+    ledger: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how far judges agree on the subjects that each of them has judged, or how far they agree with labels.
+
+    Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
+    """
+    asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold)
+    found = read_ledger(ledger, lambda live: asked.compare(live, window, worst))
+    if as_json:
+        click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2).decode())
+        return
+    for line in found.lines():
+        click.echo(line)
+
+
+@attrs.frozen
+class Asked:
+    """What is to be compared, as the command was told."""
+
+    labels: Sequence[str]
+    runs: Sequence[str]
+    kind: str | None
+    between: Between | None
+    gold: Path | None
+
+    def compare(self, ledger: Ledger, window: float, worst: int) -> Comparison:
+        """Compare what *ledger* has.
+
+        :raises ConfigError: when it does not have what was asked for, or that is not two raters.
+        :raises DataError: when the labels are wrong, or about other subjects.
+        """
+        runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
+        between = self.between or self._usual(runs)
+        with closing(Ratings()) as ratings:
+            ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
+            self._check(ratings, between)
+            gold = None if self.gold is None else ratings.read_gold(self.gold)
+            comparison = Comparison(between, ratings.raters, window, worst, gold)
+            for subject, scores in ratings.units():
+                comparison.add(subject, scores)
+            if gold is not None and not comparison.matched:
+                raise DataError(self._no_match(comparison, ratings))
+        return comparison
+
+    def _usual(self, runs: Sequence[str]) -> Between:
+        """What a single judge is compared with: itself in another run, unless there are labels to compare it with."""
+        alone = len(self.labels) == 1 and (self.gold is None or len(runs) > 1)
+        return "runs" if alone else "judges"
+
+    def _check(self, ratings: Ratings, between: Between) -> None:
+        """See that there are raters to compare.
+
+        :raises ConfigError: when there are not, naming what there is.
+        """
+        if not ratings.labels:
+            raise ConfigError(f"nothing has been judged{self._where()}; dicast verdicts lists what has")
+        check_labels(self.labels, ratings.labels, self._where())
+        names = ", ".join(sorted(ratings.labels))
+        needed = 1 if self.gold else 2
+        if between != "judges":
+            if len(self.labels or ratings.labels) != 1:
+                raise ConfigError(f"--between {between} is about one judge; choose it with --judge, from {names}")
+            if len(ratings.raters) < needed:
+                raise ConfigError(self._too_few(between, ratings))
+        elif not self.labels and len(ratings.labels) != needed:
+            many = "one judge" if self.gold else "two or more judges"
+            raise ConfigError(f"choose {many} with --judge, from {names}")
+
+    def _too_few(self, between: Between, ratings: Ratings) -> str:
+        (label,), (rater,) = self.labels or ratings.labels, ratings.raters
+        others = ", ".join(sorted(ratings.labels - {label})) or "there is none"
+        return (
+            f"{label!r} has judged{self._where()} in one {between.removesuffix('s')} only, {rater}: judge the same subjects "
+            f"again, compare with --gold FILE, or with another --judge ({others})"
+        )
+
+    def _where(self) -> str:
+        kind = f" of subjects of kind {self.kind!r}" if self.kind else ""
+        runs = f" in {'these runs' if len(self.runs) > 1 else 'this run'}" if self.runs else ""
+        return f"{kind}{runs}"
+
+    def _no_match(self, comparison: Comparison, ratings: Ratings) -> str:
+        return (
+            f"no label in {self.gold} is about a subject that was judged{self._where()}: the subject_id of the first is "
+            f"{ratings.first_gold!r}, that of a judged subject {comparison.example!r}"
+        )

@@ -1,0 +1,244 @@
+"""``dicast quality``: how good the work was that has been judged, by model, kind of judge or rubric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+import orjson
+
+from dicast import ConfigError, Event, Ledger, Problem, Query, nearest, read_ledger
+
+from .options import as_json, check_labels, known_run, ledger_path, moment, one_line, share, written
+from .verdicts import GROUPINGS, NOTHING, Group, Grouping, Verdicts
+
+DAYS = 7
+KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
+"""The subject kinds that dicast itself knows."""
+
+
+@click.command()
+@click.option("--group-by", "group", type=click.Choice(GROUPINGS), default="model", show_default=True)
+@click.option("--subject-kind", "kind", metavar="KIND", default="turn", show_default=True, help="What was judged.")
+@click.option(
+    "--from", "start", metavar="TIME", callback=moment, help=f"From this time on; {DAYS} days before --to by default."
+)
+@click.option("--to", "end", metavar="TIME", callback=moment, help="Before this time; now by default.")
+@click.option(
+    "--min-confidence",
+    type=float,
+    callback=share,
+    default=0.0,
+    help="What a verdict needs to enter mean, p50 and p10; 0 by default.",
+)
+@click.option(
+    "--floor", type=float, callback=share, default=0.6, show_default=True, help="The least that a mean should be."
+)
+@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge's; may be repeated.")
+@click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option("--latest", is_flag=True, help="Only the newest verdict of each judge on each subject.")
+@ledger_path
+@as_json
+def quality(
+    group: Grouping,
+    kind: str,
+    start: datetime | None,
+    end: datetime | None,
+    min_confidence: float,
+    floor: float,
+    labels: tuple[str, ...],
+    run_id: str | None,
+    latest: bool,
+    ledger: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how good the judged work was: mean score, median and lowest tenth, with what judging it did cost."""
+    end = end or datetime.now(UTC)
+    asked = Asked(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
+    report = read_ledger(ledger, lambda live: asked.read(live, run_id))
+    if as_json:
+        click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2).decode())
+        return
+    for line in report.lines():
+        click.echo(line)
+    if report.elsewhere is not None:
+        click.echo(report.elsewhere, err=True)
+
+
+@attrs.frozen
+class Asked:
+    """What the command was told. The window is from *start*, inclusive, to *end*, exclusive."""
+
+    group: Grouping
+    kind: str
+    start: datetime
+    end: datetime
+    min_confidence: float
+    floor: float
+    labels: Sequence[str]
+    latest: bool
+
+    def read(self, ledger: Ledger, run_id: str | None) -> Report:
+        """Add up what *ledger* has.
+
+        :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
+        """
+        if self.start >= self.end:
+            raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
+        run_id = None if run_id is None else known_run(ledger, run_id)
+        with closing(Verdicts(self.kind, self.group)) as verdicts:
+            evals = Evals(self, ledger, run_id)
+            verdicts.add(evals)
+            if evals.seen:
+                check_labels(self.labels, evals.seen, f" for subjects of kind {self.kind!r}")
+            if self.latest:
+                verdicts.keep_latest()
+            types = ("feedback.explicit", *(("route.decided", "llm.call_completed") if verdicts.joins else ()))
+            verdicts.tell(entry.event for entry in ledger.read(Query(types=types)))
+            groups = list(verdicts.groups(self.min_confidence))
+        elsewhere = None if groups else self._elsewhere(ledger)
+        return Report(self, groups, len(evals.open), elsewhere)
+
+    def _elsewhere(self, ledger: Ledger) -> str:
+        """What to look for where nothing was found.
+
+        :raises ConfigError: when subjects of this kind are unknown.
+        """
+        found = Counter(entry.event.subject_kind for entry in ledger.read(Query(types=("eval.completed",))))
+        kinds = [*KINDS, *(kind for kind in found if kind and kind not in KINDS)]
+        if self.kind not in kinds:
+            message = f"no subjects of kind {self.kind!r}; there are {', '.join(kinds)}"
+            raise ConfigError(Problem(message, value=self.kind, hint=nearest(self.kind, kinds)))
+        has = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.items(), key=str))
+        return f"nothing was found; verdicts in the ledger: {has or 'none'} (--subject-kind, --from, --judge and --run choose)"
+
+
+class Evals:
+    """The verdicts that are *asked* for, to be gone through once; what has been begun in the window and has not ended."""
+
+    def __init__(self, asked: Asked, ledger: Ledger, run_id: str | None) -> None:
+        self._asked, self._ledger, self._run_id = asked, ledger, run_id
+        self._first, self._last = written(asked.start), written(asked.end)
+        self.open: set[object] = set()
+        self.seen: set[str] = set()
+
+    def __iter__(self) -> Iterator[Event]:
+        labels = self._asked.labels
+        types = ("eval.started", "eval.completed", "eval.failed")
+        for entry in self._ledger.read(Query(self._run_id, types, self._asked.kind)):
+            event = entry.event
+            self.seen.add(label := str(event.payload["judge"]))
+            if labels and label not in labels:
+                continue
+            inside = self._first <= event.time < self._last
+            if event.type != "eval.started":
+                self.open.discard(event.payload["eval_id"])
+            elif inside:
+                self.open.add(event.payload["eval_id"])
+            if inside and event.type == "eval.completed":
+                yield event
+
+
+@attrs.frozen
+class Report:
+    """What was found: figures by group, and how many judgments were begun and have not ended."""
+
+    asked: Asked
+    found: Sequence[Group]
+    backlog: int
+    elsewhere: str | None
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups, those with the most verdicts first; without groups all verdicts are one, also when there are none."""
+        found = self.found or ([NOTHING] if self.asked.group == "none" else [])
+        return sorted(found, key=lambda group: (-group.count, group.key[0] is None, str(group.key)))
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document. Amounts are decimal strings; what there is no figure for is null."""
+        asked = self.asked
+        return {
+            "window": {"from": written(asked.start), "to": written(asked.end)},
+            "subject_kind": asked.kind,
+            "group_by": asked.group,
+            "min_confidence": asked.min_confidence,
+            "floor": asked.floor,
+            "backlog": self.backlog,
+            "data": [{**self._names(group), **self._figures(group)} for group in self.groups],
+        }
+
+    def _names(self, group: Group) -> dict[str, Any]:
+        name, version = group.key
+        match self.asked.group:
+            case "model":
+                return {"chosen_model": name} | ({} if self.asked.kind == "turn" else {"judge_model": name})
+            case "rubric_id":
+                return {"rubric_id": name, "rubric_version": version}
+            case "judge_kind":
+                return {"judge_kind": name}
+        return {}
+
+    def _figures(self, group: Group) -> dict[str, Any]:
+        known = group.cost.decimal
+        extra = {"judge_cost_usd_known": known, "unpriced": group.unpriced} if group.unpriced else {}
+        if not group.msat.is_zero:
+            extra["judge_cost_msat_total"] = group.msat.decimal
+        return {
+            "verdict_count": group.count,
+            "scored_count": len(group.scores),
+            "mean_score": group.mean,
+            "p50_score": group.percentile(0.5),
+            "p10_score": group.percentile(0.1),
+            "mean_confidence": group.confidence,
+            "judge_cost_usd_total": None if group.unpriced else known,
+            **extra,
+            "thumbs_down_count": group.thumbs_down,
+            "escalated_count": group.escalated,
+            "budget_exhausted_count": group.exhausted,
+            "below_floor": self._below(group),
+        }
+
+    def _below(self, group: Group) -> bool | None:
+        return None if group.mean is None else group.mean < self.asked.floor - 1e-9
+
+    def lines(self) -> Iterator[str]:
+        """The document as text, with a word on what is below the floor."""
+        asked = self.asked
+        yield f"verdicts on subjects of kind {asked.kind} from {written(asked.start)} to {written(asked.end)}"
+        heads = (asked.group if asked.group != "none" else "", "verdicts", "mean", "p50", "p10", "confidence", "usd")
+        table = [(*heads, "thumbs down", "escalated", "no budget"), *(self._cells(group) for group in self.groups)]
+        widths = [max(len(row[column]) for row in table) for column in range(len(heads) + 3)]
+        for first, *rest in table:
+            cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+            yield "  ".join([first.ljust(widths[0]), *cells])
+        unsure = sum(group.count - len(group.scores) for group in self.groups)
+        if unsure:
+            yield f"mean, p50 and p10 are without {unsure:,} verdicts whose confidence is below {asked.min_confidence:g}"
+        if self.backlog:
+            yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
+        yield from (self._advice(group) for group in self.groups if self._below(group))
+
+    def _cells(self, group: Group) -> tuple[str, ...]:
+        figures = one_line("{:.4f}".format, group.mean, group.percentile(0.5), group.percentile(0.1))
+        (confidence,) = one_line("{:.2f}".format, group.confidence)
+        usd = f"{group.cost.decimal}{'+' if group.unpriced else ''}"
+        counts = (f"{count:,}" for count in (group.thumbs_down, group.escalated, group.exhausted))
+        return self._title(group), f"{group.count:,}", *figures, confidence, usd, *counts
+
+    def _title(self, group: Group) -> str:
+        name, version = group.key
+        if self.asked.group == "none":
+            return "all"
+        return (name or "(none)") + (f" {version}" if version else "")
+
+    def _advice(self, group: Group) -> str:
+        below = f"{self._title(group)}: the mean {group.mean:.4f} is below the floor of {self.asked.floor:g}"
+        if self.asked.group == "model" and self.asked.kind == "turn" and group.key[0] is not None:
+            return f"{below}; this work may need a stronger model than {group.key[0]}"
+        return f"{below}; dicast verdicts --kind {self.asked.kind} lists what was judged"

@@ -1,0 +1,209 @@
+"""How far raters agree: Krippendorff's alpha with its interval, Cohen's kappa, the share within a window, the base rate.
+
+A rater is a judge, a run, a version of a rubric or a file of labels; a unit is a subject, rated by some of them. Alpha is the
+one of K. Krippendorff, Content Analysis (2004), chapter 11, with the interval metric: any number of raters, missing ratings
+allowed. Kappa is J. Cohen's (1960), on scores cut at :data:`CUT`; of more than two raters the mean over pairs is taken
+(R. J. Light, 1971).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from math import fsum
+
+import attrs
+
+CUT = 0.5
+"""A score from here on is a pass."""
+
+NOISE = 1e-9
+"""How much a difference of two scores may be off: .8 - .65 is not more than .15."""
+
+BLOCKS = 1000
+RESAMPLES = 2000
+SEED = 0
+UNSURE = 0.025
+"""The share of resamples without an alpha from which on their tails say nothing."""
+
+_LOW, _PASS, _FAILED = range(3)
+"""What a rater says of a unit; a pattern is 3 · rater + this, for each rater."""
+
+
+@attrs.frozen
+class Pair:
+    """Two raters: on how many units both gave a score, and their kappa, None where it is not defined."""
+
+    raters: tuple[int, int]
+    n: int
+    kappa: float | None
+
+
+@attrs.frozen
+class Rater:
+    """One rater over all units: on how many it was asked, on how many of them it failed.
+
+    *compared* counts its scores on units that others have scored too, *passes* those of them that are passes.
+    """
+
+    asked: int
+    failed: int
+    compared: int
+    passes: int
+
+
+class Tally:
+    """Takes units one by one and keeps sums. Memory does not grow with their number.
+
+    Alpha follows from sums over units: with m scores x in a unit, D = sum of (x_i - x_j)^2 over its pairs / (m - 1), and with n
+    scores in all, alpha = 1 - (n - 1) sum(D) / (n sum(x^2) - sum(x)^2). The sums are kept in *BLOCKS* parts, and each part
+    has as many units as any other: up to that many units a part is one unit, and resampling parts is the bootstrap over
+    units; beyond, it is the bootstrap over groups of them that chance has made, which has the same limit.
+    """
+
+    def __init__(self, window: float) -> None:
+        self._reach = window + NOISE
+        self._within = 0
+        self._patterns: Counter[tuple[int, ...]] = Counter()
+        self._random = random.Random(SEED)
+        self._turned = 0
+        self._start = 0.0
+        self.n = 0
+        self._apart, self._sums, self._squares, self._counts = ([0.0] * BLOCKS for _ in range(4))
+
+    def add(self, ratings: Mapping[int, float | None]) -> float | None:
+        """Add a unit: scores by rater in a constant order, None for one that failed.
+
+        Return how far its scores lie apart; None where there are fewer than two, which say nothing of agreement.
+        """
+        pattern, scores = [], []
+        for rater, score in ratings.items():
+            if score is None:
+                pattern.append(3 * rater + _FAILED)
+            else:
+                pattern.append(3 * rater + (score >= CUT))
+                scores.append(score)
+        self._patterns[tuple(pattern)] += 1
+        if len(scores) < 2:
+            return None
+        spread = max(scores) - min(scores)
+        if spread <= self._reach:
+            self._within += 1
+        self._put(scores, spread)
+        return spread
+
+    def _put(self, scores: Sequence[float], spread: float) -> None:
+        """Add the scores of a unit to the sums of a part: to each in turn, from a random one on in every round."""
+        place, count = self.n % BLOCKS, len(scores)
+        if not self.n:
+            self._start = scores[0]  # counted from it, sums of squares stay small, and exact
+        elif not place:
+            self._turned = self._random.randrange(BLOCKS)
+        self.n += 1
+        part, start = (place + self._turned) % BLOCKS, self._start
+        total = squares = 0.0
+        for score in scores:
+            total += (moved := score - start)
+            squares += moved * moved
+        self._sums[part] += total
+        self._squares[part] += squares
+        self._counts[part] += count
+        self._apart[part] += spread * spread if count == 2 else _apart(scores)
+
+    @property
+    def within(self) -> float | None:
+        """The share of units whose scores all lie within the window."""
+        return self._within / self.n if self.n else None
+
+    @property
+    def alpha(self) -> float | None:
+        """Krippendorff's alpha; None where all scores are equal, or there are none."""
+        return _alpha(*(fsum(part) for part in self._parts()))
+
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of alpha, by the percentiles of resamples; None where too many of these have no alpha."""
+        parts, draw = self._parts(), random.Random(SEED)
+        blocks = range(len(parts[0]))
+        found = []
+        for _ in range(RESAMPLES if self.alpha is not None else 0):
+            picked = draw.choices(blocks, k=len(blocks))
+            alpha = _alpha(*(sum(map(part.__getitem__, picked)) for part in parts))
+            if alpha is not None:
+                found.append(alpha)
+        if len(found) <= RESAMPLES * (1 - UNSURE):
+            return None
+        found.sort()
+        return percentile(found, 0.025), percentile(found, 0.975)
+
+    @property
+    def interval_method(self) -> str:
+        """How :meth:`interval` is made."""
+        groups = "" if self.n <= BLOCKS else f" in {BLOCKS:,} random groups of one size"
+        return f"percentile bootstrap over subjects{groups}, {RESAMPLES:,} resamples, seed {SEED}"
+
+    def _parts(self) -> tuple[Sequence[float], ...]:
+        used = min(self.n, BLOCKS)
+        return tuple(part[:used] for part in (self._apart, self._sums, self._squares, self._counts))
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Every pair of raters who share a unit, with their kappa."""
+        tables: dict[tuple[int, int], Counter[tuple[bool, bool]]] = defaultdict(Counter)
+        for states, count in self._scored():
+            for (first, one), (second, other) in combinations(states, 2):
+                tables[first, second][one, other] += count
+        return [Pair(raters, table.total(), _kappa(table)) for raters, table in sorted(tables.items())]
+
+    @property
+    def raters(self) -> dict[int, Rater]:
+        """What is known of each rater."""
+        asked, failed, compared, passes = (Counter[int]() for _ in range(4))
+        for pattern, count in self._patterns.items():
+            for rater, state in (divmod(code, 3) for code in pattern):
+                asked[rater] += count
+                failed[rater] += count * (state == _FAILED)
+        for states, count in self._scored():
+            for rater, good in states:
+                compared[rater] += count
+                passes[rater] += count * good
+        return {one: Rater(asked[one], failed[one], compared[one], passes[one]) for one in asked}
+
+    def _scored(self) -> Iterator[tuple[list[tuple[int, bool]], int]]:
+        """The scores of units that have two or more, and how often there are such units."""
+        for pattern, count in self._patterns.items():
+            states = [(code // 3, code % 3 == _PASS) for code in pattern if code % 3 != _FAILED]
+            if len(states) > 1:
+                yield states, count
+
+
+def _apart(scores: Sequence[float]) -> float:
+    """The squared differences of all pairs, over one less than there are scores."""
+    mean = fsum(scores) / len(scores)
+    return len(scores) * fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
+
+
+def _alpha(apart: float, total: float, squares: float, count: float) -> float | None:
+    expected = count * squares - total * total
+    if expected <= 1e-12 * count * squares:  # all scores are equal, but for rounding
+        return None
+    return 1 - (count - 1) * apart / expected
+
+
+def _kappa(table: Counter[tuple[bool, bool]]) -> float | None:
+    """Cohen's kappa of a table of passes; None where chance alone would make both agree always."""
+    n = table.total()
+    firsts, seconds = table[True, True] + table[True, False], table[True, True] + table[False, True]
+    chance = firsts * seconds + (n - firsts) * (n - seconds)
+    if chance == n * n:
+        return None
+    return (n * (table[True, True] + table[False, False]) - chance) / (n * n - chance)
+
+
+def percentile(ascending: Sequence[float], share: float) -> float:
+    """The value below which *share* of the values lie, interpolated linearly between neighbours."""
+    place = (len(ascending) - 1) * share
+    below = int(place)
+    above = min(below + 1, len(ascending) - 1)
+    return ascending[below] + (ascending[above] - ascending[below]) * (place - below)

@@ -1,0 +1,200 @@
+"""Verdicts of a window of time, joined with the model whose work they judge, and their figures by group."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from math import fsum
+from typing import Any, Literal, get_args
+
+import attrs
+
+from dicast import Cost, Event
+
+from .reliability import percentile
+
+Grouping = Literal["model", "judge_kind", "rubric_id", "none"]
+GROUPINGS: tuple[str, ...] = get_args(Grouping)
+
+Key = tuple[str | None, str | None]
+"""What a group is named by, and for a rubric its version."""
+
+DOWN = "explicit_thumbs_down"
+"""The flag by which a verdict says that a user was not content."""
+
+DECIDED = 2**52
+"""More than there are events: a decision of the router counts before any call."""
+
+
+@attrs.frozen
+class Group:
+    """The figures of some verdicts. *counted* are those that are sure enough to enter *scores*, which ascend.
+
+    *cost* and *msat* add up the known amounts, *unpriced* counts the verdicts whose cost is not known.
+    """
+
+    key: Key
+    count: int
+    scores: array[float]
+    confidence: float | None
+    cost: Cost
+    msat: Cost
+    unpriced: int
+    thumbs_down: int
+    escalated: int
+    exhausted: int
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score of the counted verdicts."""
+        return fsum(self.scores) / len(self.scores) if self.scores else None
+
+    def percentile(self, share: float) -> float | None:
+        """The score below which *share* of the counted verdicts lie."""
+        return percentile(self.scores, share) if self.scores else None
+
+
+class Verdicts:
+    """Verdicts on subjects of one *kind*, in a file without a name that is gone with the process."""
+
+    def __init__(self, kind: str, by: Grouping) -> None:
+        self._kind, self._by = kind, by
+        self.joins = by == "model" and kind == "turn"
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.executescript("""
+            PRAGMA journal_mode = OFF;
+            CREATE TABLE verdicts (id, run, judge, name, version, score REAL, confidence REAL, cost, msat, down, escalated, exhausted);
+            CREATE TABLE told (turn, run, model, place INTEGER);
+            CREATE TABLE thumbs (id PRIMARY KEY, down) WITHOUT ROWID;
+        """)
+
+    def close(self) -> None:
+        """Forget them."""
+        self._database.close()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Add ``eval.completed`` events, the oldest first."""
+        with self._writing():
+            self._database.executemany(
+                "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(self._row, events)
+            )
+
+    def keep_latest(self) -> None:
+        """Drop all but the newest verdict of each judge on each subject."""
+        newest = "SELECT max(rowid) FROM verdicts GROUP BY id, judge"
+        self._database.execute(f"DELETE FROM verdicts WHERE rowid NOT IN ({newest})")  # noqa: S608  # no value in it
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Take what traces say of the subjects: the models that worked on them, and the thumbs they were given."""
+        with self._writing():
+            for place, event in enumerate(events):
+                if event.type == "feedback.explicit":
+                    self._thumb(event)
+                elif self.joins and (model := event.payload.get(_MODEL[event.type])) is not None:
+                    rank = place + (DECIDED if event.type == "route.decided" else 0)
+                    row = event.turn_id, event.run_id, str(model), rank
+                    self._database.execute("INSERT INTO told VALUES (?, ?, ?, ?)", row)
+
+    def groups(self, min_confidence: float) -> Iterator[Group]:
+        """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
+        if self.joins:
+            self._join()
+        rows = self._database.execute(
+            "SELECT name, version, score, confidence, cost, msat, escalated, exhausted, "
+            "CASE WHEN coalesce(thumbs.down, verdicts.down) THEN id END "
+            "FROM verdicts LEFT JOIN thumbs USING (id) ORDER BY name, version, score"
+        )
+        for key, members in groupby(rows, key=lambda row: (row[0], row[1])):
+            yield _group(key, members, min_confidence)
+
+    def _row(self, event: Event) -> tuple[object, ...]:
+        payload: Mapping[str, Any] = event.payload
+        signals = payload.get("signals") or {}
+        flags = (*signals.get("flags_negative", ()), *signals.get("heuristic_flags_negative", ()))
+        return (
+            payload["subject_id"],
+            event.run_id,
+            payload["judge"],
+            *self._key(payload),
+            payload["score"],
+            payload["confidence"],
+            payload["judge_cost_usd"],
+            payload.get("judge_cost_msat", "0"),
+            DOWN in flags,
+            signals.get("escalated") is True,
+            signals.get("budget_exhausted") is True or signals.get("escalation_skipped") == "budget_exhausted",
+        )
+
+    def _key(self, payload: Mapping[str, Any]) -> Key:
+        if self._by == "rubric_id":
+            return payload["rubric_id"], payload["rubric_version"]
+        if self._by == "model":
+            return None if self.joins else payload["judge_model"], None
+        return (payload["judge_kind"], None) if self._by == "judge_kind" else (None, None)
+
+    def _thumb(self, event: Event) -> None:
+        """The thumb given last decides; feedback without a scope is about a turn."""
+        payload: Mapping[str, Any] = event.payload
+        rating = payload.get("rating")
+        if (payload.get("scope") or "turn") == self._kind and rating in ("thumbs_up", "thumbs_down"):
+            turn = payload.get("subject_turn_id") or event.turn_id
+            id = event.session_id if self._kind == "session" else turn
+            self._database.execute("INSERT OR REPLACE INTO thumbs VALUES (?, ?)", (id, rating == "thumbs_down"))
+
+    def _join(self) -> None:
+        """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
+
+        Of several decisions in a turn the last counts; where there was none, the model of the turn's calls if it is only one.
+        """
+        self._database.executescript(
+            """
+            CREATE TABLE models AS
+                SELECT turn, run, model, max(place) AS place, count(DISTINCT model) AS several FROM told GROUP BY turn, run;
+            DELETE FROM models WHERE place < :decided AND several > 1;
+            CREATE INDEX of_turn ON models (turn, run);
+            UPDATE verdicts SET name = coalesce(
+                (SELECT model FROM models WHERE turn = id AND models.run = verdicts.run),
+                (SELECT model FROM models WHERE turn = id ORDER BY place DESC LIMIT 1));
+        """.replace(":decided", str(DECIDED))
+        )
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: else each row is one of its own."""
+        self._database.execute("BEGIN")
+        yield
+        self._database.execute("COMMIT")
+
+
+_MODEL = {"route.decided": "chosen_model", "llm.call_completed": "model"}
+"""What a trace calls the model."""
+
+
+def _group(key: Key, rows: Iterable[tuple[Any, ...]], min_confidence: float) -> Group:
+    scores, confidences, down = array("d"), array("d"), set[str]()
+    cost, msat = Cost.zero(), Cost.zero("msat")
+    unpriced = escalated = exhausted = 0
+    for _, _, score, confidence, usd, other, escalates, exhausts, thumbed in rows:
+        if confidence >= min_confidence:
+            scores.append(score)
+        confidences.append(confidence)
+        if usd is None:
+            unpriced += 1
+        elif usd != "0":
+            cost = cost + Cost(usd)
+        if other not in ("0", None):
+            msat = msat + Cost(other, "msat")
+        escalated += escalates
+        exhausted += exhausts
+        if thumbed is not None:
+            down.add(thumbed)
+    count = len(confidences)
+    mean = fsum(confidences) / count if count else None
+    return Group(key, count, scores, mean, cost, msat, unpriced, len(down), escalated, exhausted)
+
+
+NOTHING = _group((None, None), (), 0.0)
+"""The figures of no verdict at all."""
