@@ -18,11 +18,12 @@ CREATE TABLE reads (id TEXT PRIMARY KEY, seq INTEGER, run TEXT, session TEXT, at
 CREATE TABLE ends (run TEXT, session TEXT, id TEXT, at TEXT, PRIMARY KEY (run, session, id)) WITHOUT ROWID;
 CREATE TABLE live (run TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE chosen (seq INTEGER PRIMARY KEY, run TEXT, session TEXT, id TEXT, digest TEXT);
+CREATE VIEW subjects AS SELECT seq, run, session, id, digest, coalesce(ends.at, reads.at) AS happened
+FROM reads LEFT JOIN ends USING (run, session, id);
 """
 _READ = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?)"
 _END = "INSERT OR REPLACE INTO ends VALUES (?, ?, ?, ?)"
-_TIMES = "SELECT *, coalesce(ends.at, reads.at) AS happened FROM reads LEFT JOIN ends USING (run, session, id)"
-_CHOOSE = f"INSERT INTO chosen SELECT seq, run, session, id, digest FROM ({_TIMES}) WHERE happened BETWEEN ? AND ?"
+_CHOOSE = "INSERT INTO chosen SELECT seq, run, session, id, digest FROM subjects WHERE happened BETWEEN ? AND ?"
 _PARTS = """
 SELECT run, CASE WHEN session != '' AND run IN (SELECT run FROM live) THEN session END AS part, max(seq)
 FROM chosen GROUP BY run, part ORDER BY min(seq)
@@ -79,7 +80,7 @@ class Choice:
     def extent(self) -> tuple[int, str, str]:
         """How many subjects there are at any time, and when the first and the last of them happened."""
         found: tuple[int, str, str] = self._database.execute(
-            f"SELECT count(*), min(happened), max(happened) FROM ({_TIMES})"
+            "SELECT count(*), min(happened), max(happened) FROM subjects"
         ).fetchone()
         return found
 

@@ -66,7 +66,7 @@ class History:
     def add(self, seq: int, event: TraceEvent) -> None:
         """Take the next event."""
         block, told = self._read
-        at = moment(event.time)
+        at = moment(event.time or "")
         # One without a time of its own has that of its telling, which is after the subject was read.
         own = at if at is not None and told is not None and at < told else None
         row = Row(seq, event, block, turn_of(event), own)
@@ -79,14 +79,15 @@ class History:
             self._ends[row.use_id] = row
 
     def events(self, kind: str, id: str) -> tuple[TraceEvent, ...]:
-        """The events that the subject *id* is made of, the newest that was read."""
+        """The events that the subject *id* is made of, which is the one that was read last."""
+        return tuple(row.event for row in self._made_of(kind, id))
+
+    def _made_of(self, kind: str, id: str) -> Sequence[Row]:
         if kind == "tool_cycle" and id in self._calls:
-            rows = self._cycle(self._calls[id])
-        elif kind == "turn":
-            rows = _in_order([*self._turns.get(id, ()), *(row for row in self._block if row.turn != id)])
-        else:
-            rows = _in_order(self._rows) if kind == "session" else self._block
-        return tuple(row.event for row in rows)
+            return self._cycle(self._calls[id])
+        if kind == "turn":
+            return _in_order([*self._turns.get(id, ()), *(row for row in self._block if row.turn != id)])
+        return _in_order(self._rows) if kind == "session" else self._block
 
     def _cycle(self, call: Row) -> list[Row]:
         """The call, its end, and the calls that follow in its turn."""

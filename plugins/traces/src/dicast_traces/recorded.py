@@ -52,7 +52,8 @@ class Recorded:
     @property
     def window(self) -> tuple[str, str]:
         """The first and the last moment."""
-        return _bound("since", self.since or "0001-01-01", time.min), _bound("until", self.until or "9999-12-31", time.max)
+        since = _bound("since", self.since or "0001-01-01", time.min)
+        return since, _bound("until", self.until or "9999-12-31", time.max)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Recording]:
@@ -147,17 +148,15 @@ class Recording:
             query = attrs.evolve(query, after=page[-1].seq)
 
     def _missing(self) -> str:
-        options = self._options
+        kind, session = self._options.kind, self._options.session
+        place = "the ledger" if session is None else f"session {session!r} of the ledger"
         count, first, last = self._choice.extent()
-        place = "the ledger" if options.session is None else f"session {options.session!r} of the ledger"
-        if not count:
-            others = {str(entry.event.subject_kind) for entry in self._read(Query(types=("subject.read",)))}
-            known = f"it has subjects of the kinds {', '.join(sorted(others))}" if others else "it has no subjects at all"
-            return f"{place} has no subject of kind {options.kind!r}; {known}"
-        since, until = options.since or "the beginning", options.until or "now"
-        return (
-            f"no {options.kind} from {since} to {until}; all of the {count:,} that {place} has lie outside, from {first} to {last}"
-        )
+        if count:
+            since, until = self._options.since or "the beginning", self._options.until or "the end"
+            return f"no {kind} from {since} to {until}: the {count:,} in {place} are from {first:.19}Z to {last:.19}Z"
+        reads = self._read(Query(types=("subject.read",), session_id=session))
+        others = ", ".join(sorted({str(entry.event.subject_kind) for entry in reads}))
+        return f"{place} has no subject of kind {kind!r}; it has {f'subjects of kind {others}' if others else 'none at all'}"
 
 
 def _ended(entry: Entry, kind: str) -> object:
@@ -173,9 +172,17 @@ def _due(read: Entry, history: History) -> Due:
     assert isinstance(content, Mapping)  # check has looked
     kind, id = str(event.subject_kind), str(event.subject_id)
     parents = {"turn": event.session_id, "tool_cycle": event.turn_id}
-    names = ("input", "output", "reference", "context")
-    parts = (content[name] for name in names)
-    subject = Subject(kind, id, *parts, history.events(kind, id), event.session_id, parents.get(kind))
+    subject = Subject(
+        kind,
+        id,
+        content["input"],
+        content["output"],
+        content["reference"],
+        content["context"],
+        history.events(kind, id),
+        event.session_id,
+        parents.get(kind),
+    )
     return Due(subject, "batch", event.run_id)
 
 

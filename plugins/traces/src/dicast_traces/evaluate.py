@@ -1,0 +1,199 @@
+"""``dicast evaluate``: judge again what a ledger has already."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from textwrap import indent
+from typing import Any, cast
+
+import attrs
+import click
+import orjson
+
+from dicast import ConfigError, Cost, Ledger, Problem, Query, RequestError, Source, forecast, read_ledger, rubric
+from dicast.commands import as_json, ledger_path, run_command
+
+from .recorded import Recorded
+
+_NAME = "evaluate"
+_SHOWN = 20
+_JUDGES = {
+    "tool_cycle": ("heuristic/tool_cycle", "rubric"),
+    "turn": ("heuristic/turn", "rubric"),
+    "session": ("heuristic/session", "rubric"),
+    "workload": ("heuristic/workload", "figures"),
+}
+"""By the kind of subject, the judge that needs no model, and which of its options takes the rubric."""
+
+_MODEL = "{openai/chat: {base_url: URL, model: MODEL}}"
+_BEFORE, _INDENT = 3, 4
+"""The lines of the pipeline before the judge, and how far it is indented."""
+
+
+@click.command()
+@click.option(
+    "--since", metavar="TIME", help="From this ISO 8601 date or time on, included. UTC unless it says otherwise."
+)
+@click.option("--until", metavar="TIME", help="Up to this one, included; a date is the whole day.")
+@click.option("--subject", "kind", metavar="KIND", required=True, help="turn, tool_cycle, session, row, workload …")
+@click.option("--rubric", "rubric_id", metavar="ID", help="Judge by this rubric, with the judge that needs no model.")
+@click.option(
+    "--judge", metavar="YAML|FILE", help="Judge with this component, as a pipeline file writes it under judges."
+)
+@click.option("--session", metavar="ID", help="Only what belongs to this session.")
+@click.option("--yes", is_flag=True, help="Spend what it costs without asking.")
+@click.option(
+    "--override-cap", is_flag=True, help="Let no cap hold for this run: by default 0.10 usd a session, 1.00 usd a day."
+)
+@ledger_path
+@as_json
+def evaluate(
+    since: str | None,
+    until: str | None,
+    kind: str,
+    rubric_id: str | None,
+    judge: str | None,
+    session: str | None,
+    yes: bool,
+    override_cap: bool,
+    ledger: Path | None,
+    as_json: bool,
+) -> int:
+    """Judge again what the ledger has, and append the new verdicts; the old ones stay.
+
+    A subject is judged as it was last read, with the events of its trace. Says first what that may cost at most, and asks.
+    """
+    source = Recorded(kind, since, until, session)
+    text = _pipeline(_component(kind, rubric_id, judge), ledger)
+    if os.environ.get("DICAST_DISABLED", "") not in ("", "0"):  # nothing is read then
+        return run_command(text, lambda _: source, as_json=as_json)
+    head = read_ledger(ledger, lambda live: live.head())  # a run would create a ledger that is not there
+    count, *costs = _forecast(text, source, rubric_id)
+    caps = "; no cap holds for this run (--override-cap)" if override_cap else ""
+    _agree(f"{count:,} {kind}(s) to judge again", [cost for cost in costs if not cost.is_zero], caps, yes=yes)
+    code = run_command(text, lambda _: source, override_caps=override_cap, as_json=as_json)
+    if not as_json:
+        for line in read_ledger(ledger, lambda live: list(_lines(live, kind, head.seq if head else 0))):
+            click.echo(line)
+    return code
+
+
+def _component(kind: str, rubric_id: str | None, judge: str | None) -> str:
+    """The judge, as YAML."""
+    if (rubric_id is None) == (judge is None):
+        example = f"--judge {_JUDGES[kind][0]}" if kind in _JUDGES else f"--judge '{{llm/judge: {{model: {_MODEL}}}}}'"
+        raise click.UsageError(f"say what to judge by, with --rubric ID or --judge, such as {example}")
+    if judge is None:
+        return _by_rubric(kind, str(rubric_id))
+    # Path.is_file raises for a text that is too long to be a name
+    if not judge.endswith((".yaml", ".yml")) and not os.path.isfile(judge):  # noqa: PTH113
+        return judge
+    try:
+        return Path(judge).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(Problem(f"cannot read the judge {judge}: {error}", value=judge)) from error
+
+
+def _by_rubric(kind: str, id: str) -> str:
+    """The judge of *kind* that scores by the figures of the rubric *id*.
+
+    :raises ConfigError: when there is no such rubric or judge, or the rubric is a text, which only a model can judge by.
+    """
+    if rubric(id).data.keys() <= {"id", "version"}:
+        judge = f"{{llm/judge: {{rubric: {id}, model: {_MODEL}}}}}"
+        raise ConfigError(f"rubric {id!r} is a text for a model; name the model with it: --judge '{judge}'")
+    if kind not in _JUDGES:
+        raise ConfigError(f"no judge of subjects of kind {kind!r} goes by a rubric alone; name a judge with --judge")
+    name, option = _JUDGES[kind]
+    return orjson.dumps({name: {option: id}}).decode()
+
+
+def _pipeline(judge: str, ledger: Path | None) -> str:
+    """The pipeline as YAML: :data:`_BEFORE` lines, then the *judge*, :data:`_INDENT` columns in."""
+    path = None if ledger is None else {"ledger/sqlite": {"path": str(ledger).replace("${", "$${")}}
+    where = "" if path is None else f"ledger: {orjson.dumps(path).decode()}\n"
+    return f"name: {_NAME}\njudges:\n-\n{indent(judge, ' ' * _INDENT)}\n{where}"
+
+
+def _forecast(text: str, source: Recorded, rubric_id: str | None) -> tuple[int, Cost, Cost]:
+    """How many subjects are judged, and what that may cost in either unit.
+
+    :raises RequestError: whose places are those in the judge as it was given.
+    """
+    try:
+        found = forecast(text, cast(Source, source))  # a Source once it is opened
+    except RequestError as error:
+        problems = [_replaced(problem) for problem in error.problems]
+        if rubric_id is not None and problems[0].file is not None:
+            first = f"{problems[0].message} ({len(problems):,} such problems)" if problems[1:] else problems[0].message
+            message = f"rubric {rubric_id!r} is not one for subjects of kind {source.kind!r}: {first}"
+            raise ConfigError(Problem(message, value=rubric_id)) from error
+        raise type(error)(problems) from error
+    return found.subjects, found.usd, found.msat
+
+
+def _replaced(problem: Problem) -> Problem:
+    if problem.file is None or problem.line is None or problem.column is None:
+        return problem
+    return attrs.evolve(
+        problem, file="--judge", line=problem.line - _BEFORE, column=problem.column - _INDENT, path=None
+    )
+
+
+def _agree(what: str, costs: Sequence[Cost], caps: str, *, yes: bool) -> None:
+    """Say *what* is going to be done and what it may cost; ask, if that is anything.
+
+    :raises ConfigError: when the answer is no, or nobody can be asked.
+    """
+    most = f"for at most {' and '.join(map(str, costs))}" if costs else "at no cost"
+    click.echo(f"{what}, {most}{caps}", err=True)
+    if yes or not costs:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("nobody can be asked whether to spend that: standard input is no terminal; --yes agrees")
+    if not click.confirm("Judge them?", err=True):
+        raise ConfigError("not agreed; nothing was judged")
+
+
+def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
+    """What this command's run after row *seq* found, a line a verdict, beside what was found before."""
+    runs = ledger.read(Query(types=("run.started",), after=seq, newest_first=True))
+    run_id = next((entry.event.run_id for entry in runs if entry.event.payload["name"] == _NAME), None)
+    if run_id is None:
+        return  # it was interrupted before it began
+    query = Query(run_id=run_id, types=("eval.completed",))
+    first = [entry.event for entry in islice(ledger.read(query), _SHOWN)]
+    count = sum(1 for _ in ledger.read(query))
+    yield f"re-evaluated {count:,} {kind}(s)" + (":" if count else "")
+    before = _before(ledger, kind, run_id, {str(event.subject_id) for event in first})
+    for event in first:
+        yield _line(event.payload, before.get(str(event.subject_id)))
+    if count > len(first):
+        yield f"… (dicast verdicts --run {run_id} lists them all)"
+
+
+def _line(found: Mapping[str, Any], before: float | None) -> str:
+    was = "" if before is None else f" (was {before:.3f})"
+    rubric = f"{found['rubric_id']}@{found['rubric_version']}"
+    return (
+        f"{found['subject_id']} score={found['score']:.3f} confidence={found['confidence']:.3f} "
+        f"judge={found['judge']} rubric={rubric}{was}"
+    )
+
+
+def _before(ledger: Ledger, kind: str, run_id: str, ids: set[str]) -> Mapping[str, float]:
+    """The newest score of each subject in *ids* from another run."""
+    scores: dict[str, float] = {}
+    for entry in ledger.read(Query(types=("eval.completed",), subject_kind=kind, newest_first=True)):
+        event = entry.event
+        if event.run_id != run_id and event.subject_id in ids:
+            score = event.payload["score"]
+            assert isinstance(score, float)  # a Verdict's
+            scores.setdefault(str(event.subject_id), score)
+            if len(scores) == len(ids):
+                break
+    return scores
