@@ -1,0 +1,106 @@
+"""Subjects that are due and have no verdict yet."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from dicast import Event, Subject
+
+Key = tuple[str, str]
+"""A subject's kind and id."""
+
+READ, STARTED, ENDS = "subject.read", "eval.started", ("eval.completed", "eval.failed")
+
+
+@attrs.define(eq=False)
+class Item:
+    """A subject that was found due at *since*, in seconds since the epoch, and how far it has come since."""
+
+    subject: Subject
+    trigger: str
+    since: float
+    read: bool = False
+    ended: set[str] = attrs.field(factory=set)
+
+    @property
+    def key(self) -> Key:
+        """The subject's kind and id."""
+        return self.subject.kind, self.subject.id
+
+
+class Backlog:
+    """Follows each subject from being due to its verdicts, by the rows of the ledger, which are told in their order.
+
+    All the verdicts on a subject come in one transaction; so one of them is enough. Subjects of a kind that nothing judges
+    are done once they are read.
+
+    :param done: is told the session of each subject that is done.
+    """
+
+    def __init__(self, done: Callable[[str], None]) -> None:
+        self._done = done
+        self._items: dict[int, Item] = {}
+        self._by_key: dict[Key, deque[Item]] = defaultdict(deque)
+        self._judged: set[str] = set()
+        self._moved: dict[int, Item] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items.values())
+
+    def add(self, subject: Subject, trigger: str, now: float) -> Item:
+        """Note that *subject* is due."""
+        item = Item(subject, trigger, now)
+        self._items[id(item)] = item
+        self._by_key[item.key].append(item)
+        return item
+
+    def types(self) -> tuple[str, ...]:
+        """The rows that :meth:`observe` has to be told of."""
+        if all(item.subject.kind in self._judged for item in self._items.values()):
+            return ENDS
+        return (READ, STARTED, *ENDS)
+
+    def observe(self, event: Event) -> None:
+        """Take notice of a row."""
+        items = self._by_key.get((str(event.subject_kind), str(event.subject_id)))
+        if items is None:
+            return
+        label = str(event.payload.get("judge"))
+        match event.type:
+            case "subject.read":
+                item = next((item for item in items if not item.read), None)
+                if item is not None:
+                    item.read = True
+            case "eval.started":
+                item = next((item for item in reversed(items) if item.read), None)
+                self._judged.add(str(event.subject_kind))
+            case _:
+                item = next((item for item in items if label not in item.ended), None)
+                if item is not None:
+                    item.ended.add(label)
+                self._judged.add(str(event.subject_kind))
+        if item is not None:
+            self._moved[id(item)] = item
+
+    def settle(self) -> None:
+        """Let go what is done; called where no transaction is told in part."""
+        moved, self._moved = self._moved, {}
+        for item in moved.values():
+            if item.ended or (item.read and item.subject.kind not in self._judged):
+                del self._items[id(item)]
+                items = self._by_key[item.key]
+                items.remove(item)
+                if not items:
+                    del self._by_key[item.key]
+                self._done(str(item.subject.session_id))
+
+    def lag(self, now: float) -> float:
+        """For how many seconds the oldest has been waiting; 0 where there is none."""
+        oldest = next(iter(self._items.values()), None)
+        return 0.0 if oldest is None else max(0.0, now - oldest.since)

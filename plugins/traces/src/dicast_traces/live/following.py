@@ -1,0 +1,151 @@
+"""Files that grow: each is read on from where it was read to, whatever becomes of its name."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+from .lines import Line
+from .tail import CHUNK, Identity, Position, Tail
+
+GONE_SECONDS = 10.0
+"""How long a file is read on after its name was given to another, or taken away: its writer may still have it open."""
+
+HELD = 200
+"""So many files are held open at most; of the others, those that grow are opened again."""
+
+
+class Following:
+    """A file, or the ``*.jsonl`` files of a directory, read as they grow.
+
+    *ended* is always false: something may always follow.
+    """
+
+    ended = False
+
+    def __init__(self, path: Path, max_line_bytes: int) -> None:
+        self.path, self._most = path, max_line_bytes
+        self._tails: dict[Identity, Tail] = {}
+        self._left: dict[tuple[int, str], Position] = {}  # where an earlier process was, by inode and path
+        self._unreadable: dict[Path, None] = {}
+        self._complaints: list[Line] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for tail in self._tails.values():
+            tail.close()
+
+    def restore(self, positions: Sequence[Position]) -> None:
+        """Go on from where an earlier process was, as its *positions* say, the newest of a file last.
+
+        What was added to a file that has another name in its directory since is read before what is in its place now.
+        """
+        self._left |= {(position["inode"], position["path"]): position for position in positions}
+        folders = {Path(path).parent for _, path in self._left}
+        named = {entry.inode(): entry for folder in folders if folder.is_dir() for entry in os.scandir(folder)}
+        for inode, path in list(self._left):
+            entry = named.get(inode)
+            if entry is not None and entry.path != path and entry.is_file():
+                self._open(Path(entry.path))
+
+    def read(self, most: int) -> Sequence[Line]:
+        """The lines that have been ended since, about *most* bytes of them; older files come first."""
+        self._look()
+        lines, self._complaints = self._complaints, []
+        for tail in list(self._tails.values()):
+            while new := [*tail.read()]:
+                lines += new
+                if (most := most - CHUNK) <= 0:
+                    return lines
+            lines += self._part(tail)
+        self._hold_fewer()
+        return lines
+
+    def rest(self) -> Sequence[Line]:
+        """The last lines that lack a line end and are whole events: for when nothing is waited for."""
+        return [line for tail in self._tails.values() for line in tail.end(whole=True)]
+
+    def positions(self) -> list[Position]:
+        """How far the files were read that were read since the last time."""
+        moved = [tail for tail in self._tails.values() if tail.changed]
+        for tail in moved:
+            tail.changed = False
+        return [tail.position() for tail in moved]
+
+    @property
+    def unread(self) -> int:
+        """How many bytes were not given as lines yet."""
+        return sum(tail.unread for tail in self._tails.values())
+
+    @property
+    def found(self) -> int:
+        """How many files are followed."""
+        return len(self._tails)
+
+    def _look(self) -> None:
+        """Open what is new, and see which files have another name, or none."""
+        named: dict[Identity, Path] = {}
+        for path in self._paths():
+            try:
+                status = path.stat()
+                named[status.st_dev, status.st_ino] = path
+                if (status.st_dev, status.st_ino) not in self._tails:
+                    self._open(path)
+            except FileNotFoundError:
+                continue  # it is not there yet, or gone since its directory was listed
+            except OSError as error:
+                self._complain(path, error)
+        for identity, tail in self._tails.items():
+            tail.path = named.get(identity, tail.path)
+            if identity in named:
+                tail.gone_since = None
+            elif tail.gone_since is None:
+                tail.gone_since = time.monotonic()
+
+    def _complain(self, path: Path, error: OSError) -> None:
+        if path not in self._unreadable:
+            self._unreadable[path] = None
+            self._complaints.append(Line(str(path), 0, b"", f"the file cannot be read: {error.strerror}"))
+
+    def _paths(self) -> list[Path]:
+        if not self.path.is_dir():
+            return [self.path]
+        return [Path(entry.path) for entry in sorted(os.scandir(self.path), key=_name) if entry.name.endswith(".jsonl")]
+
+    def _open(self, path: Path) -> None:
+        tail = Tail(path, self._most)
+        inode = tail.identity[1]
+        # The same file, else one that took its place and begins alike.
+        candidates = sorted(self._left, key=lambda known: known[0] != inode)
+        for key in candidates:
+            if (key[0] == inode or key[1] == str(path)) and tail.continues(self._left[key]):
+                tail.seek(self._left.pop(key))
+                break
+        self._tails[tail.identity] = tail
+
+    def _part(self, tail: Tail) -> Iterator[Line]:
+        """Let a file go whose name is gone, and to which nothing was added for a while."""
+        since = tail.gone_since
+        if since is None or (tail.is_open and time.monotonic() < max(since, tail.read_at) + GONE_SECONDS):
+            return
+        yield from tail.end(whole=False)
+        tail.close()
+        del self._tails[tail.identity]
+
+    def _hold_fewer(self) -> None:
+        held = [tail for tail in self._tails.values() if tail.is_open]
+        if len(held) <= HELD:
+            return
+        held.sort(key=lambda tail: tail.read_at)
+        for tail in held[:-HELD]:
+            if not tail.unread:
+                tail.close()
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name

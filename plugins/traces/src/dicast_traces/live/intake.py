@@ -1,0 +1,165 @@
+"""Where events come in: each is recorded together with what is due because of it, then handed on to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from dicast import DataError, Due, Entry, Problem, Query, RunContext, TraceEvent
+
+from ..sessions import Kind
+from .archive import LedgerArchive, arrived, is_trace, trace_event
+from .backlog import Backlog
+from .lines import Line
+from .listening import Post
+from .status import Console, Snapshot
+from .tail import Position
+from .windows import Decision, Windows
+
+POSITION = "source.position"
+"""The row that follows the events of each batch: how far the files were read, and what was found due, in one transaction."""
+
+
+class Intake:
+    """Takes lines, and says what is due.
+
+    What was decided is in the ledger before it is handed on, so that a killed process's successor decides nothing anew.
+
+    :param give: is handed each subject, in the order in which they are to be judged.
+    """
+
+    def __init__(self, run: RunContext, kinds: Sequence[Kind], console: Console, give: Callable[[Due], None]) -> None:
+        self._run, self._console, self._give = run, console, give
+        self._calls_named = "tool_cycle" in kinds
+        self._archive = LedgerArchive(run)
+        self.windows = Windows(kinds, run.lookahead, self._archive)
+        self.backlog = Backlog(self.windows.settle)
+        self._seq = 0
+        self.accepted = self.duplicates = self.rejected = 0
+
+    def rebuild(self) -> list[Position]:
+        """Bring back what an earlier process of the run knew, hand on what it left, and say how far it had read."""
+        positions: list[Position] = []
+        batch: list[Entry] = []
+        for entry in self._run.read(Query(run_id=self._run.run_id)):
+            event, self._seq = entry.event, entry.seq
+            if is_trace(event):
+                batch.append(entry)
+            elif event.type == POSITION:
+                position: Mapping[str, Any] = event.payload
+                self._again(batch, position, arrived(event))
+                positions += position["files"]
+                batch = []
+            elif event.subject_kind is not None:
+                self.backlog.observe(event)
+        self.backlog.settle()
+        self._archive.before = None
+        for item in self.backlog:
+            self._give(Due(item.subject, item.trigger, self._run.run_id))
+        return positions
+
+    def step(self, lines: Iterable[Line], posts: Sequence[Post], positions: Sequence[Position], now: float) -> None:
+        """Take what has come by *now*, record it, and hand on what is due; then answer the *posts*."""
+        events = [event for line in lines if (event := self._read(line, now)) is not None]
+        answers = [self._read_post(post, now, events) for post in posts]
+        self._record(events, self.windows.due(now), positions, now)
+        for post, answer in zip(posts, answers, strict=True):
+            post.answer.set_result(answer)
+
+    def close(self, now: float) -> None:
+        """Hand on what is left, because nothing can follow."""
+        self._record([], self.windows.close(now), [], now)
+
+    def look(self) -> None:
+        """See which verdicts the ledger has by now."""
+        if not self.backlog:
+            return
+        newest = Query(run_id=self._run.run_id, newest_first=True, limit=1)
+        head = next((entry.seq for entry in self._run.read(newest)), 0)
+        query = Query(run_id=self._run.run_id, types=self.backlog.types(), after=self._seq)
+        for entry in self._run.read(query):
+            self.backlog.observe(entry.event)
+            head = max(head, entry.seq)
+        self._seq = head
+        self.backlog.settle()
+
+    def snapshot(self, unread: int, now: float) -> Snapshot:
+        """How things stand; *unread* is how many bytes of the input wait."""
+        lag = round(self.backlog.lag(now), 1)
+        windows, counts = self.windows, (self.accepted, self.duplicates, self._console.bad + self.rejected)
+        return Snapshot(windows.going_on, windows.waiting, len(self.backlog), lag, unread, *counts)
+
+    def _again(self, batch: Sequence[Entry], position: Mapping[str, Any], now: float) -> None:
+        """Take what an earlier process took, and decide what it decided."""
+        if batch:
+            self._archive.before = batch[0].seq
+        for entry in batch:
+            event = trace_event(entry.event)
+            own = _seconds(event.time) if position["backfill"] else None
+            self.windows.add(event, arrived(entry.event), own, trusted=True)
+        for decision in (Decision(*each) for each in position["due"]):
+            for subject in self.windows.take(decision):
+                self.backlog.add(subject, decision.trigger, now)
+        self.backlog.settle()
+        self.windows.sweep(now)
+
+    def _record(
+        self, events: list[TraceEvent], decisions: Sequence[Decision], positions: Sequence[Position], now: float
+    ) -> None:
+        found = [(decision.trigger, self.windows.take(decision)) for decision in decisions]
+        if not (events or decisions or positions):
+            return
+        due = [attrs.astuple(decision) for decision in decisions]
+        self._run.record(events, {"files": positions, "due": due, "backfill": self.windows.backfilling})
+        for trigger, subjects in found:
+            for subject in subjects:
+                self.backlog.add(subject, trigger, now)
+                self._give(Due(subject, trigger, self._run.run_id))
+
+    def _read(self, line: Line, now: float) -> TraceEvent | None:
+        """The event of a line, where it is a new one; what is wrong with it is reported."""
+        try:
+            return self._admit(line, now)
+        except DataError as error:
+            self._console.report(error, line)
+            return None
+
+    def _read_post(self, post: Post, now: float, events: list[TraceEvent]) -> dict[str, Any]:
+        """Add the request's new events to *events*; what to answer once they are recorded."""
+        errors: list[dict[str, Any]] = []
+        accepted, duplicates = len(events), self.duplicates
+        for line in post.lines:
+            try:
+                event = self._admit(line, now)
+            except DataError as error:
+                self.rejected += 1
+                errors += [{"line": line.number, "message": _unplaced(problem)} for problem in error.problems]
+            else:
+                events += [] if event is None else [event]
+        return {"accepted": len(events) - accepted, "duplicates": self.duplicates - duplicates, "errors": errors}
+
+    def _admit(self, line: Line, now: float) -> TraceEvent | None:
+        event = line.event(calls_named=self._calls_named)
+        if event is None:
+            return None
+        own = _seconds(event.time) if self.windows.backfilling else None
+        if not self.windows.add(event, now, own):
+            self.duplicates += 1
+            return None
+        self.accepted += 1
+        return event
+
+
+def _seconds(time: str | None) -> float | None:
+    """An event's own time in seconds since the epoch; one without a zone is in UTC."""
+    if time is None:
+        return None
+    moment = datetime.fromisoformat(time)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _unplaced(problem: Problem) -> str:
+    return str(attrs.evolve(problem, file=None, line=None))

@@ -1,0 +1,143 @@
+"""Lines of trace events, from wherever they come."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import DataError, Problem, TraceEvent, too_deep
+
+from ..payloads import read_event
+
+LEVELS = "the line is nested too deeply to be recorded; flatten it, or keep its deep part as text"
+
+
+@attrs.frozen
+class Line:
+    """A line of *source* with its physical *number*, counted from 1; *fault* is what is wrong with it already."""
+
+    source: str
+    number: int
+    data: bytes
+    fault: str | None = None
+
+    def problem(self, what: Problem) -> Problem:
+        """*what* is wrong with it, with its place."""
+        return attrs.evolve(what, file=self.source, line=self.number)
+
+    def event(self, *, calls_named: bool) -> TraceEvent | None:
+        """The event that the line is; None for a blank one.
+
+        :raises DataError: (without a place) for a line that is no event; *calls_named* as in :func:`read_event`.
+        """
+        if self.fault is not None:
+            raise DataError(self.fault)
+        if not self.data.strip():
+            return None
+        return read_event(_object(self.data), calls_named=calls_named)
+
+
+class Splitter:
+    """Cuts bytes into lines; what is not ended by a line end yet waits in *rest*.
+
+    A line longer than *max_line_bytes* is given as a fault, once, and not held: *skipping* says that the rest of one is
+    still to come.
+    """
+
+    def __init__(self, source: str, max_line_bytes: int) -> None:
+        self.source, self.number, self.rest, self.skipping = source, 0, b"", False
+        self.offset = 0
+        self._most = max_line_bytes
+
+    def cut(self, data: bytes) -> Iterator[Line]:
+        """Yield the lines that *data* ends; *offset* has then moved behind each of them."""
+        *ended, self.rest = (self.rest + data).split(b"\n")
+        for line in ended:
+            self.offset += len(line) + 1
+            if self.skipping:
+                self.skipping = False
+                continue
+            self.number += 1
+            yield self._line(line)
+        if len(self.rest) > self._most:
+            yield from self._too_long()
+
+    def last(self) -> Line | None:
+        """The line that stands at the end without a line end, where it is a whole object: nothing can make it longer."""
+        rest = self.rest.strip()
+        if self.skipping or not rest.endswith(b"}") or _parsed(rest) is None:
+            return None
+        return self.finish()
+
+    def finish(self) -> Line | None:
+        """What stands at the end without a line end, as a line; None where there is nothing."""
+        rest, skipped = self.rest, self.skipping
+        self.offset, self.rest, self.skipping = self.offset + len(rest), b"", False
+        if skipped or not rest:
+            return None
+        self.number += 1
+        return self._line(rest)
+
+    def _line(self, line: bytes) -> Line:
+        if self.number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if len(line) > self._most:
+            return Line(self.source, self.number, b"", self._fault())
+        return Line(self.source, self.number, line)
+
+    def _too_long(self) -> Iterator[Line]:
+        self.offset, self.rest = self.offset + len(self.rest), b""
+        if not self.skipping:
+            self.skipping = True
+            self.number += 1
+            yield Line(self.source, self.number, b"", self._fault())
+
+    def _fault(self) -> str:
+        return f"the line is longer than max_line_bytes ({self._most:,})"
+
+
+def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
+    """The events of a request: JSON lines, or one JSON array of objects, or one object, which are lines then.
+
+    :raises DataError: (without a place) where *body* looks like an array and is none.
+    """
+    if body.lstrip()[:1] != b"[":
+        if isinstance(_parsed(body), dict):
+            return [Line(source, 1, body)]
+        return [Line(source, number, line) for number, line in enumerate(body.split(b"\n"), 1)]
+    try:
+        values = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"the array is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
+    return [Line(source, number, orjson.dumps(value)) for number, value in enumerate(values, 1)]
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise DataError(_not_json(data, error)) from error
+    if type(value) is not dict:
+        raise DataError("the line must be a JSON object")
+    if too_deep(data, value):
+        raise DataError(LEVELS)
+    return value
+
+
+def _not_json(data: bytes, error: orjson.JSONDecodeError) -> Problem:
+    try:
+        data.decode()
+    except UnicodeDecodeError as wrong:
+        return Problem(f"byte 0x{data[wrong.start]:02x} is not UTF-8", column=wrong.start + 1)
+    return Problem(f"the line is not JSON: {error.msg}", column=error.colno)

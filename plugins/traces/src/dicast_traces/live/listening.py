@@ -1,0 +1,189 @@
+"""Events that come over HTTP, from this machine alone."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+import attrs
+import orjson
+
+from dicast import ConfigError, DataError
+
+from .lines import Line, body_lines
+
+MAX_BODY = 64 * 2**20
+"""Bytes that one request may have."""
+
+ANSWER_SECONDS = 60.0
+"""How long a request waits until its events are in the ledger."""
+
+IDLE_SECONDS = 30.0
+"""How long a connection may be silent."""
+
+Status = Mapping[str, object]
+
+
+@attrs.frozen
+class Address:
+    """Where to listen: a *host* of this machine and a *port*, 0 for any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read ``[HOST:]PORT``.
+
+        :raises ConfigError: when it is something else, or can be reached from elsewhere.
+        """
+        host, _, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+        if not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ConfigError(
+                f"--listen {text}: {port!r} is not a port; write [HOST:]PORT, such as 8765 or 127.0.0.1:8765"
+            )
+        if host != "localhost" and not _is_loopback(host):
+            raise ConfigError(
+                f"--listen {text}: {host!r} can be reached from other machines; only 127.0.0.1, ::1 and localhost may be used"
+            )
+        return cls("127.0.0.1" if host == "localhost" else host, int(port))
+
+
+@attrs.frozen(eq=False)
+class Post:
+    """The lines of one request; *answer* is set when they are in the ledger."""
+
+    lines: Sequence[Line]
+    answer: Future[Status] = attrs.field(factory=Future)
+
+
+class Listener:
+    """A server of its own thread.
+
+    :param take: is told each request, in the server's threads.
+    :param status: gives what ``GET /status`` says, in the server's threads.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        token: str,
+        max_line_bytes: int,
+        take: Callable[[Post], None],
+        status: Callable[[], Status],
+    ) -> None:
+        """:raises ConfigError: when nobody can listen there."""
+        handler = type("Handler", (_Handler,), {"token": token, "most": max_line_bytes, "take": take, "status": status})
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        server = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
+        try:
+            self._server: ThreadingHTTPServer = server((address.host, address.port), handler)
+        except OSError as error:
+            raise ConfigError(f"--listen {address.host}:{address.port}: {error.strerror}") from error
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self.url = f"http://{host}:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        serve = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True, name="dicast-listen")
+        serve.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    token: str
+    most: int
+    take: Callable[[Post], None]
+    status: Callable[[], Status]
+
+    protocol_version = "HTTP/1.1"
+    server_version = "dicast"
+    sys_version = ""
+    timeout = IDLE_SECONDS
+
+    def do_GET(self) -> None:
+        if not self._is_allowed("/status"):
+            return
+        self._answer(200, type(self).status())
+
+    def do_POST(self) -> None:
+        if not self._is_allowed("/events"):
+            return
+        body = self._body()
+        if body is None:
+            return
+        try:
+            post = Post(body_lines("<http>", body, self.most))
+        except DataError as error:
+            self._refuse(400, str(error))
+            return
+        type(self).take(post)
+        try:
+            found = post.answer.result(ANSWER_SECONDS)
+        except Exception as error:  # the watch has ended, or its ledger has failed: nothing is known to be kept
+            self._refuse(503, f"the events were not recorded: {str(error) or type(error).__name__}; send them again")
+            return
+        taken = found["accepted"] or found["duplicates"] or not found["errors"]
+        self._answer(200 if taken else 400, found)
+
+    def _is_allowed(self, path: str) -> bool:
+        """Whether the token is there and the path exists; else the request is answered."""
+        given = self.headers.get("Authorization", "").encode()
+        if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
+            self._refuse(401, "the header Authorization must be: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        elif self.path.partition("?")[0] != path:
+            self._refuse(404, f"there is no {self.command} {self.path}; there are POST /events and GET /status")
+        else:
+            return True
+        return False
+
+    def _body(self) -> bytes | None:
+        """The request's body; None where it was refused, and answered."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            self._refuse(411, "a request needs Content-Length")
+        elif int(length) > MAX_BODY:
+            self._refuse(
+                413, f"a request may have {MAX_BODY:,} bytes, not {int(length):,}; send fewer events at a time"
+            )
+        elif self.headers.get("Content-Encoding", "identity") != "identity":
+            self._refuse(415, "a compressed request is not read; send the events as they are")
+        else:
+            body = self.rfile.read(int(length))
+            if len(body) == int(length):
+                return body
+            self._refuse(400, "the request was cut off")
+        return None
+
+    def _refuse(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        self.close_connection = True  # its body may not have been read
+        self._answer(code, {"error": message}, headers)
+
+    def _answer(self, code: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        body = orjson.dumps(document)
+        self.send_response(code)
+        given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+        for name, value in (given | ({"Connection": "close"} if self.close_connection else {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: stderr is for the watch's own status."""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

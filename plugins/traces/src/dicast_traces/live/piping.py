@@ -1,0 +1,84 @@
+"""A pipe that events come through: standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from .lines import Line, Splitter
+from .tail import CHUNK, Position
+
+AHEAD = 8
+"""Chunks that are taken from the pipe before they are asked for."""
+
+
+class Piped:
+    """Standard input, read line by line in a thread; *ended* is true once its writer has closed it and all was given.
+
+    :param wake: is called in the event loop when there is something new.
+    """
+
+    def __init__(self, max_line_bytes: int, wake: Callable[[], None]) -> None:
+        self._lines = Splitter("<stdin>", max_line_bytes)
+        self._wake, self._loop = wake, asyncio.get_running_loop()
+        self._chunks: deque[bytes] = deque()
+        self._room = threading.Semaphore(AHEAD)
+        self.ended = False
+        self.found = 1
+
+    def __enter__(self) -> Self:
+        # A daemon, and not through sys.stdin: nobody can end a read that waits, and the process must be able to end.
+        threading.Thread(target=self._pump, args=(sys.stdin.fileno(),), daemon=True, name="dicast-stdin").start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def restore(self, positions: Sequence[Position]) -> None:
+        """Do nothing: what an earlier process read from its pipe is gone."""
+
+    def read(self, most: int) -> Sequence[Line]:
+        """The lines that have come, about *most* bytes of them."""
+        lines: list[Line] = []
+        while self._chunks and most > 0:
+            chunk = self._chunks.popleft()
+            self._room.release()
+            most -= len(chunk)
+            if not chunk:
+                last = self._lines.finish()
+                self.ended = True
+                return lines if last is None else [*lines, last]
+            lines += self._lines.cut(chunk)
+        return lines
+
+    def rest(self) -> Sequence[Line]:
+        """No lines: what was not ended may be gone on with."""
+        return ()
+
+    def positions(self) -> list[Position]:
+        """Nothing: a pipe cannot be read again."""
+        return []
+
+    @property
+    def unread(self) -> int:
+        """How many bytes have come and were not given as lines yet."""
+        return sum(map(len, self._chunks)) + len(self._lines.rest)
+
+    def _pump(self, file: int) -> None:
+        chunk = b"."
+        while chunk:
+            self._room.acquire()
+            try:
+                chunk = os.read(file, CHUNK)
+            except OSError:
+                chunk = b""
+            self._loop.call_soon_threadsafe(self._came, chunk)
+
+    def _came(self, chunk: bytes) -> None:
+        self._chunks.append(chunk)
+        self._wake()

@@ -1,0 +1,190 @@
+"""A trace that is followed as a source of subjects."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import attrs
+
+from dicast import Due, RunContext
+
+from ..sessions import Kind
+from .following import Following
+from .intake import Intake
+from .lines import Line
+from .listening import Address, Listener, Post, Status
+from .piping import Piped
+from .status import Console
+from .tail import CHUNK
+from .windows import GRACE
+
+ROOM = 2000
+"""Subjects that may wait for a judge before no more of the input is read."""
+
+LOOK_SECONDS = 0.25
+"""How often the ledger is asked which verdicts there are, while some are awaited."""
+
+STATUS_SECONDS = 5.0
+"""How long a question for the status waits for its answer."""
+
+STDIN = Path("-")
+
+
+@attrs.frozen
+class Watching:
+    """What to follow, and how. It is a source; what it yields are subjects that are due.
+
+    :param path: a file, a directory, or ``-`` for standard input.
+    :param kinds: what is judged.
+    :param once: take what is there, judge what is due, and end.
+    :param poll: seconds between two looks at the files.
+    :param listen: where events are taken over HTTP, with the *token* that a request has to bear.
+    """
+
+    path: Path
+    kinds: tuple[Kind, ...]
+    max_line_bytes: int
+    once: bool = False
+    poll: float = 0.1
+    listen: Address | None = None
+    token: str = attrs.field(default="", repr=False)
+    console: Console = attrs.field(factory=Console, eq=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Watch]:
+        """Give the live source; the files and the server are let go at the end.
+
+        :raises ConfigError: when nobody can listen there.
+        """
+        with ExitStack() as stack:
+            watch = Watch(self, run, stack)
+            stack.callback(watch.end)
+            yield watch
+
+    def subjects(self) -> AsyncIterator[Due]:
+        """Fail: a watch belongs to a run, which opens it."""
+        raise RuntimeError("a watch yields its subjects once a run has opened it")
+
+
+class Watch:
+    """A trace that is followed: :meth:`subjects` waits for what is due."""
+
+    live = True
+
+    def __init__(self, options: Watching, run: RunContext, stack: ExitStack) -> None:
+        self.kinds = options.kinds
+        self._options, self._resumed = options, run.resumed
+        self._queue: asyncio.Queue[Due | None] = asyncio.Queue()
+        self._posts: deque[Post] = deque()
+        self._woken = asyncio.Event()
+        self._ended = False
+        self._loop = asyncio.get_running_loop()
+        self.intake = Intake(run, options.kinds, options.console, self._queue.put_nowait)
+        most = options.max_line_bytes
+        self._input: Following | Piped
+        if options.path == STDIN:
+            self._input = stack.enter_context(Piped(most, self._woken.set))
+        else:
+            self._input = stack.enter_context(Following(options.path, most))
+        if options.listen is not None:
+            listener = stack.enter_context(Listener(options.listen, options.token, most, self._take, self._ask))
+            options.console.say(f"listening on {listener.url}/events")
+
+    async def subjects(self) -> AsyncIterator[Due]:
+        """Yield what is due, when it is.
+
+        :raises LedgerError: when events could not be recorded.
+        """
+        following = asyncio.create_task(self._follow())
+        following.add_done_callback(lambda _: self._queue.put_nowait(None))
+        try:
+            while (due := await self._queue.get()) is not None:
+                yield due
+            await following
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    def end(self) -> None:
+        """Answer the requests that wait: nothing more is recorded."""
+        self._ended = True
+        self._refuse_posts()
+
+    def status(self) -> Status:
+        """How the watch stands."""
+        return attrs.asdict(self.intake.snapshot(self._input.unread, time.time()))
+
+    async def _follow(self) -> None:
+        intake, options = self.intake, self._options
+        intake.windows.backfilling = options.path != STDIN
+        if self._resumed:
+            self._input.restore(intake.rebuild())
+        looked = 0.0
+        while True:
+            began = time.monotonic()
+            full = self._queue.qsize() >= ROOM
+            lines = () if full else self._input.read(CHUNK)
+            cost = time.monotonic() - began
+            caught_up = not lines and not full
+            if caught_up and options.once:
+                lines = self._input.rest()
+            if caught_up and intake.windows.backfilling and not lines:
+                intake.windows.caught_up()
+            self._step(lines, time.time())
+            if began >= looked + LOOK_SECONDS:
+                looked = began
+                intake.look()
+                options.console.show(intake.snapshot(self._input.unread, time.time()))
+            if caught_up and not lines and (self._input.ended or options.once):
+                break
+            await (asyncio.sleep(0) if lines else self._wait(cost))
+        if self._input.ended:
+            intake.close(time.time())
+        else:
+            self._step((), time.time() + GRACE)
+
+    def _step(self, lines: Sequence[Line], now: float) -> None:
+        posts = [self._posts.popleft() for _ in range(len(self._posts))]
+        try:
+            self.intake.step(lines, posts, self._input.positions(), now)
+        except BaseException:
+            self._posts.extend(post for post in posts if not post.answer.done())  # they are told at the end
+            raise
+
+    async def _wait(self, cost: float) -> None:
+        """Wait until there may be something to do; a look at the files that takes long is taken less often."""
+        seconds = max(self._options.poll, 20 * cost)
+        deadline = self.intake.windows.deadline()
+        if deadline is not None:
+            seconds = min(seconds, max(0.0, deadline - time.time()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        self._woken.clear()
+
+    def _take(self, post: Post) -> None:
+        """Let the loop have a request; called in the server's threads."""
+        self._loop.call_soon_threadsafe(self._came, post)
+
+    def _came(self, post: Post) -> None:
+        self._posts.append(post)
+        self._woken.set()
+        if self._ended:
+            self._refuse_posts()
+
+    def _ask(self) -> Status:
+        """The status, for the server's threads."""
+        answer: Future[Status] = Future()
+        self._loop.call_soon_threadsafe(lambda: answer.set_result(self.status()))
+        return answer.result(STATUS_SECONDS)
+
+    def _refuse_posts(self) -> None:
+        while self._posts:
+            self._posts.popleft().answer.set_exception(RuntimeError("the watch has ended"))

@@ -1,0 +1,148 @@
+"""One file that grows, and how far it was read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .lines import Line, Splitter
+
+HEAD = 1024
+"""So many bytes at its start tell a file from another one in its place."""
+
+CHUNK = 2**20
+"""Bytes that are read from one file at a time."""
+
+GZIP = b"\x1f\x8b"
+
+Position = Mapping[str, Any]
+"""How far one file was read: its ``path``, ``inode``, ``offset`` and ``line``, and the digest ``head`` of its first bytes."""
+
+Identity = tuple[int, int]
+"""A file's device and inode."""
+
+
+class Tail:
+    """A file that is read line by line as it grows. It stays the same file under another name, or under none.
+
+    *gone_since* is when its name was found to be another file's, or nobody's; *changed* says that it was read since that
+    was set to false.
+    """
+
+    def __init__(self, path: Path, max_line_bytes: int) -> None:
+        """:raises OSError: when it cannot be opened."""
+        self.path, self._most = path, max_line_bytes
+        self.gone_since: float | None = None
+        self.changed = False
+        self.read_at = time.monotonic()
+        self._file: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        status = os.fstat(self._file)
+        self.identity: Identity = (status.st_dev, status.st_ino)
+        self._refused = False
+        self._restart()
+
+    def read(self) -> Iterator[Line]:
+        """Yield the lines that have been ended since, at most a chunk of them.
+
+        A file that became shorter, or has another beginning now, is read from its start again.
+        """
+        size = self.size()
+        at = self._lines.offset + len(self._lines.rest)
+        if size == at or self._refused:
+            return
+        if size < at or self._begins() != self._head:
+            self._restart()
+            at = 0
+        data = os.pread(self._open(), CHUNK, at)
+        if at == 0 and data.startswith(GZIP):
+            self._refused = True
+            yield Line(
+                str(self.path), 1, b"", "a compressed file is not followed; unpack it, or judge it with dicast run"
+            )
+            return
+        self.changed, self.read_at = True, time.monotonic()
+        yield from self._lines.cut(data)
+        self._note_head()
+
+    def end(self, *, whole: bool) -> Iterator[Line]:
+        """Yield the last line where it lacks its line end: only if it is *whole*, or whatever it is."""
+        line = self._lines.last() if whole else self._lines.finish()
+        if line is not None:
+            self.changed = True
+            yield line
+
+    def size(self) -> int:
+        """How many bytes the file has; what was read already where its name is gone meanwhile."""
+        if self._file is not None:
+            return os.fstat(self._file).st_size
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return self._lines.offset
+        same = (status.st_dev, status.st_ino) == self.identity
+        return status.st_size if same else self._lines.offset
+
+    @property
+    def unread(self) -> int:
+        """How many bytes were not given as lines yet."""
+        return 0 if self._refused else max(0, self.size() - self._lines.offset)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is held open."""
+        return self._file is not None
+
+    def position(self) -> Position:
+        """How far the file was read."""
+        lines = self._lines
+        return {
+            "path": str(self.path),
+            "inode": self.identity[1],
+            "offset": lines.offset,
+            "line": lines.number,
+            "skipping": lines.skipping,
+            "head": self._head,
+            "head_bytes": self._head_bytes,
+        }
+
+    def continues(self, position: Position) -> bool:
+        """Whether *position* is one in this file, going by its first bytes."""
+        known = _digest(os.pread(self._open(), position["head_bytes"], 0))
+        return bool(self.size() >= position["offset"] and known == position["head"])
+
+    def seek(self, position: Position) -> None:
+        """Go on from *position*."""
+        self._lines.offset, self._lines.number = position["offset"], position["line"]
+        self._lines.skipping = position["skipping"]
+        self._head, self._head_bytes = position["head"], position["head_bytes"]
+
+    def close(self) -> None:
+        """Let the file go; it is opened again when it has grown."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self) -> int:
+        if self._file is None:
+            self._file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        return self._file
+
+    def _restart(self) -> None:
+        self._lines = Splitter(str(self.path), self._most)
+        self._head, self._head_bytes = "", 0
+
+    def _begins(self) -> str:
+        return _digest(os.pread(self._open(), self._head_bytes, 0))
+
+    def _note_head(self) -> None:
+        wanted = min(HEAD, self._lines.offset)
+        if wanted != self._head_bytes:
+            self._head, self._head_bytes = _digest(os.pread(self._open(), wanted, 0)), wanted
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest() if data else ""

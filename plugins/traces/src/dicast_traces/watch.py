@@ -1,0 +1,87 @@
+"""``dicast watch``: judge a trace while it is written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dicast import ConfigError
+from dicast.commands import as_json as json_option
+from dicast.commands import overrides as set_option
+from dicast.commands import run_command
+
+from .events import Events
+from .live.listening import Address
+from .live.source import Watching
+from .live.status import Console
+
+TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--listen", metavar="[HOST:]PORT", help="Take events over HTTP too, from this machine: POST /events, GET /status."
+)
+@click.option(
+    "--token-env",
+    metavar="NAME",
+    help=f"The environment variable with the token that requests must bear; {TOKEN_ENV} by default, else one is made.",
+)
+@click.option("--once", is_flag=True, help="Take what is there, judge what is due, and end.")
+@click.option("--new", is_flag=True, help="Begin anew, and do not take up the unfinished watch of this file.")
+@click.option(
+    "--poll",
+    type=click.FloatRange(0.01),
+    default=0.1,
+    show_default=True,
+    help="Seconds between two looks at the files.",
+)
+@set_option
+@json_option
+def watch(
+    file: Path,
+    listen: str | None,
+    token_env: str | None,
+    once: bool,
+    new: bool,
+    poll: float,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Follow the trace of the pipeline FILE as it grows, and judge each subject when its time has come.
+
+    It goes on until Ctrl-C or SIGTERM, and a watch that was killed or stopped is taken up where it was. Exit codes: those
+    of dicast run, and 3 where lines were no events.
+    """
+    console = Console()
+    address = None if listen is None else Address.parse(listen)
+    token = "" if address is None else _token(token_env, console)
+
+    def follow(component: Any) -> Watching:
+        if not isinstance(component, Events):
+            raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be traces/events")
+        kinds, most = component.kinds, component.max_line_bytes
+        return Watching(component.path, kinds, most, once, poll, address, token, console)
+
+    code = run_command(file, follow, overrides=overrides, live=True, new=new, as_json=as_json)
+    return 3 if console.bad and code in (0, 1) else code
+
+
+def _token(name: str | None, console: Console) -> str:
+    """The token that requests must bear.
+
+    :raises ConfigError: when the variable that was named holds none.
+    """
+    given = os.environ.get(name or TOKEN_ENV)
+    if given:
+        return given
+    if name is not None:
+        raise ConfigError(f"--token-env {name}: the environment variable {name} is not set, or empty")
+    token = secrets.token_urlsafe(24)
+    console.say(f"requests must bear the token {token} (Authorization: Bearer …); {TOKEN_ENV} sets another")
+    return token
