@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import cold_start
+import heuristic
 import judges
 import kill
 import kill_paid
@@ -20,7 +21,7 @@ import memory
 import throughput
 from processes import Figure, Wrong
 
-WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid")
+WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid", "heuristic")
 
 
 def arguments() -> argparse.Namespace:
@@ -50,6 +51,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return cold_start.measure(folder)
         case "judges":
             return judges.measure(folder, given.rows, given.repeats, given.peers and given.peers.absolute())
+        case "heuristic":
+            return heuristic.measure(folder, given.rows, given.repeats)
         case "kill-paid":
             return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
