@@ -89,8 +89,9 @@ class Purse:
         if isinstance(found, Refusal) and found.wait and patient:
             async with self._lines.setdefault(found.cap.scope, asyncio.Lock()):  # first come, first served
                 while isinstance(found, Refusal) and found.wait:
-                    self._write_off_the_dead()
-                    await asyncio.wait({changed}, timeout=POLL_SECONDS)
+                    if not changed.done():
+                        self._write_off_the_dead()
+                        await asyncio.wait({changed}, timeout=POLL_SECONDS)
                     changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
                 self._tell()  # whoever is next may find room, too
         if isinstance(found, Refusal):
@@ -98,10 +99,8 @@ class Purse:
         return found
 
     async def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
-        reservation, event = self._reservation(subject, eval_id, cost, seconds)
-        scopes = self._scopes(subject.session_id)
-        caps = [Cap(scope, reason, limit) for scope, reason, limits in scopes for limit in limits]
-        answer = self._record.claim(Claim(event, caps), self.lost)
+        reservation, claim = self._claim(subject, eval_id, cost, seconds)
+        answer = self._record.claim(claim, self.lost)
         try:
             refusal = await answer
         except asyncio.CancelledError:
@@ -122,8 +121,8 @@ class Purse:
             before.amount is None or before.unit != cost.unit or before.amount < cost.amount
         ):
             self.dearest[component] = cost
-        reservation, event = self._reservation(subject, eval_id, Cost.zero(cost.unit), 0.0)
-        self._tell(event, self._settled(reservation, cost, unit))
+        reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
+        self._tell(claim.event, self._settled(reservation, cost, unit))
 
     def note(self, subject: Subject, eval_id: str, unit: Mapping[str, object]) -> None:
         """Record a call that is known to cost nothing, and for which nothing was reserved."""
@@ -181,17 +180,18 @@ class Purse:
         event = self._record.event("spend.lost", payload)
         return attrs.evolve(event, run_id=held.run_id, session_id=held.session_id)
 
-    def _reservation(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> tuple[Reservation, Event]:
-        reservation = Reservation(self._clock.id(), eval_id, subject, cost)
+    def _claim(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
+        reservation, scopes = Reservation(self._clock.id(), eval_id, subject, cost), self._scopes(subject.session_id)
         payload = {
             "reservation_id": reservation.id,
-            "scopes": [scope for scope, _, _ in self._scopes(subject.session_id)],
+            "scopes": [scope for scope, _, _ in scopes],
             "amount": cost.decimal,
             "unit": cost.unit,
             "lease_until": self._clock.after(seconds + GRACE_SECONDS),
             "eval_id": eval_id,
         }
-        return reservation, self._record.event("spend.reserved", payload, subject)
+        caps = [Cap(scope, reason, limit) for scope, reason, limits in scopes for limit in limits]
+        return reservation, Claim(self._record.event("spend.reserved", payload, subject), caps)
 
     def _scopes(self, session: str | None) -> list[tuple[str, str, Sequence[Cost]]]:
         """What a call in *session* counts in, with the reason that its caps give and their limits."""
