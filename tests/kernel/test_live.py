@@ -74,7 +74,8 @@ def test_nothing_is_judged_before_it_comes_and_no_subject_is_needed():
         return
         yield
 
-    assert watch(yields).document["subjects"] == 0
+    done = watch(yields)
+    assert (done.document["subjects"], done.exit_code) == (0, 0)
 
 
 def test_events_say_why_a_subject_was_judged():

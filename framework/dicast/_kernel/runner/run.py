@@ -253,7 +253,7 @@ class _Run:
         await stream.close_sinks()
         stopped = _kept(stopped, lambda: self.ledger.append([event]))
         done |= {"stopped": stopped, "sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
-        return Outcome(done, exit_code(done, pipeline.gate))
+        return Outcome(done, exit_code(done, pipeline.gate, live=self.request.live))
 
 
 def _kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:
