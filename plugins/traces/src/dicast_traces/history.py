@@ -18,7 +18,7 @@ _TOLD_APART = "trace."
 
 @attrs.frozen(eq=False)
 class Row:
-    """A trace event as the ledger has it, at *seq*, told when the subject at *block* was read.
+    """A trace event as the ledger has it, at *seq*, told when the subject at *block* was read; 0 where it was recorded live.
 
     *turn* is the turn it belongs to; *at* is when it happened, in UTC, None where only the time of its telling is known.
     """
@@ -71,7 +71,8 @@ class History:
         own = at if at is not None and told is not None and at < told else None
         row = Row(seq, event, block, turn_of(event), own)
         self._rows.append(row)
-        self._block.append(row)
+        if block:  # else it was recorded by itself
+            self._block.append(row)
         self._turns.setdefault(row.turn, []).append(row)
         if event.type == "tool.called" and row.use_id is not None:
             self._calls[str(row.use_id)] = row

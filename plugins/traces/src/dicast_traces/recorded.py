@@ -52,8 +52,9 @@ class Recorded:
     @property
     def window(self) -> tuple[str, str]:
         """The first and the last moment."""
-        since = _bound("since", self.since or "0001-01-01", time.min)
-        return since, _bound("until", self.until or "9999-12-31", time.max)
+        since = "0001-01-01" if self.since is None else self.since
+        until = "9999-12-31" if self.until is None else self.until
+        return _bound("since", since, time.min), _bound("until", until, time.max)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Recording]:
