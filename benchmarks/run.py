@@ -19,9 +19,10 @@ import kill
 import kill_paid
 import memory
 import throughput
+import watch
 from processes import Figure, Wrong
 
-WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid", "heuristic")
+WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid", "heuristic", "watch")
 
 
 def arguments() -> argparse.Namespace:
@@ -53,6 +54,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return judges.measure(folder, given.rows, given.repeats, given.peers and given.peers.absolute())
         case "heuristic":
             return heuristic.measure(folder, given.rows, given.repeats)
+        case "watch":
+            return watch.measure(folder, given.rows, given.kills, given.seed)
         case "kill-paid":
             return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
