@@ -137,11 +137,12 @@ def _forecast(text: str, source: Recorded, rubric_id: str | None) -> tuple[int, 
 
 
 def _replaced(problem: Problem) -> Problem:
+    """*problem*, at its place in the judge as it was given; behind its end there is none."""
     if problem.file is None or problem.line is None or problem.column is None:
         return problem
-    return attrs.evolve(
-        problem, file="--judge", line=problem.line - _BEFORE, column=problem.column - _INDENT, path=None
-    )
+    line, column = problem.line - _BEFORE, problem.column - _INDENT
+    place = {"line": line, "column": column} if column > 0 else {"line": None, "column": None}
+    return attrs.evolve(problem, file="--judge", path=None, **place)
 
 
 def _agree(what: str, costs: Sequence[Cost], caps: str, *, yes: bool) -> None:

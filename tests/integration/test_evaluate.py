@@ -1,0 +1,264 @@
+"""``dicast evaluate``: the ledger's subjects judged again, and what that may cost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+TURNS = {"a1": True, "a2": False, "b1": True}
+"""Which of the turns has a tool that failed: score 0.833 instead of 1."""
+
+PIPELINE = """\
+source: {traces/events: {path: trace.jsonl, subjects: [tool_cycle, turn, session]}}
+judges: [heuristic/tool_cycle, heuristic/turn, heuristic/session]
+"""
+SAID = ("judge", "score", "confidence", "signals", "rubric_id", "rubric_version", "fingerprint")
+
+
+def trace():
+    """One turn after the other, a session each by its first letter."""
+    for number, (turn, failed) in enumerate(TURNS.items()):
+        common = {"session_id": turn[0], "turn_id": turn, "time": f"2026-01-31T12:00:{number:02d}Z"}
+        tool = {"tool_use_id": f"{turn}-use", "tool_name": "look"}
+        texts = {"user_prompt_text": "Where?", "final_response_text": "There."}
+        ended = {"stop_reason": "end_turn", "tool_call_count": 1, "signals_extra": texts}
+        yield {"type": "tool.called", "payload": tool, **common}
+        yield {"type": "tool.failed" if failed else "tool.completed", "payload": tool, **common}
+        yield {"type": "turn.completed", "payload": ended, **common}
+
+
+@pytest.fixture
+def traced(shop):
+    """A folder whose ledger has the verdicts of one run over three turns."""
+    shop.write("trace.jsonl", list(trace()))
+    assert shop.run(PIPELINE).code == 0
+    return shop
+
+
+@pytest.fixture
+def priced(shop):
+    """A folder whose ledger has one run over four rows."""
+    shop.rows("0.2", "0.4", "0.6", "0.8", sessions=2)
+    assert shop.run("judges: [fake/opinion]").code == 0
+    return shop
+
+
+def evaluate(shop, *arguments):
+    return shop.dicast("evaluate", *arguments)
+
+
+def verdicts(shop, *arguments):
+    return shop.dicast("verdicts", "--json", *arguments).json["verdicts"]
+
+
+def by_subject(found):
+    return {(one["subject_kind"], one["subject_id"]): {key: one.get(key) for key in SAID} for one in found}
+
+
+def test_it_appends_and_the_old_verdicts_stay(traced):
+    old = verdicts(traced, "--kind", "turn")
+    done = evaluate(traced, "--subject", "turn", "--rubric", "turn-heuristic-v1", "--json")
+    assert (done.code, done.json["scored"], done.json["name"], done.json["cost"]["usd"]) == (0, 3, "evaluate", "0")
+    assert done.err == "3 turn(s) to judge again, at no cost\n"
+    both = verdicts(traced, "--kind", "turn")
+    assert both[:3] == old
+    assert {one["run_id"] for one in both[3:]} == {done.json["run_id"]}
+    assert {one["eval_id"] for one in old}.isdisjoint(one["eval_id"] for one in both[3:])
+    assert verdicts(traced, "--kind", "turn", "--latest") == both[3:]
+    assert verdicts(traced, "--kind", "turn", "--latest", "--as-of", max(one["created_at"] for one in old)) == old
+    assert traced.verified()
+
+
+@pytest.mark.parametrize("kind", ["tool_cycle", "turn", "session"])
+def test_the_same_judge_says_the_same_as_before(traced, kind):
+    judge = f"{{heuristic/{kind}: {{children: heuristic/turn}}}}" if kind == "session" else f"heuristic/{kind}"
+    for _ in range(2):
+        done = evaluate(traced, "--subject", kind, "--judge", judge, "--json")
+        assert done.code == 0, done.err
+        newest = verdicts(traced, "--run", "last")
+        first = verdicts(traced, "--kind", kind)[: len(newest)]
+        ours, theirs = by_subject(newest), by_subject(first)
+        for one in (*ours.values(), *theirs.values()):
+            one["signals"].pop("child_eval_ids", None)
+        assert ours == theirs
+
+
+def test_sessions_are_judged_by_the_newest_verdicts_on_their_turns(traced):
+    evaluate(traced, "--subject", "turn", "--judge", "{fake/turns_only: {as: heuristic/turn}}", "--json")
+    newest = verdicts(traced, "--run", "last")
+    evaluate(traced, "--subject", "session", "--rubric", "session-aggregate-v1", "--json")
+    session = verdicts(traced, "--run", "last", "--subject", "a")[0]
+    assert session["signals"]["mean_turn_score"] == 0.25
+    assert session["signals"]["child_eval_ids"] == [
+        one["eval_id"] for one in newest if one["subject_id"] in ("a1", "a2")
+    ]
+
+
+def test_each_verdict_is_a_line_beside_the_one_before(traced):
+    done = evaluate(
+        traced, "--subject", "turn", "--judge", "fake/turns_only", "--since", "2026-01-31", "--session", "a"
+    )
+    *_, title, first, second = done.out.splitlines()
+    assert title == "re-evaluated 2 turn(s):"
+    assert first.startswith("a1 score=0.250 confidence=0.500 judge=fake/turns_only rubric=fake/turns_only@")
+    assert (first.split("(")[1], second.split("(")[1]) == ("was 0.833)", "was 1.000)")
+
+
+def test_twenty_lines_are_enough(shop):
+    shop.rows(*["0.5"] * 25)
+    shop.run("judges: [fake/opinion]")
+    done = evaluate(shop, "--subject", "row", "--judge", "{fake/opinion: {as: mine}}")
+    lines = done.out.splitlines()
+    assert lines[-22] == "re-evaluated 25 row(s):"
+    assert (lines[-2].split()[0], lines[-1].startswith("… (dicast verdicts --run ")) == ("r19", True)
+
+
+def test_both_bounds_are_included(traced):
+    for bounds, count in [(("--since", "2026-01-31T12:00:01Z"), 2), (("--until", "2026-01-31T12:00:01Z"), 2)]:
+        done = evaluate(traced, "--subject", "turn", "--judge", "heuristic/turn", *bounds, "--json")
+        assert done.json["subjects"] == count
+
+
+def test_nothing_in_the_window_is_a_wrong_request(traced):
+    before = traced.events()
+    done = evaluate(traced, "--subject", "turn", "--judge", "heuristic/turn", "--since", "2027-01-01", "--json")
+    assert (done.code, traced.events()) == (2, before)
+    message = (
+        "no turn from 2027-01-01 to the end: the 3 in the ledger are from 2026-01-31T12:00:00Z to 2026-01-31T12:00:02Z"
+    )
+    assert done.json["error"]["message"] == message
+
+
+WRONG = [
+    ((), "say what to judge by, with --rubric ID or --judge, such as --judge heuristic/turn"),
+    (("--judge", "heuristic/turn", "--rubric", "turn-heuristic-v1"), "say what to judge by"),
+    (("--rubric", "turn-heuristics-v1"), "did you mean 'turn-heuristic-v1'?"),
+    (
+        ("--rubric", "turn-llm-v1"),
+        "a text for a model; name the model with it: --judge '{llm/judge: {rubric: turn-llm-v1, ",
+    ),
+    (("--rubric", "session-aggregate-v1"), "rubric 'session-aggregate-v1' is not one for subjects of kind 'turn'"),
+    (("--judge", "{heuristic/turn: {lookahead_mesages: 3}}"), "--judge:1:19: unknown option 'lookahead_mesages'"),
+    (("--judge", "heuristic/turm"), "did you mean 'heuristic/turn'?"),
+    (("--judge", "{heuristic/turn: "), "--judge: not valid YAML"),
+    (("--judge", "judge.yaml"), "cannot read the judge judge.yaml"),
+    (("--judge", "heuristic/turn", "--since", "noon"), "since is no ISO 8601 date or time: 'noon'"),
+    (("--judge", "heuristic/turn", "--since", "2026-02", "--until", "2026-01-01"), "2026-02"),
+    (("--judge", "heuristic/turn", "--session", "c"), "session 'c' of the ledger has no subject of kind 'turn'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_a_wrong_request_says_what_is_wrong(traced, arguments, message):
+    done = evaluate(traced, "--subject", "turn", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_ledger_that_is_not_there_is_not_created(shop):
+    done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn", "--ledger", "none.db")
+    assert (done.code, (shop / "none.db").exists()) == (2, False)
+    assert "no ledger at none.db" in done.err
+
+
+def test_the_judge_may_be_a_file_and_the_ledger_elsewhere(traced):
+    file = traced.write("my-judge.yaml", "# what we use\nheuristic/turn:\n  as: mine\n")
+    os.rename(traced / ".dicast" / "ledger.db", traced / "kept ${HOME}.db")
+    done = evaluate(traced, "--subject", "turn", "--judge", file, "--ledger", "kept ${HOME}.db", "--json")
+    assert (done.code, list(done.json["judges"])) == (0, ["mine"])
+    assert not (traced / ".dicast" / "ledger.db").exists()
+
+
+def test_switched_off_nothing_is_read(shop, monkeypatch):
+    monkeypatch.setenv("DICAST_DISABLED", "1")
+    done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn", "--json")
+    assert (done.code, done.json["disabled"]) == (0, True)
+    assert list(shop.folder.glob("**/ledger.db")) == []
+
+
+# Money
+
+
+class Terminal(io.StringIO):
+    """Someone who types."""
+
+    def isatty(self):
+        return True
+
+
+def paid(shop, *arguments):
+    return evaluate(shop, "--subject", "row", "--judge", "fake/paid_judge", "--json", *arguments)
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_spent(priced, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    before = priced.events()
+    done = paid(priced)
+    assert (done.code, priced.events()) == (2, before)
+    assert "4 row(s) to judge again, for at most 0.04 usd" in done.err
+    assert "--yes agrees" in done.json["error"]["message"]
+
+
+@pytest.mark.parametrize(("answer", "code", "scored"), [("y\n", 0, 4), ("n\n", 2, None), ("\n", 2, None)])
+def test_it_asks_before_it_spends(priced, monkeypatch, answer, code, scored):
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    done = paid(priced)
+    assert (done.code, done.json.get("scored")) == (code, scored)
+    assert "Judge them?" in done.err
+
+
+def test_what_is_free_is_not_asked_for(priced, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert evaluate(priced, "--subject", "row", "--judge", "fake/opinion", "--json").code == 0
+
+
+def test_caps_hold_over_all_runs_and_can_be_lifted_for_one(shop):
+    shop.rows(*["0.5"] * 12, sessions=1)
+    shop.run("judges: [fake/opinion]")
+    capped = paid(shop, "--yes")
+    assert (capped.code, capped.json["scored"], capped.json["throttled"]) == (3, 10, {"session_cap": 2})
+    again = paid(shop, "--yes")
+    assert (again.code, again.json["scored"], again.json["cost"]["usd"]) == (5, 0, "0")
+    lifted = paid(shop, "--yes", "--override-cap")
+    assert (lifted.code, lifted.json["scored"], lifted.json["cost"]["usd"]) == (0, 12, "0.12")
+    assert "no cap holds for this run (--override-cap)" in lifted.err
+    assert paid(shop, "--yes").code == 5
+    assert len(verdicts(shop, "--judge", "fake/paid_judge")) == 22
+
+
+# The conversations of the outside data
+
+
+@pytest.fixture
+def airline():
+    root = Path(__file__).parents[2]
+    path = Path(os.environ.get("DICAST_OUTSIDE_DATA", root.parent / "shared" / "data"), "tau_bench_airline.jsonl.gz")
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder that has it")
+    return path
+
+
+@pytest.mark.outside_data
+def test_conversations_judged_again_get_the_same_verdicts(shop, airline):
+    options = {"path": str(airline), "id": "{{ task_id }}-{{ trial }}", "subjects": ["tool_cycle", "turn", "session"]}
+    first = shop.run(PIPELINE.splitlines()[1] + f"\nsource: {json.dumps({'traces/messages': options})}\n")
+    assert (first.code, first.json["subjects"]) == (0, 1353)
+    before = by_subject(verdicts(shop))
+    for kind, count in (("tool_cycle", 572), ("turn", 681), ("session", 100)):
+        for _ in range(2):
+            judge = f"{{heuristic/{kind}: {{as: heuristic/{kind}}}}}"
+            done = evaluate(shop, "--subject", kind, "--judge", judge, "--json")
+            assert (done.code, done.json["scored"]) == (0, count)
+            found = by_subject(verdicts(shop, "--run", done.json["run_id"]))
+            assert len(found) == count
+            for subject, one in found.items():
+                expected = before[subject]
+                for each in (one, expected):
+                    each["signals"].pop("child_eval_ids", None)
+                    each.pop("fingerprint", None)
+                assert one == expected
