@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import ConfigError, Entry, Event, RunContext
@@ -185,6 +185,7 @@ def expected(verdicts: list[Event], routed: dict[str, str]) -> dict[str, tuple[i
     return {model: (len(own), sum(own) / len(own)) for model, own in scores.items()}
 
 
+@settings(deadline=None)  # files are written
 @given(st.data())
 def test_mean_is_that_of_the_newest_verdicts_whatever_the_order_and_however_often(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("outcomes")

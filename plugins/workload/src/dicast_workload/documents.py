@@ -31,13 +31,14 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 @attrs.frozen
 class Fault:
-    """One thing that is wrong with the value at *path*, or with its key."""
+    """One thing that is wrong with the value at *path*, or with its key; *mark* says where, if not there."""
 
     path: Address
     message: str
     value: object = None
     hint: str | None = None
     at_key: bool = False
+    mark: Mark | None = None
 
 
 @attrs.frozen
@@ -51,7 +52,7 @@ class Document:
 
     def problem(self, fault: Fault) -> Problem:
         """*fault* with its place; what is missing is missed where the mapping around it begins."""
-        place, path = None, fault.path
+        place, path = fault.mark, fault.path
         while place is None:
             place = self.keys.get(path) if fault.at_key and path == fault.path else self.values.get(path)
             path = path[:-1]
@@ -110,9 +111,11 @@ class _Reader:
         for key, item in node.value:
             name = (*path, str(key.value))
             if not isinstance(key, yaml.ScalarNode):
-                self.faults.append(Fault(path, "a key must be text; quote one that begins with { or ["))
+                self.faults.append(
+                    Fault(path, "a key must be text; quote one that begins with { or [", mark=_mark(key))
+                )
             elif name in self.keys:
-                self.faults.append(Fault(name, f"the key {key.value!r} is given twice; keep one", at_key=True))
+                self.faults.append(Fault(name, f"the key {key.value!r} is given twice; keep one", mark=_mark(key)))
             else:
                 self.keys[name] = _mark(key)
                 yield key.value, item

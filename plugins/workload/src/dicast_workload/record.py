@@ -92,7 +92,7 @@ def _id(record: Mapping[str, Any], workload: str, model: str | None, faults: lis
     """A run's own id, or with a number, which is one of this workload and model only, an id of all three."""
     run = record.get("run")
     try:
-        own = identifier(run, "run")
+        own = identifier(None if isinstance(run, bool) else run, "run")
     except DataError as error:
         faults += [Fault(("run",), problem.message, run) for problem in error.problems]
         return ""

@@ -12,6 +12,9 @@ import attrs
 from .figures import Provenance, Row, Signal, Sum, is_successful, rows, signals
 from .judged import Judged, Reading
 
+SHOWN = 10
+"""How many failed assertions the text shows."""
+
 
 @attrs.frozen
 class Report:
@@ -97,6 +100,7 @@ class Report:
                 "checked": sum(_count(one, "assertions_checked") for one in row.judged),
                 "failed": sum(_count(one, "assertion_failures") for one in row.judged),
                 "unchecked": sum(_count(one, "assertions_unchecked") for one in row.judged),
+                "failures": [{"run": one.id, "assertion": text} for one in row.judged for text in _failures(one)],
             },
             **({"rubric_requested": asked} if asked else {}),
         }
@@ -153,8 +157,14 @@ class Report:
             for name in sorted({name for one in row.judged if (name := _not_followed(one))}):
                 who = " by ".join(filter(None, (row.workload, row.model)))
                 yield f"  {who}: its block asks for rubric: {name}, and it was judged without a model; put llm/judge beside it in hybrid/cascade"
+        failures = [f"{one.id}: {text}" for one in self.reading.judged for text in _failures(one)]
+        if failures:
+            yield f"failed assertions: {len(failures):,}"
+            yield from (f"  {text}" for text in failures[:SHOWN])
+        if len(failures) > SHOWN:
+            yield "  … (--json lists them all)"
         if unchecked := sum(_count(one, "assertions_unchecked") for one in self.reading.judged):
-            yield f"  {unchecked:,} assertions were not checked: the runs do not bring their figures"
+            yield f"assertions not checked, because the runs do not bring their figures: {unchecked:,}"
 
     def _headline(self) -> str:
         won, total = self.savings
@@ -185,6 +195,11 @@ def _not_followed(one: Judged) -> str | None:
     block = one.context.get("evaluate")
     asked = block.get("rubric") if isinstance(block, Mapping) else None
     return str(asked) if asked in ("llm", "hybrid") and one.judge_kind == "heuristic" else None
+
+
+def _failures(one: Judged) -> list[str]:
+    value = one.context.get("assertion_failures")
+    return [str(text) for text in value] if isinstance(value, list) else []
 
 
 def _count(one: Judged, key: str) -> int:

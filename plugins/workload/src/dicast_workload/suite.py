@@ -44,7 +44,7 @@ class Suite:
                 message = f"the workload {definition.name!r} is in {first.file} already; give each a name of its own"
                 problems.append(Problem(message, definition.file, path="name", value=definition.name))
         if problems:
-            raise ConfigError(problems)
+            raise ConfigError(sorted(problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0)))
         return cls(found, digest.hexdigest())
 
 
