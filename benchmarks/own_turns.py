@@ -40,7 +40,9 @@ def main(path: Path) -> None:
         "tool_cycle": ToolCycle(dicast.rubric("tool-cycle-heuristic-v1")),
         "turn": Turn(dicast.rubric("turn-heuristic-v1")),
         "session": Session(dicast.rubric("session-aggregate-v1")),
-        "workload": Workload(figures=dicast.rubric("workload-heuristic-v1"), grounding_tokens=["flight", "reservation"]),
+        "workload": Workload(
+            figures=dicast.rubric("workload-heuristic-v1"), grounding_tokens=["flight", "reservation"]
+        ),
     }
     found: dict[str, Any] = {kind: [] for kind in judges} | {"turns": []}
     cycles = 0.0

@@ -27,7 +27,21 @@ gate: {on: heuristic/session, min_score: 0}
 ledger: {ledger/sqlite: {path: ledger.db}}
 """
 
-_WORDS = "lisbon oslo quito dakar hanoi perth turin kyoto lima cairo early late direct cheap window aisle bag pet".split()
+_WORDS = (
+    "lisbon",
+    "oslo",
+    "quito",
+    "dakar",
+    "hanoi",
+    "perth",
+    "turin",
+    "early",
+    "late",
+    "direct",
+    "cheap",
+    "window",
+    "aisle",
+)
 _SAID = "There are three flights that day. The cheapest leaves at nine in the morning and costs 312 dollars. " * 3
 
 
@@ -50,7 +64,9 @@ def _turn(session: str, turn: str, chance: random.Random) -> Iterator[dict[str, 
     asked: dict[str, Any] = {}
     for number in range(CALLS):
         usage = {"input_tokens": 900 + number, "output_tokens": 40}
-        yield _event("llm.call_completed", session, turn, {"model": "model-1", "stop_reason": "tool_use", "usage": usage})
+        yield _event(
+            "llm.call_completed", session, turn, {"model": "model-1", "stop_reason": "tool_use", "usage": usage}
+        )
         if not asked or chance.random() > 0.1:
             asked = {"query": " ".join(chance.choices(_WORDS, k=6)), "limit": chance.randint(1, 50)}
         tool = {"tool_use_id": f"{turn}/{number}", "tool_name": "search_flights"}
@@ -62,7 +78,13 @@ def _turn(session: str, turn: str, chance: random.Random) -> Iterator[dict[str, 
 
 
 def _event(type_: str, session: str, turn: str | None, payload: dict[str, Any]) -> dict[str, Any]:
-    return {"type": type_, "time": "2026-03-01T12:00:00.000Z", "session_id": session, "turn_id": turn, "payload": payload}
+    return {
+        "type": type_,
+        "time": "2026-03-01T12:00:00.000Z",
+        "session_id": session,
+        "turn_id": turn,
+        "payload": payload,
+    }
 
 
 def write(folder: Path, count: int) -> tuple[int, int]:

@@ -94,9 +94,10 @@ def delays(folder: Path, seconds: float, seed: int) -> Iterator[Figure]:
     (folder / "trace.jsonl").touch()
     seen: dict[tuple[str, str], float] = {}
     stop = threading.Event()
-    with subprocess.Popen(
-        WATCH, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as live:
+    with (
+        (folder / "watch.err").open("w") as errors,
+        subprocess.Popen(WATCH, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=errors) as live,
+    ):
         _await(lambda: _has_begun(folder / "ledger.db"))
         reader = threading.Thread(target=_look, args=(folder / "ledger.db", seen, stop))
         reader.start()
@@ -106,9 +107,9 @@ def delays(folder: Path, seconds: float, seed: int) -> Iterator[Figure]:
         stop.set()
         reader.join()
         live.send_signal(signal.SIGINT)
-        live.communicate()
     if missing := closed.keys() - seen.keys():
-        raise Wrong(f"{len(missing)} of {len(closed)} verdicts are missing after 10 s, such as {min(missing)}")
+        said = (folder / "watch.err").read_text()[:3000]
+        raise Wrong(f"{len(missing)} of {len(closed)} verdicts are missing after 10 s, such as {min(missing)}:\n{said}")
     taken = sorted(seen[key] - at for key, at in closed.items())
     yield Figure("watch.sessions", SESSIONS)
     yield Figure("watch.rate", RATE, "events/s")
