@@ -37,7 +37,8 @@ OWN = (
     "turns",
 )
 KEYS = (*OWN, *TEXTS, *PROVENANCE, *COUNTS, *AMOUNTS, "provenance")
-TURN_KEYS = ("tool_calls", "tool_call_count", "stop_reason", *TEXTS)
+_ELSEWHERE = frozenset((*TEXTS, *PROVENANCE, "input", "session_id"))
+"""What does not stand in a subject's context under its own key."""
 
 
 @attrs.frozen
@@ -66,9 +67,7 @@ class Reader:
             raise DataError(
                 Problem(one.message, path=dotted(one.path) or None, value=one.value, hint=one.hint) for one in faults
             )
-        context = {
-            key: value for key, value in record.items() if key not in (*TEXTS, *PROVENANCE, "input", "session_id")
-        }
+        context = {key: value for key, value in record.items() if key not in _ELSEWHERE}
         context |= {"provenance": provenance}
         context |= {key: None if amount is None else format(amount, "f") for key, amount in money.items()}
         asked = record.get("input")
