@@ -71,7 +71,7 @@ class Comparison:
             "within": tally.within,
             "kappa": _light(pairs),
             "alpha": tally.alpha,
-            "alpha_ci": None if interval is None else list(interval),
+            "alpha_ci": None if interval is None else [interval.low, interval.high],
             "base_rate": _share(
                 sum(one.passes for one in raters.values()), sum(one.compared for one in raters.values())
             ),
@@ -83,7 +83,7 @@ class Comparison:
             "reasons": {name: _reason(name, tally.n) for name, value in found.items() if value is None},
             "between": self._between,
             "window": self._window,
-            "alpha_ci_method": tally.interval_method,
+            "alpha_ci_method": None if interval is None else interval.method,
             "kappa_method": _kappa_method(pairs),
             "kappa_pairs": [self._pair(pair) for pair in pairs],
             "raters": {
@@ -157,7 +157,7 @@ def _reason(name: str, n: int) -> str:
     return {
         "alpha": "all scores are equal: chance alone would agree as well",
         "kappa": f"every rater has all scores on one side of {CUT:g}: chance alone would agree as well",
-        "alpha_ci": "too few scores differ: many resamples hold equal ones alone, which have no alpha",
+        "alpha_ci": "too few scores differ: a quarter of the resamples or more hold equal ones alone, which have no alpha",
     }[name]
 
 

@@ -25,11 +25,17 @@ NOISE = 1e-9
 BLOCKS = 1000
 RESAMPLES = 2000
 SEED = 0
-UNSURE = 0.025
-"""The share of resamples without an alpha from which on their tails say nothing."""
-
 _LOW, _PASS, _FAILED = range(3)
 """What a rater says of a unit; a pattern is 3 · rater + this, for each rater."""
+
+
+@attrs.frozen
+class Interval:
+    """A 95 % interval of alpha, and how it was made."""
+
+    low: float
+    high: float
+    method: str
 
 
 @attrs.frozen
@@ -58,17 +64,16 @@ class Tally:
     """Takes units one by one and keeps sums. Memory does not grow with their number.
 
     Alpha follows from sums over units: with m scores x in a unit, D = sum of (x_i - x_j)^2 over its pairs / (m - 1), and with n
-    scores in all, alpha = 1 - (n - 1) sum(D) / (n sum(x^2) - sum(x)^2). The sums are kept in *BLOCKS* parts, and each part
-    has as many units as any other: up to that many units a part is one unit, and resampling parts is the bootstrap over
-    units; beyond, it is the bootstrap over groups of them that chance has made, which has the same limit.
+    scores in all, alpha = 1 - (n - 1) sum(D) / (n sum(x^2) - sum(x)^2). The sums are kept in *BLOCKS* parts. Up to that many
+    units each is a part, and resampling parts is the bootstrap over units; more of them are put into parts at random, each by
+    itself, and resampling these has the same limit.
     """
 
     def __init__(self, window: float) -> None:
         self._reach = window + NOISE
         self._within = 0
         self._patterns: Counter[tuple[int, ...]] = Counter()
-        self._random = random.Random(SEED)
-        self._turned = 0
+        self._draw = random.Random(SEED).random
         self._start = 0.0
         self.n = 0
         self._apart, self._sums, self._squares, self._counts = ([0.0] * BLOCKS for _ in range(4))
@@ -88,29 +93,41 @@ class Tally:
         self._patterns[tuple(pattern)] += 1
         if len(scores) < 2:
             return None
-        spread = max(scores) - min(scores)
+        spread = abs(scores[0] - scores[1]) if len(scores) == 2 else max(scores) - min(scores)
         if spread <= self._reach:
             self._within += 1
         self._put(scores, spread)
         return spread
 
     def _put(self, scores: Sequence[float], spread: float) -> None:
-        """Add the scores of a unit to the sums of a part: to each in turn, from a random one on in every round."""
-        place, count = self.n % BLOCKS, len(scores)
-        if not self.n:
+        """Add the scores of a unit to a part: one of its own while there are enough, then any. Written flat, for speed."""
+        part = n = self.n
+        if n >= BLOCKS:
+            if n == BLOCKS:
+                self._scatter()
+            part = int(self._draw() * BLOCKS)
+        elif not n:
             self._start = scores[0]  # counted from it, sums of squares stay small, and exact
-        elif not place:
-            self._turned = self._random.randrange(BLOCKS)
-        self.n += 1
-        part, start = (place + self._turned) % BLOCKS, self._start
-        total = squares = 0.0
-        for score in scores:
-            total += (moved := score - start)
-            squares += moved * moved
-        self._sums[part] += total
-        self._squares[part] += squares
+        self.n = n + 1
+        start, count = self._start, len(scores)
+        if count == 2:
+            one, two = scores[0] - start, scores[1] - start
+            self._sums[part] += one + two
+            self._squares[part] += one * one + two * two
+            self._apart[part] += spread * spread
+        else:
+            self._sums[part] += sum(score - start for score in scores)
+            self._squares[part] += sum((score - start) ** 2 for score in scores)
+            self._apart[part] += _apart(scores)
         self._counts[part] += count
-        self._apart[part] += spread * spread if count == 2 else _apart(scores)
+
+    def _scatter(self) -> None:
+        """Put the units, each in a part of its own as yet, into random parts too."""
+        places = [int(self._draw() * BLOCKS) for _ in range(BLOCKS)]
+        for sums in (self._apart, self._sums, self._squares, self._counts):
+            alone, sums[:] = sums[:], [0.0] * BLOCKS
+            for place, value in zip(places, alone, strict=True):
+                sums[place] += value
 
     @property
     def within(self) -> float | None:
@@ -122,26 +139,25 @@ class Tally:
         """Krippendorff's alpha; None where all scores are equal, or there are none."""
         return _alpha(*(fsum(part) for part in self._parts()))
 
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of alpha, by the percentiles of resamples; None where too many of these have no alpha."""
+    def interval(self) -> Interval | None:
+        """The 95 % interval of alpha, by the percentiles of resamples.
+
+        A resample of equal scores alone has no alpha and is left out; None where that befalls a quarter of them, as it
+        does where all variation comes from one subject.
+        """
         parts, draw = self._parts(), random.Random(SEED)
         blocks = range(len(parts[0]))
-        found = []
+        alphas = []
         for _ in range(RESAMPLES if self.alpha is not None else 0):
             picked = draw.choices(blocks, k=len(blocks))
-            alpha = _alpha(*(sum(map(part.__getitem__, picked)) for part in parts))
-            if alpha is not None:
-                found.append(alpha)
-        if len(found) <= RESAMPLES * (1 - UNSURE):
+            alphas.append(_alpha(*(sum(map(part.__getitem__, picked)) for part in parts)))
+        found = sorted(alpha for alpha in alphas if alpha is not None)
+        if len(found) < RESAMPLES * 3 / 4:
             return None
-        found.sort()
-        return percentile(found, 0.025), percentile(found, 0.975)
-
-    @property
-    def interval_method(self) -> str:
-        """How :meth:`interval` is made."""
-        groups = "" if self.n <= BLOCKS else f" in {BLOCKS:,} random groups of one size"
-        return f"percentile bootstrap over subjects{groups}, {RESAMPLES:,} resamples, seed {SEED}"
+        groups = "" if self.n <= BLOCKS else f" in {BLOCKS:,} random groups"
+        left = f", {RESAMPLES - len(found):,} of them left out for having equal scores alone" if None in alphas else ""
+        method = f"percentile bootstrap over subjects{groups}, {RESAMPLES:,} resamples, seed {SEED}{left}"
+        return Interval(percentile(found, 0.025), percentile(found, 0.975), method)
 
     def _parts(self) -> tuple[Sequence[float], ...]:
         used = min(self.n, BLOCKS)

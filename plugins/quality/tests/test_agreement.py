@@ -1,0 +1,228 @@
+"""``dicast agreement``, on ledgers whose events are given."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from dicast import ConfigError, DataError
+from dicast_quality.agreement import agreement
+
+VERSIONS = [{"rubric_id": "turn-heuristic-v1", "rubric_version": version} for version in ("1.1.0", "1.2.0")]
+
+
+@pytest.fixture
+def pairs(ledger):
+    """Let two judges score as many turns as there are pairs."""
+
+    def write(*scores, first="helpful", second="strict", **columns):
+        for number, (one, other) in enumerate(scores):
+            ledger.judged(f"T{number}", one, first, **columns)
+            ledger.judged(f"T{number}", other, second, **columns)
+
+    return write
+
+
+@pytest.fixture
+def gold(tmp_path):
+    """Write a file of labels."""
+
+    def write(*lines):
+        path = tmp_path / "gold.jsonl"
+        path.write_text("".join(line if isinstance(line, str) else f"{json.dumps(line)}\n" for line in lines))
+        return str(path)
+
+    return write
+
+
+def label(id, score, **more):
+    return {"subject_id": id, "score": score, **more}
+
+
+def refused(ask, *arguments, error=ConfigError):
+    with pytest.raises(error) as caught:
+        ask(agreement, *arguments)
+    return str(caught.value)
+
+
+def test_document_has_every_figure(pairs, ask):
+    pairs((1.0, 1.0), (0.9, 0.8), (0.2, 0.9), (0.1, 0.0), (0.8, 0.65))
+    found = ask(agreement)
+    assert (found["n"], found["within"], found["base_rate"]) == (5, 0.8, 0.7)
+    assert found["kappa"] == pytest.approx((0.8 - (3 * 4 + 2 * 1) / 25) / (1 - (3 * 4 + 2 * 1) / 25))
+    assert found["alpha"] == pytest.approx(0.6, abs=0.2)
+    assert found["alpha_ci"][0] < found["alpha"] < found["alpha_ci"][1]
+    assert found["failures"] == {name: {"n": 5, "failed": 0, "rate": 0} for name in ("helpful", "strict")}
+    assert found["worst"][0] == {
+        "subject_kind": "turn",
+        "subject_id": "T2",
+        "difference": pytest.approx(0.7),
+        "scores": {"helpful": 0.2, "strict": 0.9},
+    }
+    assert "percentile bootstrap over subjects, 2,000 resamples, seed 0" in found["alpha_ci_method"]
+    assert found == ask(agreement, "--judge", "helpful", "--judge", "strict")
+
+
+def test_much_agreement_by_chance_is_shown_as_such(pairs, ask):
+    pairs(*[(1.0, 1.0)] * 17, (1.0, 0.0), (0.0, 1.0), (1.0, 0.0))
+    found = ask(agreement)
+    assert (found["within"], found["base_rate"]) == (0.85, 0.925)
+    assert found["kappa"] < 0
+    assert found["alpha"] < 0
+    first, second, third, fourth = ask(agreement, as_json=False).splitlines()[:4]
+    assert first == "helpful and strict: 20 subjects with two scores or more, 92.5% of the scores pass"
+    assert second.startswith("  Krippendorff's alpha  -0.0541, 95 % interval ")
+    assert third.startswith("  Cohen's kappa         -0.0")
+    assert fourth == "  within 0.15           85.0% of the subjects"
+
+
+def test_judge_that_is_judged_again_agrees_with_itself(ledger, ask):
+    for run in ("R1", "R2"):
+        ledger.run(run)
+        for turn, score in (("T1", 0.2), ("T2", 0.9), ("T3", 0.5)):
+            ledger.judged(turn, score, run_id=run)
+    for arguments in (("--judge", "helpful"), ("--judge", "helpful", "--run", "R1", "--run", "last")):
+        found = ask(agreement, *arguments)
+        assert [found[name] for name in ("n", "within", "kappa", "alpha")] == [3, 1, 1, 1]
+        assert (found["between"], list(found["raters"]), found["worst"]) == ("runs", ["R1", "R2"], [])
+
+
+def test_versions_of_a_rubric_are_compared(ledger, ask):
+    for version, scores in zip(VERSIONS, ((0.1, 0.9), (0.2, 0.6)), strict=True):
+        for number, score in enumerate(scores):
+            ledger.judged(f"T{number}", score, rubric=version)
+    ledger.failed("T5", rubric=VERSIONS[1])
+    found = ask(agreement, "--between", "rubrics")
+    assert list(found["raters"]) == ["turn-heuristic-v1 1.1.0", "turn-heuristic-v1 1.2.0"]
+    assert (found["n"], found["worst"][0]["subject_id"]) == (2, "T1")
+    assert found["failures"]["turn-heuristic-v1 1.2.0"] == {"n": 3, "failed": 1, "rate": pytest.approx(1 / 3)}
+
+
+def test_newest_verdict_counts_and_a_failure_does_not_take_it_back(ledger, pairs, ask):
+    pairs((0.1, 0.9), (0.4, 0.4))
+    ledger.judged("T0", 0.8)
+    ledger.failed("T0")
+    ledger.failed("T7", "strict")
+    found = ask(agreement)
+    assert found["worst"][0]["scores"] == {"helpful": 0.8, "strict": 0.9}
+    assert found["failures"]["helpful"]["failed"] == 0
+    assert found["failures"]["strict"] == {"n": 3, "failed": 1, "rate": pytest.approx(1 / 3)}
+
+
+def test_verdicts_of_other_runs_can_be_left_out(ledger, pairs, ask):
+    ledger.run("R1")
+    pairs((0.1, 0.9), run_id="R1")
+    ledger.run("R2")
+    pairs((0.4, 0.4), (0.6, 0.6), run_id="R2")
+    assert ask(agreement, "--run", "last")["within"] == 1
+    assert ask(agreement, "--run", "R1")["n"] == 1
+
+
+def test_three_judges_have_the_mean_of_their_kappas(ledger, ask):
+    for number, scores in enumerate(((1, 1, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))):
+        for judge, score in zip("abc", scores, strict=True):
+            ledger.judged(f"T{number}", float(score), judge)
+    found = ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c")
+    by_pair = {tuple(pair["raters"]): pair["kappa"] for pair in found["kappa_pairs"]}
+    assert by_pair == {("a", "b"): 0.5, ("a", "c"): 0.0, ("b", "c"): -0.5}
+    assert found["kappa"] == pytest.approx(0.0)
+    assert "Light" in found["kappa_method"]
+    assert "kappa by pair:" in ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c", as_json=False)
+
+
+def test_labels_from_a_file_are_a_rater(ledger, gold, ask):
+    for turn, score in (("T1", 0.9), ("T2", 0.1), ("T3", 0.9)):
+        ledger.judged(turn, score)
+    path = gold(label("T1", 1), label("T2", 0.0, note="bad"), "\n", label("T3", 0), label("T9", 1))
+    found = ask(agreement, "--gold", path)
+    assert (found["n"], list(found["raters"]), list(found["failures"])) == (3, ["helpful", "gold"], ["helpful"])
+    assert found["kappa"] == pytest.approx(0.4)
+    assert found["worst"][0]["scores"] == {"helpful": 0.9, "gold": 0}
+
+
+def test_labels_meet_every_kind_of_subject_unless_they_name_it(ledger, gold, ask):
+    ledger.judged("1", 0.9)
+    ledger.judged("1", 0.2, kind="row")
+    assert ask(agreement, "--gold", gold(label("1", 1)))["n"] == 2
+    named = gold(label("1", 1, subject_kind="row"), label("1", 0, subject_kind="session"))
+    assert ask(agreement, "--gold", named)["worst"] == [
+        {"subject_kind": "row", "subject_id": "1", "difference": 0.8, "scores": {"helpful": 0.2, "gold": 1}}
+    ]
+    assert ask(agreement, "--gold", gold(label(1, 1)), "--subject-kind", "turn")["n"] == 1
+
+
+def test_judge_called_gold_is_told_from_the_file(ledger, gold, ask):
+    ledger.judged("T1", 0.9, "gold")
+    assert list(ask(agreement, "--gold", gold(label("T1", 1)))["raters"]) == ["gold", "gold (gold.jsonl)"]
+
+
+def test_every_bad_line_of_the_labels_is_named(ledger, gold, ask):
+    ledger.judged("T1", 0.9)
+    path = gold(
+        label("T1", 1), {"subject": "T2", "score": 1}, label("T3", 1.5), label("T4", True), "{nope\n", label("T1", 0)
+    )
+    lines = refused(ask, "--gold", path, error=DataError).splitlines()
+    assert [line.split(":")[1] for line in lines] == ["2", "3", "4", "5", "6"]
+    assert "the line has no 'subject_id', did you mean 'subject'?" in lines[0]
+    assert "1.5 is not a score from 0 to 1" in lines[1]
+    assert "True is not a score from 0 to 1" in lines[2]
+    assert "duplicate subject_id 'T1', first on line 1" in lines[4]
+
+
+def test_labels_of_other_subjects_are_refused(ledger, gold, ask):
+    ledger.judged("shop/1", 0.9)
+    message = refused(ask, "--gold", gold(label("1", 1)), error=DataError)
+    assert "the subject_id of the first is '1', that of a judged subject 'shop/1'" in message
+
+
+def test_figures_without_sense_are_null_and_say_why(pairs, ask):
+    pairs((1.0, 1.0), (1.0, 1.0))
+    found = ask(agreement)
+    assert [found[name] for name in ("kappa", "alpha", "alpha_ci")] == [None, None, None]
+    assert set(found["reasons"]) == {"kappa", "alpha", "alpha_ci"}
+    assert "not defined: all scores are equal" in ask(agreement, as_json=False)
+
+
+def test_judges_of_different_subjects_share_nothing(ledger, ask):
+    ledger.judged("T1", 0.5)
+    ledger.judged("T2", 0.5, "strict")
+    found = ask(agreement)
+    assert (found["n"], found["within"], found["base_rate"]) == (0, None, None)
+    assert set(found["reasons"].values()) == {"no subject has two scores"}
+    assert "0 subjects with two scores or more" in ask(agreement, as_json=False)
+
+
+def test_worst_are_as_many_as_wanted(pairs, ask):
+    pairs((0.1, 0.9), (0.5, 0.5), (0.3, 0.9), (0.4, 0.5), (0.2, 1.0))
+    assert [one["subject_id"] for one in ask(agreement, "--worst", "3")["worst"]] == ["T0", "T4", "T2"]
+    assert [one["subject_id"] for one in ask(agreement)["worst"]] == ["T0", "T4", "T2", "T3"]
+    assert ask(agreement, "--worst", "0")["worst"] == []
+
+
+def test_wrong_choice_of_judges_names_those_there_are(ledger, ask):
+    assert "nothing has been judged" in refused(ask)
+    ledger.run()
+    ledger.judged("T1", 0.5)
+    assert "choose two or more judges with --judge, from helpful" in refused(ask)
+    assert "no judge 'helpfull' in this ledger; there are helpful, did you mean 'helpful'?" in refused(
+        ask, "--judge", "helpfull", "--judge", "helpful"
+    )
+    assert "has judged in one run only, R1" in refused(ask, "--judge", "helpful")
+    ledger.judged("T1", 0.5, "strict")
+    ledger.judged("T1", 0.5, "third")
+    assert "from helpful, strict, third" in refused(ask)
+    assert "--between rubrics is about one judge" in refused(ask, "--between", "rubrics")
+    assert "no run 'R9'" in refused(ask, "--run", "R9")
+    assert "nothing has been judged of subjects of kind 'row'" in refused(ask, "--subject-kind", "row")
+
+
+def test_window_has_to_be_a_share():
+    done = CliRunner().invoke(agreement, ("--window", "nan"))
+    assert (done.exit_code, "nan is not a number from 0 to 1" in done.output) == (2, True)
+
+
+def test_wider_window_holds_more(pairs, ask):
+    pairs((0.8, 0.65), (0.8, 0.5))
+    assert [ask(agreement, "--window", window)["within"] for window in ("0.1", "0.15", "0.3")] == [0, 0.5, 1]
