@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dicast import ConfigError
 from dicast.testing import run_pipeline
 
 ALL = """\
@@ -118,12 +119,9 @@ def test_session_reads_the_verdicts_of_one_judge(judged, children, label):
     assert verdicts["heuristic/session", "s"].signals["child_eval_ids"] == expected
 
 
-def test_label_that_nobody_has_is_a_failure(judged):
-    text = f"{TWO}  - heuristic/session: {{children: secnd}}\n"
-    done, _ = judged(completed("t1"), ENDED, text=text)
-    (failed,) = done.of("eval.failed")
-    assert failed.payload["failure_mode"] == "missing_input"
-    assert "did you mean 'second'?" in failed.payload["error_message"]
+def test_label_that_nobody_has_is_refused(judged):
+    with pytest.raises(ConfigError, match="did you mean 'second'"):
+        judged(completed("t1"), ENDED, text=f"{TWO}  - heuristic/session: {{children: secnd}}\n")
 
 
 def test_what_is_planned_is_what_comes(judged):

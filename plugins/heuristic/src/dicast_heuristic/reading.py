@@ -9,6 +9,10 @@ import attrs
 
 from dicast import ConfigError, Problem, Rubric, nearest
 
+from .places import place_of
+
+_NAMES = ("id", "version")
+
 
 @attrs.frozen
 class Confidence:
@@ -20,18 +24,19 @@ class Confidence:
 
 
 class Section:
-    """A mapping in a rubric whose keys are known. Each method takes one value, or reports why it cannot."""
+    """A mapping in a rubric whose keys are known. Each method takes one value, or reports why it cannot.
 
-    def __init__(self, path: str, data: object, keys: Sequence[str], problems: list[Problem]) -> None:
-        self._path, self._problems = path, problems
+    What a section lacks as a whole is reported once. *origin* is the rubric that it stands in.
+    """
+
+    def __init__(self, path: str, data: object, keys: Sequence[str], problems: list[Problem], origin: Rubric) -> None:
+        self._path, self._problems, self._origin = path, problems, origin
+        self._silent = not isinstance(data, Mapping)
         self._data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
-        if not isinstance(data, Mapping):
-            self._report("", data, "a mapping")
-        problems += [
-            Problem(f"unknown key {key!r} in the rubric", path=self._at(str(key)), hint=nearest(str(key), keys))
-            for key in self._data
-            if key not in keys
-        ]
+        for key in self._data:
+            if key not in keys:
+                path, hint = self._at(str(key)), nearest(str(key), keys)
+                self._tell(Problem(f"unknown key {key!r} in the rubric", path=path, hint=hint), unknown=True)
 
     def number(self, key: str, high: float = float("inf"), default: float | None = None) -> float:
         """The finite number at *key*, from 0 to *high*."""
@@ -86,7 +91,10 @@ class Section:
 
     def section(self, key: str, keys: Sequence[str]) -> Section:
         """The mapping at *key*."""
-        return Section(self._at(key), self._data.get(key), keys, self._problems)
+        data = self._data.get(key)
+        if not isinstance(data, Mapping):
+            self._report(key, data, "a mapping")
+        return Section(self._at(key), data, keys, self._problems, self._origin)
 
     def confidence(self, key: str) -> tuple[Confidence, ...]:
         """The confidence table at *key*; its last line must always hold."""
@@ -95,7 +103,13 @@ class Section:
             self._report(key, value, "a list of lines")
             return ()
         keys = ("value", "max_negative", "min_positive")
-        lines = [Section(f"{self._at(key)}[{place}]", line, keys, self._problems) for place, line in enumerate(value)]
+        for place, line in enumerate(value):
+            if not isinstance(line, Mapping):
+                self._report(f"{key}[{place}]", line, "a mapping")
+        lines = [
+            Section(f"{self._at(key)}[{place}]", line, keys, self._problems, self._origin)
+            for place, line in enumerate(value)
+        ]
         table = tuple(line._confidence() for line in lines)  # noqa: SLF001  # another of the same class
         if table[-1].max_negative != float("inf") or table[-1].min_positive:
             self._report(f"{key}[{len(value) - 1}]", value[-1], "a line without conditions, so that one always holds")
@@ -111,7 +125,13 @@ class Section:
     def _report(self, key: str, value: object, wanted: str) -> None:
         what = "is missing; it is" if value is None else f"is {value!r}, it must be"
         path = self._at(key)
-        self._problems.append(Problem(f"the rubric's {path or 'content'} {what} {wanted}", path=path, value=value))
+        if not self._silent:
+            self._tell(Problem(f"the rubric's {path} {what} {wanted}", path=path, value=value))
+
+    def _tell(self, problem: Problem, *, unknown: bool = False) -> None:
+        place = place_of(self._origin.text, str(problem.path), key=unknown)
+        where = "" if place is None else f"{self._origin.id}:{place[0]}:{place[1]}: "
+        self._problems.append(attrs.evolve(problem, message=where + problem.message))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -126,11 +146,18 @@ def _is_range(value: object) -> TypeGuard[Sequence[float]]:
 def open_rubric(rubric: object, keys: Sequence[str]) -> tuple[Section, list[Problem]]:
     """The content of *rubric*, and the list that its problems go to.
 
-    :raises ConfigError: when it is no YAML rubric.
+    :raises ConfigError: when it has no figures, or those of another judge: fewer than half of *keys*.
     """
     if not isinstance(rubric, Rubric):
         raise ConfigError(Problem(f"the rubric must be a dicast.Rubric, not {rubric!r:.80}", path="rubric"))
-    if not rubric.data:
+    own = [str(key) for key in rubric.data if key not in _NAMES]
+    if not own:
         raise ConfigError(Problem(f"the rubric {rubric.id!r} has no figures; it must be YAML", path="rubric"))
+    known = [key for key in keys if key in rubric.data]
+    if 2 * len(known) < len(keys):
+        has, needs = ", ".join(own), ", ".join(keys)
+        raise ConfigError(
+            Problem(f"the rubric {rubric.id!r} is for another judge: it has {has}; needed are {needs}", path="rubric")
+        )
     problems: list[Problem] = []
-    return Section("", rubric.data, ("id", "version", *keys), problems), problems
+    return Section("", rubric.data, (*_NAMES, *keys), problems, rubric), problems
