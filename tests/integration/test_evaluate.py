@@ -29,6 +29,9 @@ def trace():
         yield {"type": "tool.called", "payload": tool, **common}
         yield {"type": "tool.failed" if failed else "tool.completed", "payload": tool, **common}
         yield {"type": "turn.completed", "payload": ended, **common}
+    for session in "ab":
+        ended = {"type": "session.ended", "session_id": session, "payload": {"disposition": "completed"}}
+        yield ended | {"time": "2026-01-31T12:00:03Z"}
 
 
 @pytest.fixture
@@ -74,13 +77,16 @@ def test_it_appends_and_the_old_verdicts_stay(traced):
 
 
 @pytest.mark.parametrize("kind", ["tool_cycle", "turn", "session"])
-def test_the_same_judge_says_the_same_as_before(traced, kind):
+@pytest.mark.parametrize("command", [("run",), ("watch", "--once")])
+def test_the_same_judge_says_the_same_as_before(shop, command, kind):
+    shop.write("trace.jsonl", list(trace()))
+    assert shop.dicast(*command, shop.pipeline(PIPELINE)).code == 0
     judge = f"{{heuristic/{kind}: {{children: heuristic/turn}}}}" if kind == "session" else f"heuristic/{kind}"
     for _ in range(2):
-        done = evaluate(traced, "--subject", kind, "--judge", judge, "--json")
+        done = evaluate(shop, "--subject", kind, "--judge", judge, "--json")
         assert done.code == 0, done.err
-        newest = verdicts(traced, "--run", "last")
-        first = verdicts(traced, "--kind", kind)[: len(newest)]
+        newest = verdicts(shop, "--run", "last")
+        first = verdicts(shop, "--kind", kind)[: len(newest)]
         ours, theirs = by_subject(newest), by_subject(first)
         for one in (*ours.values(), *theirs.values()):
             one["signals"].pop("child_eval_ids", None)
