@@ -9,6 +9,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 JUDGES = "tests/integration/test_spec_001_judges.py"
+QUALITY = "tests/integration/test_quality.py"
 CYCLES = (
     "plugins/heuristic/tests/test_traces.py"
     "::test_tool_cycles_name_the_verdict_on_their_turn_and_turns_that_on_their_session"
@@ -21,8 +22,10 @@ REQUIRED = {
     "4 per-session cap downgrade": f"{JUDGES}::test_cap_leaves_the_heuristic_verdict_and_is_named",
     "5 per-day cap downgrade": f"{JUDGES}::test_cap_leaves_the_heuristic_verdict_and_is_named",
     "6 re-evaluation is a new event": f"{JUDGES}::test_judging_again_is_a_new_verdict_and_the_newest_counts",
+    "7 confidence gate filters aggregation": f"{QUALITY}::test_min_confidence_leaves_unsure_verdicts_out_of_the_mean_alone",
     "8 subject not found": f"{JUDGES}::test_turn_that_is_not_there_fails_and_has_no_verdict",
     "9 invalid LLM judge response": f"{JUDGES}::test_reply_of_no_use_is_a_failure_after_one_more_try",
+    "10 rubric versioning": f"{QUALITY}::test_versions_of_a_rubric_stand_apart_and_both_are_kept",
     "11 tool cycle attaches to its turn": CYCLES,
     "12 session reads its turns' verdicts": CYCLES,
     "13 sensitivity uplift": f"{JUDGES}::test_only_a_captured_rationale_lifts_the_sensitivity",
@@ -33,8 +36,6 @@ REQUIRED = {
 }
 
 PENDING = {
-    "7 confidence gate filters aggregation": "needs dicast quality",
-    "10 rubric versioning": "needs dicast quality, which shows the two rows",
     "15 no mid-turn fire": "needs dicast watch, which judges while events arrive",
 }
 
