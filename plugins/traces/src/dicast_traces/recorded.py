@@ -30,7 +30,7 @@ class Recorded:
     """Subjects that the run's own ledger has from earlier runs, each as it was last read, to be judged again.
 
     What happened within the window is judged: a turn by the time of its ``turn.completed``, a tool cycle by that of its end,
-    a session by that of its ``session.ended``; what has no time of its own by the time at which it was read.
+    a session by that of its ``session.ended``, without one of its last turn; what has no time of its own by that of its reading.
 
     :param kind: the kind of subject (``subject`` in a pipeline): ``turn``, ``tool_cycle``, ``session``, ``row`` or any other.
     :param since: the beginning of the window, an ISO 8601 date or time, UTC where it says nothing else; included. None: the
