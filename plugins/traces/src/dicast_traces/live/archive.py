@@ -29,11 +29,6 @@ class LedgerArchive:
             if is_trace(entry.event):
                 yield trace_event(entry.event), arrived(entry.event)
 
-    def holder(self, kind: str, id: str) -> str | None:
-        """The session whose subject of *kind* has this *id*, None where none was read."""
-        query = Query(run_id=self.run.run_id, types=("subject.read",), subject_kind=kind, subject_id=id, limit=1)
-        return next((entry.event.session_id for entry in self.run.read(query)), None)
-
 
 def is_trace(event: Event) -> bool:
     """Whether a row is a trace event: a run's own that name a session are about a subject."""

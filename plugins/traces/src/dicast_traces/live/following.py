@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from .lines import Line
-from .tail import CHUNK, Identity, Position, Tail
+from .tail import Identity, Position, Tail
 
 GONE_SECONDS = 10.0
 """How long a file is read on after its name was given to another, or taken away: its writer may still have it open."""
@@ -60,7 +60,8 @@ class Following:
         for tail in list(self._tails.values()):
             while new := [*tail.read()]:
                 lines += new
-                if (most := most - CHUNK) <= 0:
+                most -= sum(len(line.data) + 1 for line in new)
+                if most <= 0:
                     return lines
             lines += self._part(tail)
         self._hold_fewer()

@@ -15,6 +15,7 @@ from .archive import LedgerArchive, arrived, is_trace, trace_event
 from .backlog import Backlog
 from .lines import Line
 from .listening import Post
+from .names import Names
 from .status import Console, Snapshot
 from .tail import Position
 from .windows import Decision, Windows
@@ -31,11 +32,13 @@ class Intake:
     :param give: is handed each subject, in the order in which they are to be judged.
     """
 
-    def __init__(self, run: RunContext, kinds: Sequence[Kind], console: Console, give: Callable[[Due], None]) -> None:
+    def __init__(
+        self, run: RunContext, kinds: Sequence[Kind], console: Console, names: Names, give: Callable[[Due], None]
+    ) -> None:
         self._run, self._console, self._give = run, console, give
         self._calls_named = "tool_cycle" in kinds
         self._archive = LedgerArchive(run)
-        self.windows = Windows(kinds, run.lookahead, self._archive)
+        self.windows = Windows(kinds, run.lookahead, self._archive, names)
         self.backlog = Backlog(self.windows.settle)
         self._seq = 0
         self.accepted = self.duplicates = self.rejected = 0
@@ -162,4 +165,4 @@ def _seconds(time: str | None) -> float | None:
 
 
 def _unplaced(problem: Problem) -> str:
-    return str(attrs.evolve(problem, file=None, line=None))
+    return str(attrs.evolve(problem, file=None, line=None, column=None))

@@ -85,19 +85,14 @@ class Splitter:
     def _line(self, line: bytes) -> Line:
         if self.number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
-        if len(line) > self._most:
-            return Line(self.source, self.number, b"", self._fault())
-        return Line(self.source, self.number, line)
+        return _limited(self.source, self.number, line, self._most)
 
     def _too_long(self) -> Iterator[Line]:
         self.offset, self.rest = self.offset + len(self.rest), b""
         if not self.skipping:
             self.skipping = True
             self.number += 1
-            yield Line(self.source, self.number, b"", self._fault())
-
-    def _fault(self) -> str:
-        return f"the line is longer than max_line_bytes ({self._most:,})"
+            yield Line(self.source, self.number, b"", _too_long(self._most))
 
 
 def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
@@ -107,13 +102,21 @@ def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
     """
     if body.lstrip()[:1] != b"[":
         if isinstance(_parsed(body), dict):
-            return [Line(source, 1, body)]
-        return [Line(source, number, line) for number, line in enumerate(body.split(b"\n"), 1)]
+            return [_limited(source, 1, body, max_line_bytes)]
+        return [_limited(source, number, line, max_line_bytes) for number, line in enumerate(body.split(b"\n"), 1)]
     try:
         values = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise DataError(f"the array is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
-    return [Line(source, number, orjson.dumps(value)) for number, value in enumerate(values, 1)]
+    return [_limited(source, number, orjson.dumps(value), max_line_bytes) for number, value in enumerate(values, 1)]
+
+
+def _limited(source: str, number: int, data: bytes, most: int) -> Line:
+    return Line(source, number, b"", _too_long(most)) if len(data) > most else Line(source, number, data)
+
+
+def _too_long(most: int) -> str:
+    return f"the line is longer than max_line_bytes ({most:,})"
 
 
 def _parsed(data: bytes) -> Any:

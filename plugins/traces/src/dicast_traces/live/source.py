@@ -19,6 +19,7 @@ from .following import Following
 from .intake import Intake
 from .lines import Line
 from .listening import Address, Listener, Post, Status
+from .names import Names
 from .piping import Piped
 from .status import Console
 from .tail import CHUNK
@@ -64,8 +65,10 @@ class Watching:
         """
         with ExitStack() as stack:
             watch = Watch(self, run, stack)
-            stack.callback(watch.end)
-            yield watch
+            try:
+                yield watch
+            finally:
+                await watch.close()
 
     def subjects(self) -> AsyncIterator[Due]:
         """Fail: a watch belongs to a run, which opens it."""
@@ -85,7 +88,9 @@ class Watch:
         self._woken = asyncio.Event()
         self._ended = False
         self._loop = asyncio.get_running_loop()
-        self.intake = Intake(run, options.kinds, options.console, self._queue.put_nowait)
+        self._following: asyncio.Task[None] | None = None
+        names = stack.enter_context(Names())
+        self.intake = Intake(run, options.kinds, options.console, names, self._queue.put_nowait)
         most = options.max_line_bytes
         self._input: Following | Piped
         if options.path == STDIN:
@@ -101,19 +106,17 @@ class Watch:
 
         :raises LedgerError: when events could not be recorded.
         """
-        following = asyncio.create_task(self._follow())
+        following = self._following = asyncio.create_task(self._follow())
         following.add_done_callback(lambda _: self._queue.put_nowait(None))
-        try:
-            while (due := await self._queue.get()) is not None:
-                yield due
-            await following
-        finally:
-            following.cancel()
-            with suppress(asyncio.CancelledError):
-                await following
+        while (due := await self._queue.get()) is not None:
+            yield due
+        await following
 
-    def end(self) -> None:
-        """Answer the requests that wait: nothing more is recorded."""
+    async def close(self) -> None:
+        """Take nothing more, and answer the requests that wait."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)  # its errors were raised by subjects()
         self._ended = True
         self._refuse_posts()
 

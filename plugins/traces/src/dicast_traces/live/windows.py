@@ -13,6 +13,7 @@ from dicast import DataError, Lookahead, Problem, Subject, TraceEvent
 from ..assembly import Assembly, turn_of
 from ..sessions import Kind, Session, session_subject, turn_subjects
 from .identity import identity
+from .names import Names
 
 GRACE = 0.2
 """Seconds between the end of a session and its verdict: events overtake each other on their way."""
@@ -34,10 +35,6 @@ class Archive(Protocol):
 
     def events(self, session_id: str) -> Iterable[tuple[TraceEvent, float]]:
         """The events of a session with the times at which they arrived, in their order; none of an unknown one."""
-        ...
-
-    def holder(self, kind: str, id: str) -> str | None:
-        """The session whose subject of *kind* has this *id*, None where nothing has."""
         ...
 
 
@@ -87,14 +84,13 @@ class Windows:
     :param backfilling: whether what is added is old, so that hours do not count yet: more of it is to come.
     """
 
-    def __init__(self, kinds: Sequence[Kind], lookahead: Lookahead, archive: Archive) -> None:
+    def __init__(self, kinds: Sequence[Kind], lookahead: Lookahead, archive: Archive, names: Names) -> None:
         self.backfilling = False
-        self._kinds, self._lookahead, self._archive = kinds, lookahead, archive
+        self._kinds, self._lookahead, self._archive, self._names = kinds, lookahead, archive, names
         self._sessions: dict[str, Watched] = {}
         self._asleep: dict[str, None] = {}  # sessions that have not ended, and are not in memory
         self._touched: dict[str, None] = {}
         self._timers: list[tuple[float, str]] = []
-        self._names: dict[tuple[str, str], str] = {}
         self._forgot = False
 
     def add(self, event: TraceEvent, now: float, own_time: float | None = None, *, trusted: bool = False) -> bool:
@@ -112,6 +108,8 @@ class Windows:
             if not trusted:
                 self._refuse(session, event)
             session.seen.add(digest)
+        if (name := self._name(event)) is not None:
+            self._names.note(*name, session.assembly.id)
         self._apply(session, event, now, now if own_time is None else min(now, own_time))
         self._touched[session.assembly.id] = None
         return True
@@ -200,14 +198,13 @@ class Windows:
 
     def _refuse(self, session: Watched, event: TraceEvent) -> None:
         """Refuse a second end of a turn, and an id that names two subjects."""
-        own, turn_id = session.assembly.id, str(event.turn_id)
+        turn_id = str(event.turn_id)
         if event.type == "turn.completed" and session.assembly.is_completed(turn_id):
             what = f"turn {turn_id!r} was completed already, and otherwise; a turn ends once"
             raise DataError(Problem(what, path="turn_id", value=turn_id))
         if (name := self._name(event)) is None:
             return
-        holder = self._names.get(name) or self._archive.holder(*name)
-        if holder is not None and (holder != own or name in self._names):
+        if (holder := self._names.holder(*name)) is not None:
             path = "turn_id" if event.type == "turn.completed" else "payload.tool_use_id"
             what = f"{name[1]!r} names a {name[0]} in session {holder!r} already; the ids of a kind are unique"
             raise DataError(Problem(what, path=path, value=name[1]))
@@ -223,8 +220,6 @@ class Windows:
     def _apply(self, session: Watched, event: TraceEvent, now: float, progress: float) -> None:
         session.assembly.add(event)
         session.arrived, session.progress = max(session.arrived, now), max(session.progress, progress)
-        if (name := self._name(event)) is not None:
-            self._names[name] = session.assembly.id
         match event.type:
             case "turn.completed":
                 session.waiting[str(event.turn_id)] = None
@@ -288,9 +283,6 @@ class Windows:
         self._forgot = True
         if session.ended is None:
             self._asleep[id] = None
-        for event in session.assembly.events:
-            if (name := self._name(event)) is not None:
-                self._names.pop(name, None)
 
     def _turn_subjects(self, session: Watched, decision: Decision) -> list[Subject]:
         turn_id, assembly = decision.id, session.assembly

@@ -1,0 +1,172 @@
+"""Events over HTTP: who may send them, and what is answered when."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from dicast import ConfigError
+from dicast_traces.live import listening
+from dicast_traces.live.listening import Address, Listener
+
+
+class Taker:
+    """Stands in for the watch: answers each request at once."""
+
+    def __init__(self):
+        self.posts = []
+        self.answer = {"accepted": 1, "duplicates": 0, "errors": []}
+
+    def __call__(self, post):
+        self.posts.append(post)
+        if isinstance(self.answer, Exception):
+            post.answer.set_exception(self.answer)
+        elif self.answer is not None:
+            post.answer.set_result(self.answer)
+
+
+@pytest.fixture
+def taker():
+    return Taker()
+
+
+@pytest.fixture
+def listener(taker):
+    with Listener(Address("127.0.0.1", 0), "secret", 1000, taker, lambda: {"backlog": 3}) as made:
+        yield made
+
+
+@pytest.fixture
+def ask(listener):
+    def send(method, path, body=b"", token="secret", **headers):
+        place = urlsplit(listener.url)
+        connection = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
+        try:
+            given = {"Authorization": f"Bearer {token}"} | {
+                name.replace("_", "-"): text for name, text in headers.items()
+            }
+            connection.request(method, path, body, {name: text for name, text in given.items() if text is not None})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    return send
+
+
+def test_events_are_taken_and_answered(ask, taker):
+    assert ask("POST", "/events", b'{"a":1}\n{"b":2}') == (200, {"accepted": 1, "duplicates": 0, "errors": []})
+    assert [line.data for line in taker.posts[0].lines] == [b'{"a":1}', b'{"b":2}']
+
+
+def test_answer_waits_until_the_events_are_recorded(ask, taker):
+    taker.answer = None
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(ask("POST", "/events", b"{}")))
+    asking.start()
+    asking.join(0.2)
+    assert answers == []
+    taker.posts[0].answer.set_result({"accepted": 1, "duplicates": 0, "errors": []})
+    asking.join(10)
+    assert answers[0][0] == 200
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "secret2"])
+def test_wrong_token_is_401_and_takes_nothing(ask, taker, token):
+    assert ask("POST", "/events", b"{}", token=token)[0] == 401
+    assert ask("GET", "/status", token=token)[0] == 401
+    assert taker.posts == []
+
+
+def test_no_token_is_401(ask):
+    assert ask("POST", "/events", b"{}", Authorization=None)[0] == 401
+
+
+def test_too_much_is_413_and_is_not_read(ask, monkeypatch):
+    monkeypatch.setattr(listening, "MAX_BODY", 10)
+    code, said = ask("POST", "/events", b"x" * 11)
+    assert code == 413
+    assert "send fewer events" in said["error"]
+
+
+def test_request_without_length_is_411(ask):
+    assert ask("POST", "/events", iter([b"{}"]))[0] == 411
+
+
+def test_compressed_request_is_415(ask):
+    assert ask("POST", "/events", b"x", Content_Encoding="gzip")[0] == 415
+
+
+def test_broken_array_is_400(ask):
+    code, said = ask("POST", "/events", b"[1,")
+    assert code == 400
+    assert "the array is not JSON" in said["error"]
+
+
+def test_request_of_bad_lines_alone_is_400_and_names_them(ask, taker):
+    taker.answer = {"accepted": 0, "duplicates": 0, "errors": [{"line": 1, "message": "no"}]}
+    assert ask("POST", "/events", b"x") == (400, taker.answer)
+    taker.answer = {**taker.answer, "accepted": 1}
+    assert ask("POST", "/events", b"x")[0] == 200
+
+
+def test_events_that_were_not_recorded_are_503(ask, taker):
+    taker.answer = RuntimeError("the watch has ended")
+    code, said = ask("POST", "/events", b"{}")
+    assert code == 503
+    assert "send them again" in said["error"]
+
+
+def test_status_is_told(ask):
+    assert ask("GET", "/status") == (200, {"backlog": 3})
+
+
+def test_unknown_path_is_404_and_names_those_there_are(ask):
+    code, said = ask("POST", "/event", b"{}")
+    assert code == 404
+    assert "POST /events" in said["error"]
+
+
+def test_connection_serves_one_request_after_the_other(listener):
+    place = urlsplit(listener.url)
+    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
+    try:
+        for _ in range(3):
+            connection.request("POST", "/events", b"{}", {"Authorization": "Bearer secret"})
+            assert connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("8765", ("127.0.0.1", 8765)),
+        (":8765", ("127.0.0.1", 8765)),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("localhost:1", ("127.0.0.1", 1)),
+        ("[::1]:99", ("::1", 99)),
+        ("127.3.2.1:99", ("127.3.2.1", 99)),
+    ],
+)
+def test_addresses_of_this_machine(text, address):
+    found = Address.parse(text)
+    assert (found.host, found.port) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["0.0.0.0:80", "192.168.1.2:80", "[::]:80", "example.org:80", "x", "127.0.0.1:", "1:99999"]
+)
+def test_other_addresses_are_refused(text):
+    with pytest.raises(ConfigError, match="--listen"):
+        Address.parse(text)
+
+
+def test_taken_port_is_an_error(listener):
+    port = urlsplit(listener.url).port
+    with pytest.raises(ConfigError, match=f"--listen 127.0.0.1:{port}"):
+        Listener(Address("127.0.0.1", port), "t", 10, print, dict)
