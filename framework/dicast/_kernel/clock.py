@@ -18,7 +18,7 @@ _LAST = 1 << 20
 
 def iso(moment: datetime) -> str:
     """*moment* (aware) as ``2026-01-31T12:00:00.000Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 class Clock:

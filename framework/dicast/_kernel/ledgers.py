@@ -34,7 +34,7 @@ class Wanted:
 
     def events(self, ledger: Ledger, type_: str) -> Iterator[Event]:
         """The events of *type_* that are meant, oldest first."""
-        query = Query(self.run_id, (type_,), self.kind, self.subject, self.as_of)
+        query = Query(self.run_id, (type_,), self.kind, self.subject, until=self.as_of)
         found: Iterable[Event] = (entry.event for entry in ledger.read(query))
         if self.judge is not None:
             found = (event for event in found if event.payload["judge"] == self.judge)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.define import maybe_await
-from .._kernel.model import Subject
+from .._kernel.model import Due, Subject
 from .._kernel.runner.subjects import each
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench
@@ -36,7 +36,7 @@ class SourceConformance(Conformance):
         assert isinstance(subjects, Iterator | AsyncIterator), (
             f"subjects() returns a {type(subjects).__name__}, no iterator"
         )
-        return [subject async for subject in each(live)]
+        return [found.subject if isinstance(found, Due) else found async for found in each(live)]
 
     def test_order_is_stable(self, component: Any, bench: Bench) -> None:
         """Twice read, twice the same: a run that was interrupted is taken up by it."""

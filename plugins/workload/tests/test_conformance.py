@@ -12,14 +12,7 @@ RUNS = [
 ]
 
 
-class Dues:
-    """What the checks look at are the subjects; the source says of each why it is due."""
-
-    async def _all(self, live):
-        return [due.subject for due in live.subjects()]
-
-
-class TestRuns(Dues, SourceConformance):
+class TestRuns(SourceConformance):
     source = "workload/runs"
     files = {
         "runs.jsonl": "".join(json.dumps(run) + "\n" for run in RUNS),
@@ -28,7 +21,7 @@ class TestRuns(Dues, SourceConformance):
     options = {"path": "runs.jsonl", "workloads": "suite"}
 
 
-class TestWithoutASuite(Dues, SourceConformance):
+class TestWithoutASuite(SourceConformance):
     source = "workload/runs"
     files = {"runs.jsonl": json.dumps(RUNS[0])}
     options = {"path": "runs.jsonl"}
