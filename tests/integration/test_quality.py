@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +136,27 @@ def test_ledger_without_texts_has_no_models_but_the_verdicts_thumbs(shop):
     (row,) = rows(shop)
     assert (row["chosen_model"], row["verdict_count"], row["thumbs_down_count"]) == (None, 3, 1)
     json.dumps(row, allow_nan=False)
+
+
+PAGES = Path(__file__).resolve().parents[2] / "docs"
+WINDOW = re.compile(r"from \S+ to \S+Z")
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["quality", "agreement"])
+def test_page_shows_what_is_printed(page, shop, install):
+    blocks = [match.groups() for match in BLOCK.finditer((PAGES / f"{page}.md").read_text(encoding="utf-8"))]
+    for _, info, text in blocks:
+        if title := re.search(r'title="(.+)"', info):
+            shop.write(title[1], text)
+    plugin = "".join(text for language, _, text in blocks if language == "python")
+    install("dicast-promises", "1.0", {"dicast": {"promises": "dicast_promises"}}, dicast_promises=plugin)
+    printed, compared = "", 0
+    for language, _, text in blocks:
+        if language == "console":
+            for line in text.splitlines():
+                printed = shop.dicast(*line.removeprefix("$ dicast ").split()).out
+        elif language == "text":
+            compared += 1
+            assert WINDOW.sub("", printed) == WINDOW.sub("", text)
+    assert compared

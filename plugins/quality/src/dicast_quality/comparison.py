@@ -170,6 +170,6 @@ def _alpha_text(found: Mapping[str, Any]) -> str:
     if found["alpha"] is None:
         return text
     interval = found["alpha_ci"]
-    between = "no interval" if interval is None else f"95 % interval {interval[0]:.4f} to {interval[1]:.4f}"
+    between = "no interval" if interval is None else f"95 % interval {interval[0]:.4f} to {interval[1]:.4f} (bootstrap)"
     meaning = next(words for bound, words in _MEANINGS if found["alpha"] >= bound)
     return f"{text}, {between}: {meaning}"
