@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +9,8 @@ import attrs
 
 from dicast import Rubric
 
+from .dimensions import CONSTRAINTS, INSTRUCTIONS, Dimension
 from .fence import RULES
-
-CONSTRAINTS = "hard_constraints_satisfied"
-RESERVED = ("seal", "rationale", "score", "confidence", CONSTRAINTS)
 
 _FRONT = "---"
 _UNIT = {"type": "number", "minimum": 0, "maximum": 1}
@@ -23,7 +20,7 @@ _UNIT = {"type": "number", "minimum": 0, "maximum": 1}
 class Form:
     """The verdict's shape: one key for each of *dimensions*, one more when *constrained*, a seal when *sealed*."""
 
-    dimensions: tuple[str, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
     constrained: bool = False
     sealed: bool = True
 
@@ -32,12 +29,17 @@ class Form:
         """Every key that the verdict must have, in the order in which it is to be written: the reasons before the score."""
         seal = ("seal",) if self.sealed else ()
         constraints = (CONSTRAINTS,) if self.constrained else ()
-        return (*seal, "rationale", *self.dimensions, *constraints, "score", "confidence")
+        names = (dimension.name for dimension in self.dimensions)
+        return (*seal, "rationale", *names, *constraints, "score", "confidence")
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the verdict."""
-        types = {"seal": {"type": "string"}, "rationale": {"type": "string"}, CONSTRAINTS: {"type": "boolean"}}
+        types: dict[str, Any] = {"seal": {"type": "string"}, "rationale": {"type": "string"}}
+        types[CONSTRAINTS] = {"type": "boolean"}
+        for dimension in self.dimensions:
+            low, high = (int(end) if end.is_integer() else end for end in (dimension.low, dimension.high))
+            types[dimension.name] = {"type": "number", "minimum": low, "maximum": high}
         properties = {key: types.get(key, _UNIT) for key in self.keys}
         return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
@@ -51,17 +53,17 @@ class Form:
             "score": "a number from 0 to 1, with one decimal",
             "confidence": "how sure you are of the score, a number from 0 to 1, with one decimal",
         }
-        lines = [f'- "{key}": {meanings.get(key, "a number from 0 to 1")}' for key in self.keys]
+        meanings |= {dimension.name: f"a number from {dimension.scale}" for dimension in self.dimensions}
+        lines = [f'- "{key}": {meanings[key]}' for key in self.keys]
         return "\n".join(("Reply with one JSON object and nothing else. Its keys, in this order:", *lines))
 
 
-def system_message(rubric: Rubric, criteria: Sequence[str], dimensions: Sequence[str], constraints: Sequence[str],
-                   form: Form) -> str:  # fmt: skip
+def system_message(rubric: Rubric, criteria: Sequence[str], constraints: Sequence[str], form: Form) -> str:
     """The same text for every subject that *rubric* is for: rubric, what the user added, fences, and the reply."""
     parts = [
-        body(rubric.text),
+        body(rubric),
         _listed("Judge by these criteria:", criteria),
-        _listed("Score each of these dimensions from 0 (worst) to 1 (best):", dimensions),
+        _dimensions(form.dimensions),
         _listed(f'Every one of these constraints must hold; "{CONSTRAINTS}" says whether all of them do:', constraints),
         RULES,
         form.text,
@@ -74,17 +76,30 @@ def closing(form: Form) -> str:
     return "Reply with the JSON object only" + (", the seal of this message in it." if form.sealed else ".")
 
 
-def body(text: str) -> str:
-    """A rubric's *text* without the YAML between the two ``---`` that it may begin with."""
-    if not text.startswith(_FRONT):
-        return text.strip()
-    _, _, rest = text.removeprefix(_FRONT).partition(f"\n{_FRONT}")
+def body(rubric: Rubric) -> str:
+    """What *rubric* says: its text without the YAML between the two ``---`` that it may begin with, or its instructions."""
+    if has_dimensions(rubric):
+        return str(rubric.data.get("instructions") or INSTRUCTIONS).strip()
+    if not rubric.text.startswith(_FRONT):
+        return rubric.text.strip()
+    _, _, rest = rubric.text.removeprefix(_FRONT).partition(f"\n{_FRONT}")
     return rest.strip()
 
 
-def weighted(weights: Mapping[str, float], values: Mapping[str, float]) -> float:
-    """The mean of *values* by *weights*, in [0, 1] as they are: the sums are exactly rounded."""
-    return math.fsum(weights[name] * value for name, value in values.items()) / math.fsum(weights.values())
+def has_dimensions(rubric: Rubric) -> bool:
+    """Whether *rubric* is YAML with dimensions, and not a text."""
+    return "dimensions" in rubric.data and not rubric.text.startswith(_FRONT)
+
+
+def _dimensions(dimensions: Sequence[Dimension]) -> str:
+    if not any(dimension.criteria or dimension.scale != "0 to 1" for dimension in dimensions):
+        names = [dimension.name for dimension in dimensions]
+        return _listed("Score each of these dimensions from 0 (worst) to 1 (best):", names)
+    lines = [
+        f"{dimension.name}, {dimension.scale}" + (f": {dimension.criteria}" if dimension.criteria else "")
+        for dimension in dimensions
+    ]
+    return _listed("Score each of these dimensions on its scale, from worst to best:", lines)
 
 
 def _listed(title: str, items: Sequence[str]) -> str:

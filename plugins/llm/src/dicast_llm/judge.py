@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Literal
@@ -25,8 +24,9 @@ from dicast import (
 from dicast import rubric as installed
 
 from .asking import Asked, Question, ask, is_free
+from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import Marks
-from .instructions import CONSTRAINTS, RESERVED, Form, body, closing, system_message, weighted
+from .instructions import Form, body, closing, has_dimensions, system_message
 from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn, sections
 from .reply import Found, find_verdict
@@ -70,7 +70,7 @@ class LlmJudge:
         version the first 12 digits of the text's SHA-256. What fences are and how to reply is added to either.
     :param criteria: what to judge by besides, each in a sentence.
     :param dimensions: names with weights above 0. The model scores each one; the score is their weighted mean, whatever score
-        the model gave itself; ``signals.dimensions`` has them.
+        the model gave itself; ``signals.dimensions`` has them. A rubric in YAML may have dimensions on scales of their own.
     :param hard_constraints: what must hold, each in a sentence. Where one does not, the score is 0, and
         ``signals.hard_constraint_violation`` is true.
     :param grounding_tokens: words that an answer uses which keeps to its sources; the model sees them as hints. A workload may
@@ -107,14 +107,15 @@ class LlmJudge:
     capture_rationale: bool = False
     max_chars: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     fallback: Judge | None = None
+    _dimensions: tuple[Dimension, ...] = attrs.field(init=False, eq=False, repr=False)
     _form: Form = attrs.field(init=False, eq=False, repr=False)
     _turn: Briefing = attrs.field(init=False, eq=False, repr=False)
     _row: Briefing = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        _check_dimensions(self.dimensions)
-        form = Form(tuple(self.dimensions), bool(self.hard_constraints), self.seal)
-        object.__setattr__(self, "_form", form)
+        dimensions = _dimensions(self.rubric, self.dimensions)
+        object.__setattr__(self, "_dimensions", dimensions)
+        object.__setattr__(self, "_form", Form(dimensions, bool(self.hard_constraints), self.seal))
         object.__setattr__(self, "_turn", self._brief(_TURN))
         object.__setattr__(self, "_row", self._brief(_ROW))
 
@@ -131,13 +132,12 @@ class LlmJudge:
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
-        if chosen.data and not chosen.text.startswith("---"):
-            message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown"
+        if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
+            message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
-        if not body(chosen.text):
+        if not body(chosen):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
-        system = system_message(chosen, self.criteria, tuple(self.dimensions), self.hard_constraints, self._form)
-        return Briefing(chosen, system)
+        return Briefing(chosen, system_message(chosen, self.criteria, self.hard_constraints, self._form))
 
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects of *kind* are judged by."""
@@ -159,10 +159,10 @@ class LlmJudge:
         )
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
-        needed = [key for key in self._form.keys if key != "score" or not self.dimensions]
+        needed = [key for key in self._form.keys if key != "score" or not self._dimensions]
         found = find_verdict(reply.text, needed, marks.seal if self.seal else None, message)
-        dimensions = {name: found.number(name) for name in self.dimensions}
-        score = weighted(self.dimensions, dimensions) if dimensions else found.number("score")
+        dimensions = {each.name: found.number(each.name, each.low, each.high) for each in self._dimensions}
+        score = collapse(self._dimensions, dimensions) if dimensions else found.number("score")
         violated = bool(self.hard_constraints) and not found.flag(CONSTRAINTS)
         stated, reasons = found.number("confidence"), found.text("rationale").strip()
         return Opinion(found, 0.0 if violated else score, stated, reasons, dimensions, violated)
@@ -187,7 +187,7 @@ class LlmJudge:
     def _confidence(self, asked: Asked[Opinion]) -> float:
         if self.confidence == "stated":
             return asked.value.confidence
-        return likelihood(asked.reply, asked.value.found, tuple(self.dimensions) or ("score",))
+        return likelihood(asked.reply, asked.value.found, tuple(each.name for each in self._dimensions) or ("score",))
 
     def _signals(self, opinion: Opinion) -> dict[str, object]:
         signals: dict[str, object] = {"rationale_hash": sha256(opinion.rationale.encode()).hexdigest()}
@@ -211,21 +211,11 @@ def _chosen(given: Rubric | None, system_prompt: str | None) -> Rubric | None:
     return Rubric("system-prompt", sha256(system_prompt.encode()).hexdigest()[:_VERSION_DIGITS], system_prompt)
 
 
-def _check_dimensions(weights: Mapping[str, float]) -> None:
-    problems = [
-        Problem(
-            f"dimension {name!r} cannot be called so; the verdict has a key of this name", path="dimensions", value=name
-        )
-        for name in weights
-        if name in RESERVED or not name
-    ] + [
-        Problem(
-            f"the weight of dimension {name!r} is a number above 0, not {weight!r}", path="dimensions", value=weight
-        )
-        for name, weight in weights.items()
-        if isinstance(weight, bool) or not 0 < weight < math.inf
-    ]
-    if not problems and weights and not math.isfinite(sum(weights.values())):
-        problems = [Problem("the weights of the dimensions are too large to add up", path="dimensions")]
-    if problems:
-        raise ConfigError(problems)
+def _dimensions(rubric: Rubric | None, weights: Mapping[str, float]) -> tuple[Dimension, ...]:
+    """The dimensions of the *rubric* where it has some, else those of the option."""
+    if rubric is None or not has_dimensions(rubric):
+        return of_option(weights)
+    if weights:
+        message = f"rubric {rubric.id} has dimensions of its own; leave out the option, or take another rubric"
+        raise ConfigError(Problem(message, path="dimensions"))
+    return of_rubric(rubric)

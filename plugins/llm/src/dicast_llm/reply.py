@@ -56,14 +56,14 @@ class Found:
                 return member
         raise BadReply(f"the verdict has no {key!r}")
 
-    def number(self, key: str) -> float:
-        """The number at *key*, finite and in [0, 1]; nothing is converted, nothing clamped.
+    def number(self, key: str, low: float = 0.0, high: float = 1.0) -> float:
+        """The number at *key*, finite and from *low* to *high*; nothing is converted, nothing clamped.
 
         :raises BadReply: when it is anything else.
         """
         value = self.member(key).value
-        if not isinstance(value, float) or not 0.0 <= value <= 1.0:
-            raise BadReply(f"{key!r} is no number from 0 to 1")
+        if not isinstance(value, float) or not low <= value <= high:
+            raise BadReply(f"{key!r} is no number from {low:g} to {high:g}")
         return value
 
     def text(self, key: str) -> str:
