@@ -109,6 +109,7 @@ def test_a_subject_that_comes_again_is_judged_again_and_never_twice_at_once():
     assert done.document["failures"] == {}
     assert len({verdict.eval_id for verdict in done.verdicts}) == 2
     assert [event.payload["trigger"] for event in done.of("eval.started")] == ["bus", "feedback_arrived"]
+    assert (done.document["subjects"], done.document["scored"], done.document["skipped"]) == (2, 2, 0)
 
 
 def test_trace_events_are_durable_when_recorded_and_told_once():
@@ -332,6 +333,7 @@ def priced(amount, unit="usd"):
         ("[a, b: {as: second, on: turn}]", "0.08", "0"),
         ("[llm/jury: {judges: [a, b]}]", "0.12", "0"),
         ("[hybrid/cascade: {stages: [free, a]}, c]", "0.06", "15"),
+        ("[hybrid/cascade: {stages: [free, {llm/jury: {judges: [a, b]}}]}]", "0.12", "0"),
         ("[free]", "0", "0"),
     ],
 )

@@ -61,9 +61,10 @@ class Tally:
 
 @attrs.define
 class Group:
-    """The terminal events of one subject, which stand together in the stream."""
+    """The terminal events of one subject, one a label, which stand together in the stream."""
 
     key: tuple[str | None, str | None]
+    labels: set[str] = attrs.field(factory=set)
     counted: bool = False
     failure: str | None = None
 
@@ -151,7 +152,7 @@ class Report:
             tally.fallbacks[str(signals["escalation_skipped"])] += 1
         if label == METRICS:
             self._tally_metrics(payload)
-        group = self._grouped(event)
+        group = self._grouped(event, label)
         if label in self._counted:
             group.counted = True
             if self._single:
@@ -179,7 +180,7 @@ class Report:
         label = payload["judge"]
         self.judges[label].total += 1
         self.judges[label].kinds[event.subject_kind] += 1
-        group = self._grouped(event)
+        group = self._grouped(event, label)
         if len(self.failed_shown) < FAILED_SHOWN:
             shown = ("subject_kind", "subject_id", "judge", "failure_mode", "error_message")
             self.failed_shown.append({key: payload[key] for key in shown})
@@ -187,12 +188,13 @@ class Report:
             group.counted = True
             group.failure = group.failure or payload["failure_mode"]
 
-    def _grouped(self, event: Event) -> Group:
+    def _grouped(self, event: Event, label: str) -> Group:
         key = (event.subject_kind, event.subject_id)
         group = self._group
-        if group is None or group.key != key:
+        if group is None or group.key != key or label in group.labels:
             self.close()
             group = self._group = Group(key)
+        group.labels.add(label)
         return group
 
     def _settle(self, event: Event) -> None:

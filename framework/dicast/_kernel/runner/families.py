@@ -60,10 +60,10 @@ class Families:
 
 
 class Recorded:
-    """What the ledger has of a session's verdicts, read on from where the last reading ended."""
+    """What the ledger has of a session's verdicts; in a *live* run, which adds to them, read on each time they are asked for."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, *, live: bool) -> None:
+        self._ledger, self._live = ledger, live
         self._forget(None)
 
     def _forget(self, session: str | None) -> None:
@@ -72,6 +72,8 @@ class Recorded:
         self._ended: set[str] = set()
 
     def _read(self, session: str) -> None:
+        if session == self._session and not self._live:
+            return
         if session != self._session:
             self._forget(session)
         types = ("eval.completed", "eval.failed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -41,27 +41,22 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source) -> Forecast
         context = attrs.evolve(draft, read=live.read, lookahead=lookahead(pipeline))
         opened = await open_component(source, context, stack)
         plan = await make_plan(pipeline, context, stack)
+        priced = [(call.slot, one) for call in plan.calls.values() for one in _priced(call)]
         async for due in read(opened, "the ledger"):
             subjects += 1
-            for call in plan.calls.values():
-                if call.slot.accepts(due.subject.kind):
-                    for cost in _most(call, due.subject):
-                        bill.add(cost)
+            for slot, estimate in priced:
+                if slot.accepts(due.subject.kind):
+                    bill.add(estimate(due.subject))
     return Forecast(subjects, bill.usd, bill.msat)
 
 
-def _most(call: Call, subject: Subject) -> Iterator[Cost]:
-    """What *call* may cost; of a component that does not say, what all the judges inside it may."""
+def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:
+    """What says how much *call* may cost; where it does not say, what says it of each judge inside it, however deep."""
     if call.estimate is not None:
-        yield call.estimate(subject)
+        yield call.estimate
         return
     owner: Any = getattr(call.function, "__self__", None)
-    for value in vars(owner).values() if hasattr(owner, "__dict__") else _fields(owner):
-        for part in parts(value):
-            if isinstance(part, Nested):
-                yield from _most(part.call, subject)
-
-
-def _fields(owner: Any) -> Iterator[object]:
     for field in attrs.fields(type(owner)) if attrs.has(type(owner)) else ():
-        yield getattr(owner, field.name)
+        for part in parts(getattr(owner, field.name)):
+            if isinstance(part, Nested) and part.call.estimate is not None:
+                yield part.call.estimate
