@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import agreement
 import cold_start
 import heuristic
 import judges
@@ -22,7 +23,7 @@ import throughput
 import watch
 from processes import Figure, Wrong
 
-WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid", "heuristic", "watch")
+WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid", "heuristic", "watch", "watch-kill", "agreement")
 
 
 def arguments() -> argparse.Namespace:
@@ -55,7 +56,11 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
         case "heuristic":
             return heuristic.measure(folder, given.rows, given.repeats)
         case "watch":
-            return watch.measure(folder, given.rows, given.kills, given.seed)
+            return watch.delays(folder, given.rows or watch.SECONDS, given.seed)
+        case "watch-kill":
+            return watch.killed(folder, given.kills or watch.KILLS, given.seed)
+        case "agreement":
+            return agreement.measure(folder, given.rows, given.seed, given.peers and given.peers.absolute())
         case "kill-paid":
             return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:

@@ -79,17 +79,11 @@ def _event(type: str, session: str, turn: str | None, **payload: object) -> Even
     return {"type": type, "session_id": session, "turn_id": turn, "payload": payload}
 
 
-def measure(folder: Path, count: int | None, kills: int | None, seed: int) -> Iterator[Figure]:
-    """How long verdicts take; then kill -9 at so many moments. *count* is the seconds for which events are written.
-
-    :raises Wrong: when a verdict is missing, was given twice, or is not the one that ``dicast run`` gives.
-    """
-    yield from delays(folder, count or SECONDS, seed)
-    yield from killed(folder, kills or KILLS, seed)
-
-
 def delays(folder: Path, seconds: float, seed: int) -> Iterator[Figure]:
-    """Seconds from the writing of the event that closes a window to the moment the verdict can be read from the ledger."""
+    """Seconds from the writing of the event that closes a window to the moment the verdict can be read from the ledger.
+
+    :raises Wrong: when a verdict is missing.
+    """
     (folder / "watch.yaml").write_text(PIPELINE % ("trace.jsonl", "ledger.db"), encoding="utf-8")
     (folder / "trace.jsonl").touch()
     seen: dict[tuple[str, str], float] = {}
@@ -160,19 +154,21 @@ def _look(ledger: Path, seen: dict[tuple[str, str], float], stop: threading.Even
 
 
 def killed(folder: Path, kills: int, seed: int) -> Iterator[Figure]:
-    """Write a trace, rotate it now and then, and kill the watch again and again; then compare with what ``run`` gives."""
-    work = folder / "kills"
-    work.mkdir()
-    (work / "watch.yaml").write_text(PIPELINE % ("trace.jsonl", "watched.db"), encoding="utf-8")
+    """Write a trace, rotate it now and then, and kill the watch again and again; then compare with what ``run`` gives.
+
+    :raises Wrong: when a verdict is missing, was given twice, or is not the one that ``dicast run`` gives.
+    """
+    work = folder
+    (work / "watch.yaml").write_text(PIPELINE % ("logs", "watched.db"), encoding="utf-8")
     (work / "run.yaml").write_text(PIPELINE % ("whole.jsonl", "run.db"), encoding="utf-8")
-    (work / "trace.jsonl").touch()
+    (work / "logs").mkdir()
     stop = threading.Event()
     writer = threading.Thread(target=_write_and_rotate, args=(work, seed, stop))
     writer.start()
     moments = random.Random(seed)
     hits = 0
     for _ in range(kills):
-        hits += _kill_after(work, moments.uniform(0.2, 1.5))
+        hits += _kill_after(work, moments.uniform(0.2, 2.0))
     stop.set()
     writer.join()
     _finish(work)
@@ -190,7 +186,7 @@ def _write_and_rotate(work: Path, seed: int, stop: threading.Event) -> None:
     rotated = 0
     with (work / "whole.jsonl").open("w", encoding="utf-8") as whole:
         while not stop.is_set():
-            with (work / "trace.jsonl").open("a", encoding="utf-8", buffering=1) as file:
+            with (work / "logs" / "now.jsonl").open("a", encoding="utf-8", buffering=1) as file:
                 until = time.monotonic() + 4.0
                 while time.monotonic() < until and not stop.wait(0.003):
                     line = json.dumps(agents.next()) + "\n"
@@ -200,8 +196,8 @@ def _write_and_rotate(work: Path, seed: int, stop: threading.Event) -> None:
                     file.write(line[20:])
             if not stop.is_set():
                 rotated += 1
-                (work / "trace.jsonl").rename(work / f"trace.jsonl.{rotated}")
-        with (work / "trace.jsonl").open("a", encoding="utf-8") as file:
+                (work / "logs" / "now.jsonl").rename(work / "logs" / f"{rotated:03d}.jsonl")
+        with (work / "logs" / "now.jsonl").open("a", encoding="utf-8") as file:
             for event in agents.rest():
                 line = json.dumps(event) + "\n"
                 whole.write(line)

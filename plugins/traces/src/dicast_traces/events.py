@@ -5,17 +5,45 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Self
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, InputPath, RunContext, Subject, TraceEvent
+from dicast import (
+    MAX_LINE_BYTES,
+    ConfigError,
+    DataError,
+    InputCheck,
+    InputFile,
+    Problem,
+    RunContext,
+    Subject,
+    TraceEvent,
+    nearest,
+)
 
 from .assembly import Assembly
 from .payloads import read_event
 from .sessions import Kind, chosen, subjects
 
+STDIN = Path("-")
+
 _BATCH = 5000
+
+
+def _existing(path: Path) -> Path:
+    """The *path* of a file or a directory, or ``-``.
+
+    :raises ConfigError: when there is nothing.
+    """
+    if path.name == STDIN.name:
+        return STDIN
+    if path.exists():
+        return path
+    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    hint = nearest(path.name, names)
+    raise ConfigError(Problem(f"the file {path.name!r} does not exist: {path}", path="path", value=str(path), hint=hint))
 
 
 @attrs.frozen
@@ -26,12 +54,13 @@ class Events:
     is judged when it has a ``turn.completed``; feedback that names it counts among its events, and its context then has
     ``feedback_after_messages``: how many later user messages there were before each feedback event.
 
-    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input.
+    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input. ``dicast watch`` follows a file as it grows,
+        and also all ``*.jsonl`` files of a directory.
     :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     """
 
-    path: InputPath
+    path: Path = attrs.field(converter=_existing)
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
 

@@ -14,6 +14,7 @@ import attrs
 
 from dicast import Due, RunContext
 
+from ..events import STDIN
 from ..sessions import Kind
 from .following import Following
 from .intake import Intake
@@ -33,8 +34,6 @@ LOOK_SECONDS = 0.25
 
 STATUS_SECONDS = 5.0
 """How long a question for the status waits for its answer."""
-
-STDIN = Path("-")
 
 
 @attrs.frozen
