@@ -1,4 +1,4 @@
-"""Document 001 lists the tests it requires (§14.1, §14.2): each one is here, or the reason why it cannot be yet."""
+"""Document 001 lists the tests it requires (§14.1, §14.2): each one is here."""
 
 from __future__ import annotations
 
@@ -35,23 +35,20 @@ REQUIRED = {
     "12 session reads its turns' verdicts": CYCLES,
     "13 sensitivity uplift": f"{JUDGES}::test_only_a_captured_rationale_lifts_the_sensitivity",
     "14 eval cost folds into cost": f"{JUDGES}::test_include_eval_adds_exactly_what_the_verdicts_cost",
+    "15 no mid-turn fire": "plugins/traces/tests/test_windows.py::test_no_event_inside_a_turn_makes_anything_due"
+    " plugins/traces/tests/test_watch.py::test_verdicts_come_while_the_trace_is_written_and_never_inside_a_turn",
     "property: score boundedness": BOUNDED,
     "property: heuristic determinism": BOUNDED,
     "property: cost monotonicity": f"{JUDGES}::test_judging_again_never_lowers_what_was_spent",
-}
-
-PENDING = {
-    "15 no mid-turn fire": "needs dicast watch, which judges while events arrive",
 }
 
 PROPERTIES = {"score boundedness", "heuristic determinism", "cost monotonicity"}
 
 
 def test_every_required_test_is_listed_once():
-    listed = [*REQUIRED, *PENDING]
-    numbers = [int(name.split()[0]) for name in listed if not name.startswith("property: ")]
+    numbers = [int(name.split()[0]) for name in REQUIRED if not name.startswith("property: ")]
     assert sorted(numbers) == list(range(1, 16))
-    assert {name.removeprefix("property: ") for name in listed if name.startswith("property: ")} == PROPERTIES
+    assert {name.removeprefix("property: ") for name in REQUIRED if name.startswith("property: ")} == PROPERTIES
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -60,8 +57,3 @@ def test_required_test_exists(name):
         file, _, function = test.partition("::")
         tree = ast.parse((TESTS.parent / file).read_text(encoding="utf-8"))
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-@pytest.mark.parametrize("name", PENDING)
-def test_required_test_that_cannot_be_yet(name):
-    pytest.skip(f"{name}: {PENDING[name]}")

@@ -47,14 +47,14 @@ class Console:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._in_place = self._stream.isatty()
+        self._clear = "\r\x1b[K" if self._stream.isatty() else ""  # a run's progress, which has no line end
         self._shown: Snapshot | None = None
         self._next = 0.0
         self.bad = 0
 
     def say(self, message: str) -> None:
         """Write a line."""
-        self._stream.write(("\r\x1b[K" if self._in_place else "") + message + "\n")
+        self._stream.write(f"{self._clear}{message}\n")
         self._stream.flush()
 
     def report(self, error: DataError, line: Line) -> None:
@@ -70,8 +70,6 @@ class Console:
     def show(self, snapshot: Snapshot) -> None:
         """Write how things stand, now and then, where something has changed."""
         now = time.monotonic()
-        if now < self._next or snapshot == self._shown:
-            return
-        self._next, self._shown = now + EVERY_SECONDS, snapshot
-        self._stream.write(f"\r\x1b[K{snapshot}" if self._in_place else f"{snapshot}\n")
-        self._stream.flush()
+        if now >= self._next and snapshot != self._shown:
+            self._next, self._shown = now + EVERY_SECONDS, snapshot
+            self.say(str(snapshot))
