@@ -174,6 +174,13 @@ def test_thumb_on_a_session_belongs_to_the_session(ledger, rows):
     assert rows("--subject-kind", "session")[0]["thumbs_down_count"] == 1
 
 
+def test_thumb_on_nothing_and_flags_of_another_shape_count_nothing(ledger, rows):
+    ledger.judged("T1", 0.5, signals={"flags_negative": "explicit_thumbs_down", "heuristic_flags_negative": None})
+    ledger.tell("feedback.explicit", {"rating": "thumbs_down"})
+    ledger.thumbed("T1", "thumbs_sideways")
+    assert rows()[0]["thumbs_down_count"] == 0
+
+
 def test_unknown_cost_is_never_zero(ledger, rows):
     ledger.judged("T1", 0.5, cost="0.1")
     ledger.judged("T2", 0.5, cost="0.2")

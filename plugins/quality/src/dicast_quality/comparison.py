@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from .options import one_line
+from .options import shown
 from .ratings import Between, Subject
 from .reliability import CUT, NOISE, Pair, Rater, Tally
 
@@ -103,22 +103,22 @@ class Comparison:
     def lines(self) -> Iterator[str]:
         """The document as text: how many subjects, and what chance leaves of the agreement, before any share."""
         found = self.document()
-        (base,) = one_line("{:.1%}".format, found["base_rate"])
+        (base,) = shown("{:.1%}".format, found["base_rate"])
         yield f"{' and '.join(found['raters'])}: {found['n']:,} subjects with two scores or more, {base} of the scores pass"
         yield f"  Krippendorff's alpha  {_alpha_text(found)}"
         yield f"  {found['kappa_method']:<20}  {_defined(found, 'kappa')}"
-        (share,) = one_line("{:.1%}".format, found["within"])
+        (share,) = shown("{:.1%}".format, found["within"])
         yield f"  within {self._window:<13g}  {share} of the subjects"
         yield "raters: passes, failures"
         width = max(map(len, found["raters"]), default=0)
         for name, rater in found["raters"].items():
-            (passes,), failed = one_line("{:.1%}".format, rater["base_rate"]), found["failures"].get(name)
+            (passes,), failed = shown("{:.1%}".format, rater["base_rate"]), found["failures"].get(name)
             share = f"{failed['failed']:,} of {failed['n']:,} ({failed['rate']:.1%})" if failed else "-"
             yield f"  {name:<{width}}  {passes:>6}  {share}"
         if len(found["kappa_pairs"]) > 1:
             yield "kappa by pair:"
             for pair in found["kappa_pairs"]:
-                (kappa,) = one_line("{:.4f}".format, pair["kappa"])
+                (kappa,) = shown("{:.4f}".format, pair["kappa"])
                 yield f"  {kappa:>7}  {' and '.join(pair['raters'])} ({pair['n']:,} subjects)"
         if self._worst:
             yield "worst disagreements: (dicast show ID says why)"

@@ -70,6 +70,6 @@ def check_labels(given: Collection[str], known: Collection[str], which: str = ""
         raise ConfigError(wrong)
 
 
-def one_line(numbers: Callable[[float], str], *values: float | None) -> tuple[str, ...]:
+def shown(numbers: Callable[[float], str], *values: float | None) -> tuple[str, ...]:
     """Each of *values* as text, a dash where there is none."""
     return tuple("-" if value is None else numbers(value) for value in values)

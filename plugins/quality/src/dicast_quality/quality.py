@@ -15,7 +15,7 @@ import orjson
 
 from dicast import ConfigError, Event, Ledger, Problem, Query, nearest, read_ledger
 
-from .options import as_json, check_labels, known_run, ledger_path, moment, one_line, share, written
+from .options import as_json, check_labels, known_run, ledger_path, moment, share, shown, written
 from .verdicts import GROUPINGS, NOTHING, Group, Grouping, Verdicts
 
 DAYS = 7
@@ -225,8 +225,8 @@ class Report:
         yield from (self._advice(group) for group in self.groups if self._below(group))
 
     def _cells(self, group: Group) -> tuple[str, ...]:
-        figures = one_line("{:.4f}".format, group.mean, group.percentile(0.5), group.percentile(0.1))
-        (confidence,) = one_line("{:.2f}".format, group.confidence)
+        figures = shown("{:.4f}".format, group.mean, group.percentile(0.5), group.percentile(0.1))
+        (confidence,) = shown("{:.2f}".format, group.confidence)
         usd = f"{group.cost.decimal}{'+' if group.unpriced else ''}"
         counts = (f"{count:,}" for count in (group.thumbs_down, group.escalated, group.exhausted))
         return self._title(group), f"{group.count:,}", *figures, confidence, usd, *counts

@@ -113,7 +113,7 @@ class Verdicts:
     def _row(self, event: Event) -> tuple[object, ...]:
         payload: Mapping[str, Any] = event.payload
         signals = payload.get("signals") or {}
-        flags = (*signals.get("flags_negative", ()), *signals.get("heuristic_flags_negative", ()))
+        flags = [signals.get(name) for name in ("flags_negative", "heuristic_flags_negative")]
         return (
             payload["subject_id"],
             event.run_id,
@@ -123,7 +123,7 @@ class Verdicts:
             payload["confidence"],
             payload["judge_cost_usd"],
             payload.get("judge_cost_msat", "0"),
-            DOWN in flags,
+            any(isinstance(found, list | tuple) and DOWN in found for found in flags),
             signals.get("escalated") is True,
             signals.get("budget_exhausted") is True or signals.get("escalation_skipped") == "budget_exhausted",
         )
@@ -138,11 +138,12 @@ class Verdicts:
     def _thumb(self, event: Event) -> None:
         """The thumb given last decides; feedback without a scope is about a turn."""
         payload: Mapping[str, Any] = event.payload
-        rating = payload.get("rating")
-        if (payload.get("scope") or "turn") == self._kind and rating in ("thumbs_up", "thumbs_down"):
-            turn = payload.get("subject_turn_id") or event.turn_id
-            id = event.session_id if self._kind == "session" else turn
-            self._database.execute("INSERT OR REPLACE INTO thumbs VALUES (?, ?)", (id, rating == "thumbs_down"))
+        if (payload.get("scope") or "turn") != self._kind or payload.get("rating") not in ("thumbs_up", "thumbs_down"):
+            return
+        id = event.session_id if self._kind == "session" else payload.get("subject_turn_id") or event.turn_id
+        if id is not None:
+            down = payload["rating"] == "thumbs_down"
+            self._database.execute("INSERT OR REPLACE INTO thumbs VALUES (?, ?)", (str(id), down))
 
     def _join(self) -> None:
         """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
