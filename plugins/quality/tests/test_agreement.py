@@ -209,13 +209,13 @@ def test_wrong_choice_of_judges_names_those_there_are(ledger, ask):
     assert "no judge 'helpfull' in this ledger; there are helpful, did you mean 'helpful'?" in refused(
         ask, "--judge", "helpfull", "--judge", "helpful"
     )
-    assert "has judged in one run only, R1" in refused(ask, "--judge", "helpful")
+    assert "has been asked in one run only, R1" in refused(ask, "--judge", "helpful")
     ledger.judged("T1", 0.5, "strict")
     ledger.judged("T1", 0.5, "third")
     assert "from helpful, strict, third" in refused(ask)
     assert "--between rubrics is about one judge" in refused(ask, "--between", "rubrics")
     assert "no run 'R9'" in refused(ask, "--run", "R9")
-    assert "nothing has been judged of subjects of kind 'row'" in refused(ask, "--subject-kind", "row")
+    assert "nothing has been judged about subjects of kind 'row'" in refused(ask, "--subject-kind", "row")
 
 
 def test_window_has_to_be_a_share():

@@ -116,13 +116,13 @@ class Asked:
         (label,), (rater,) = self.labels or ratings.labels, ratings.raters
         others = ", ".join(sorted(ratings.labels - {label})) or "there is none"
         return (
-            f"{label!r} has judged{self._where()} in one {between.removesuffix('s')} only, {rater}: judge the same subjects "
-            f"again, compare with --gold FILE, or with another --judge ({others})"
+            f"{label!r} has been asked{self._where()} in one {between.removesuffix('s')} only, {rater}: judge the same "
+            f"subjects again, compare with --gold FILE, or with another --judge ({others})"
         )
 
     def _where(self) -> str:
-        kind = f" of subjects of kind {self.kind!r}" if self.kind else ""
-        runs = f" in {'these runs' if len(self.runs) > 1 else 'this run'}" if self.runs else ""
+        kind = f" about subjects of kind {self.kind!r}" if self.kind else ""
+        runs = f" with --run {' --run '.join(self.runs)}" if self.runs else ""
         return f"{kind}{runs}"
 
     def _no_match(self, comparison: Comparison, ratings: Ratings) -> str:

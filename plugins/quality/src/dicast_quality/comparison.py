@@ -106,7 +106,7 @@ class Comparison:
         (base,) = shown("{:.1%}".format, found["base_rate"])
         yield f"{' and '.join(found['raters'])}: {found['n']:,} subjects with two scores or more, {base} of the scores pass"
         yield f"  Krippendorff's alpha  {_alpha_text(found)}"
-        yield f"  {found['kappa_method']:<20}  {_defined(found, 'kappa')}"
+        yield f"  {found['kappa_method'].partition(',')[0]:<20}  {_defined(found, 'kappa')}"
         (share,) = shown("{:.1%}".format, found["within"])
         yield f"  within {self._window:<13g}  {share} of the subjects"
         yield "raters: passes, failures"
@@ -133,7 +133,7 @@ def _light(pairs: list[Pair]) -> float | None:
 
 
 def _kappa_method(pairs: list[Pair]) -> str:
-    return "Cohen's kappa" if len(pairs) < 2 else "Light's kappa (mean of Cohen's over pairs)"
+    return "Cohen's kappa" if len(pairs) < 2 else "Light's kappa, the mean of Cohen's over pairs"
 
 
 def _share(part: int, whole: int) -> float | None:
