@@ -104,7 +104,8 @@ class Comparison:
         """The document as text: how many subjects, and what chance leaves of the agreement, before any share."""
         found = self.document()
         (base,) = shown("{:.1%}".format, found["base_rate"])
-        yield f"{' and '.join(found['raters'])}: {found['n']:,} subjects with two scores or more, {base} of the scores pass"
+        names = " and ".join(found["raters"]) if len(found["raters"]) < 4 else f"{len(found['raters'])} {self._between}"
+        yield f"{names}: {found['n']:,} subjects with two scores or more, {base} of the scores pass"
         yield f"  Krippendorff's alpha  {_alpha_text(found)}"
         yield f"  {found['kappa_method'].partition(',')[0]:<20}  {_defined(found, 'kappa')}"
         (share,) = shown("{:.1%}".format, found["within"])
