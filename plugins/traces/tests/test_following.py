@@ -197,6 +197,22 @@ def test_another_process_reads_the_rest_of_a_file_that_was_rotated_meanwhile(pat
         assert read(later) == [b"b", b"c"]
 
 
+def test_a_third_process_goes_on_where_the_second_was_in_a_renamed_file(path, followed):
+    append(path, b"a\n")
+    assert read(followed) == [b"a"]
+    left = positions(followed)
+    append(path, b"b\n")
+    path.rename(path.with_suffix(".1"))
+    with Following(path, 1000) as second:
+        second.restore(left)
+        assert read(second) == [b"b"]
+        left += positions(second)
+    append(path.with_suffix(".1"), b"c\n")
+    with Following(path, 1000) as third:
+        third.restore(left)
+        assert read(third) == [b"c"]
+
+
 def test_another_process_reads_a_replaced_file_from_its_start_and_a_copy_from_where_it_was(path, followed, tmp_path):
     append(path, b"first\nsecond\n")
     assert read(followed) == [b"first", b"second"]

@@ -29,7 +29,7 @@ class Following:
     def __init__(self, path: Path, max_line_bytes: int) -> None:
         self.path, self._most = path, max_line_bytes
         self._tails: dict[Identity, Tail] = {}
-        self._left: dict[tuple[int, str], Position] = {}  # where an earlier process was, by inode and path
+        self._left: dict[int, Position] = {}  # where an earlier process was, by inode, newest last
         self._unreadable: dict[Path, None] = {}
         self._complaints: list[Line] = []
 
@@ -45,13 +45,16 @@ class Following:
 
         What was added to a file that has another name in its directory since is read before what is in its place now.
         """
-        self._left |= {(position["inode"], position["path"]): position for position in positions}
-        folders = {Path(path).parent for _, path in self._left}
+        for position in positions:
+            self._left.pop(position["inode"], None)
+            self._left[position["inode"]] = position
+        folders = {Path(position["path"]).parent for position in self._left.values()}
         named = {entry.inode(): entry for folder in folders if folder.is_dir() for entry in os.scandir(folder)}
-        for inode, path in list(self._left):
+        watched = {str(path) for path in self._paths()}
+        for inode in list(self._left):
             entry = named.get(inode)
-            if entry is not None and entry.path != path and entry.is_file():
-                self._open(Path(entry.path))
+            if entry is not None and entry.path not in watched and entry.is_file():
+                self._open(Path(entry.path), known=True)
 
     def read(self, most: int) -> Sequence[Line]:
         """The lines that have been ended since, about *most* bytes of them; older files come first."""
@@ -118,15 +121,20 @@ class Following:
             return [self.path]
         return [Path(entry.path) for entry in sorted(os.scandir(self.path), key=_name) if entry.name.endswith(".jsonl")]
 
-    def _open(self, path: Path) -> None:
+    def _open(self, path: Path, *, known: bool = False) -> None:
+        """Follow a file; one that has to be *known* only if it was read before."""
         tail = Tail(path, self._most)
         inode = tail.identity[1]
         # The same file, else one that took its place and begins alike.
-        candidates = sorted(self._left, key=lambda known: known[0] != inode)
-        for key in candidates:
-            if (key[0] == inode or key[1] == str(path)) and tail.continues(self._left[key]):
-                tail.seek(self._left.pop(key))
+        copied = [number for number in reversed(self._left) if self._left[number]["path"] == str(path)]
+        for number in (inode, *copied):
+            if number in self._left and tail.continues(self._left[number]):
+                tail.seek(self._left.pop(number))
                 break
+        else:
+            if known:
+                tail.close()
+                return
         self._tails[tail.identity] = tail
 
     def _part(self, tail: Tail) -> Iterator[Line]:

@@ -57,7 +57,7 @@ class Tail:
         if size < at or self._begins() != self._head:
             self._restart()
             at = 0
-        data = os.pread(self._open(), CHUNK, at)
+        data = self._at(at, CHUNK)
         if at == 0 and data.startswith(GZIP):
             self._refused = True
             yield Line(
@@ -111,7 +111,7 @@ class Tail:
 
     def continues(self, position: Position) -> bool:
         """Whether *position* is one in this file, going by its first bytes."""
-        known = _digest(os.pread(self._open(), position["head_bytes"], 0))
+        known = _digest(self._at(0, position["head_bytes"]))
         return bool(self.size() >= position["offset"] and known == position["head"])
 
     def seek(self, position: Position) -> None:
@@ -126,22 +126,24 @@ class Tail:
             os.close(self._file)
             self._file = None
 
-    def _open(self) -> int:
+    def _at(self, offset: int, count: int) -> bytes:
+        """The bytes from *offset* on, at most *count*."""
         if self._file is None:
             self._file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        return self._file
+        os.lseek(self._file, offset, os.SEEK_SET)  # os.pread is not everywhere
+        return os.read(self._file, count)
 
     def _restart(self) -> None:
         self._lines = Splitter(str(self.path), self._most)
         self._head, self._head_bytes = "", 0
 
     def _begins(self) -> str:
-        return _digest(os.pread(self._open(), self._head_bytes, 0))
+        return _digest(self._at(0, self._head_bytes))
 
     def _note_head(self) -> None:
         wanted = min(HEAD, self._lines.offset)
         if wanted != self._head_bytes:
-            self._head, self._head_bytes = _digest(os.pread(self._open(), wanted, 0)), wanted
+            self._head, self._head_bytes = _digest(self._at(0, wanted)), wanted
 
 
 def _digest(data: bytes) -> str:
