@@ -21,6 +21,7 @@ def measure(folder: Path, count: int | None, repeats: int) -> Iterator[Figure]:
     """Each judge on each subject of the outside data, then traces of *count* events and a tenth of the default."""
     yield from _turns(folder)
     yield from _traces(folder, count or EVENTS, repeats)
+    yield from _turns_alone(folder, count or EVENTS, repeats)
 
 
 def _turns(folder: Path) -> Iterator[Figure]:
@@ -59,9 +60,21 @@ def _traces(folder: Path, count: int, repeats: int) -> Iterator[Figure]:
     yield Figure("heuristic.memory_growth", many_mb - few_mb, "MB", "<= 40")
 
 
-def _judged(folder: Path, count: int, times: int) -> tuple[list[Measured], list[Measured]]:
+def _turns_alone(folder: Path, count: int, repeats: int) -> Iterator[Figure]:
+    """As a trace is judged where nothing is said of its subjects."""
+    _, runs = _judged(folder, count, repeats, traces.TURNS_ALONE)
+    cost = median(each.cpu for each in runs)
+    yield Figure(f"heuristic.{count}.turns_alone.cpu_per_event", cost / count * 1e6, "µs", "<= 25")
+    yield Figure(
+        f"heuristic.{count}.turns_alone.events_per_s", count / median(each.wall for each in runs), "", ">= 40000"
+    )
+
+
+def _judged(
+    folder: Path, count: int, times: int, pipeline: str = traces.PIPELINE
+) -> tuple[list[Measured], list[Measured]]:
     """The floor and dicast on a trace of *count* events, in turn."""
-    lines, subjects = traces.write(folder, count)
+    lines, subjects = traces.write(folder, count, pipeline)
     floors, dicasts = [], []
     for _ in range(times):
         floors.append(run([sys.executable, HERE / "trace_floor.py", "trace.jsonl", "store.db"], folder))

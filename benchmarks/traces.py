@@ -27,6 +27,13 @@ gate: {on: heuristic/session, min_score: 0}
 ledger: {ledger/sqlite: {path: ledger.db}}
 """
 
+TURNS_ALONE = """\
+name: benchmark
+source: {traces/events: {path: trace.jsonl}}
+judges: [heuristic/turn]
+ledger: {ledger/sqlite: {path: ledger.db}}
+"""
+
 _WORDS = (
     "lisbon",
     "oslo",
@@ -87,13 +94,14 @@ def _event(type_: str, session: str, turn: str | None, payload: dict[str, Any]) 
     }
 
 
-def write(folder: Path, count: int) -> tuple[int, int]:
+def write(folder: Path, count: int, pipeline: str = PIPELINE) -> tuple[int, int]:
     """Put ``trace.jsonl`` and ``pipeline.yaml`` into *folder*; return how many events and how many subjects there are."""
-    lines = ends = 0
+    ends = {"turn.completed"} if pipeline == TURNS_ALONE else {"tool.completed", "turn.completed", "session.ended"}
+    lines = subjects = 0
     with (folder / "trace.jsonl").open("w", encoding="utf-8") as file:
         for event in events(count):
             lines += 1
-            ends += event["type"] in {"tool.completed", "turn.completed", "session.ended"}
+            subjects += event["type"] in ends
             file.write(json.dumps(event) + "\n")
-    (folder / "pipeline.yaml").write_text(PIPELINE, encoding="utf-8")
-    return lines, ends
+    (folder / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
+    return lines, subjects
