@@ -23,7 +23,18 @@ import throughput
 import watch
 from processes import Figure, Wrong
 
-WHAT = ("throughput", "memory", "cold-start", "kill", "judges", "kill-paid", "heuristic", "watch", "watch-kill", "agreement")
+WHAT = (
+    "throughput",
+    "memory",
+    "cold-start",
+    "kill",
+    "judges",
+    "kill-paid",
+    "heuristic",
+    "watch",
+    "watch-kill",
+    "agreement",
+)
 
 
 def arguments() -> argparse.Namespace:
