@@ -284,3 +284,8 @@ def test_body_that_is_no_array_says_where():
 def test_object_that_is_too_long_in_a_body_is_a_fault():
     (line,) = body_lines("x", b'{"a":"%s"}' % (b"x" * 1000), 1000)
     assert line.fault
+
+
+def test_array_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(DataError, match="nested too deeply"):
+        body_lines("x", b"[" + b'{"a":' * 500 + b"1" + b"}" * 500 + b"]", 10_000)

@@ -108,7 +108,10 @@ def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
         values = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise DataError(f"the array is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
-    return [_limited(source, number, orjson.dumps(value), max_line_bytes) for number, value in enumerate(values, 1)]
+    try:
+        return [_limited(source, number, orjson.dumps(value), max_line_bytes) for number, value in enumerate(values, 1)]
+    except orjson.JSONEncodeError as error:  # it reads deeper levels than it writes
+        raise DataError(LEVELS) from error
 
 
 def _limited(source: str, number: int, data: bytes, most: int) -> Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -81,10 +82,8 @@ class Listener:
     ) -> None:
         """:raises ConfigError: when nobody can listen there."""
         handler = type("Handler", (_Handler,), {"token": token, "most": max_line_bytes, "take": take, "status": status})
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        server = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
         try:
-            self._server: ThreadingHTTPServer = server((address.host, address.port), handler)
+            self._server = _Server(address, handler)
         except OSError as error:
             raise ConfigError(f"--listen {address.host}:{address.port}: {error.strerror}") from error
         host = f"[{address.host}]" if ":" in address.host else address.host
@@ -98,6 +97,19 @@ class Listener:
     def __exit__(self, *exception: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: Address, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        super().__init__((address.host, address.port), handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a client that went away before its answer."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it was given
 
 
 class _Handler(BaseHTTPRequestHandler):

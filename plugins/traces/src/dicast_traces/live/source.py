@@ -22,7 +22,7 @@ from .lines import Line
 from .listening import Address, Listener, Post, Status
 from .names import Names
 from .piping import Piped
-from .status import Console
+from .status import Console, Snapshot
 from .tail import CHUNK
 from .windows import GRACE
 
@@ -119,13 +119,11 @@ class Watch:
         self._ended = True
         self._refuse_posts()
 
-    def status(self) -> Status:
-        """How the watch stands."""
-        return attrs.asdict(self.intake.snapshot(self._input.unread, time.time()))
-
     async def _follow(self) -> None:
         intake, options = self.intake, self._options
-        intake.windows.backfilling = options.path != STDIN
+        piped = options.path == STDIN
+        once = options.once and not piped  # a pipe comes to its own end
+        intake.windows.backfilling = not piped
         if self._resumed:
             self._input.restore(intake.rebuild())
         looked = 0.0
@@ -135,7 +133,7 @@ class Watch:
             lines = () if full else self._input.read(CHUNK)
             cost = time.monotonic() - began
             caught_up = not lines and not full
-            if caught_up and options.once:
+            if caught_up and once:
                 lines = self._input.rest()
             if caught_up and intake.windows.backfilling and not lines:
                 intake.windows.caught_up()
@@ -143,8 +141,8 @@ class Watch:
             if began >= looked + LOOK_SECONDS:
                 looked = began
                 intake.look()
-                options.console.show(intake.snapshot(self._input.unread, time.time()))
-            if caught_up and not lines and (self._input.ended or options.once):
+                options.console.show(self._snapshot)
+            if caught_up and not lines and (self._input.ended or once):
                 break
             await (asyncio.sleep(0) if lines else self._wait(cost))
         if self._input.ended:
@@ -184,8 +182,11 @@ class Watch:
     def _ask(self) -> Status:
         """The status, for the server's threads."""
         answer: Future[Status] = Future()
-        self._loop.call_soon_threadsafe(lambda: answer.set_result(self.status()))
+        self._loop.call_soon_threadsafe(lambda: answer.set_result(attrs.asdict(self._snapshot())))
         return answer.result(STATUS_SECONDS)
+
+    def _snapshot(self) -> Snapshot:
+        return self.intake.snapshot(self._input.unread, time.time())
 
     def _refuse_posts(self) -> None:
         while self._posts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 import attrs
@@ -67,9 +68,12 @@ class Console:
         if self.bad == SHOWN:
             self.say("further bad lines are counted, and not shown")
 
-    def show(self, snapshot: Snapshot) -> None:
+    def show(self, look: Callable[[], Snapshot]) -> None:
         """Write how things stand, now and then, where something has changed."""
         now = time.monotonic()
-        if now >= self._next and snapshot != self._shown:
-            self._next, self._shown = now + EVERY_SECONDS, snapshot
+        if now < self._next:
+            return
+        self._next, snapshot = now + EVERY_SECONDS, look()
+        if snapshot != self._shown:
+            self._shown = snapshot
             self.say(str(snapshot))
