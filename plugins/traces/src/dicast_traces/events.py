@@ -43,7 +43,9 @@ def _existing(path: Path) -> Path:
         return path
     names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = nearest(path.name, names)
-    raise ConfigError(Problem(f"the file {path.name!r} does not exist: {path}", path="path", value=str(path), hint=hint))
+    raise ConfigError(
+        Problem(f"the file {path.name!r} does not exist: {path}", path="path", value=str(path), hint=hint)
+    )
 
 
 @attrs.frozen
