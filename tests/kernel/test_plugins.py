@@ -237,15 +237,15 @@ def test_unreadable_metadata_of_one_distribution_does_not_hide_the_others(plugin
 
 
 def test_commands_are_listed_from_metadata(install):
-    install("dicast-more", "1.0", {"dicast.commands": {"watch": "dicast_more:watch"}})
-    found = commands()["watch"]
-    assert (found.distribution, found.target, found.error) == ("dicast-more", "dicast_more:watch", None)
+    install("dicast-more", "1.0", {"dicast.commands": {"more": "dicast_more:more"}})
+    found = commands()["more"]
+    assert (found.distribution, found.target, found.error) == ("dicast-more", "dicast_more:more", None)
 
 
 def test_a_command_from_two_distributions_names_both(install):
     for distribution in ("dicast-one", "dicast-two"):
-        install(distribution, "1.0", {"dicast.commands": {"watch": "x:y"}})
-    assert "dicast-one 1.0 and dicast-two 1.0" in commands()["watch"].error
+        install(distribution, "1.0", {"dicast.commands": {"more": "x:y"}})
+    assert "dicast-one 1.0 and dicast-two 1.0" in commands()["more"].error
 
 
 def test_installed_rubrics_are_listed_by_id():

@@ -154,8 +154,7 @@ class Starter:
         events = []
         if read:
             events.append(stream.event("subject.read", content(due, stream.run_id), subject, "user_controlled"))
-            if subject.events:
-                events += [trace_event(stream, trace) for trace in self._traces.untold(due)]
+            events += [trace_event(stream, trace) for trace in self._traces.untold(due)]
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {

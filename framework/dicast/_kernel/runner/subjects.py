@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 import attrs
-import orjson
 
 from ..define import maybe_await
 from ..errors import DataError, DicastError
-from ..model import Due, Subject, TraceEvent, is_text
+from ..model import Due, Subject, is_text
 from ..protocols import Source
 from ..spool import IdSpool
 
@@ -107,23 +106,6 @@ def _refuse_other(subject: object, name: str) -> None:
     texts = (subject.kind, subject.session_id or "", subject.parent_id or "")
     if not all(map(is_text, texts)):
         raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
-    if subject.events != ():
-        _refuse_other_events(subject, f"{name}, {subject.kind} {named!r}")
-
-
-def _refuse_other_events(subject: Subject, where: str) -> None:
-    events: Iterable[object] = subject.events
-    for trace in events:
-        if not isinstance(trace, TraceEvent):
-            raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
-        texts = (trace.type, trace.time or "", trace.session_id or "", trace.turn_id or "")
-        parts: tuple[object, ...] = (trace.payload, trace.extra)
-        if not all(map(is_text, texts)) or not all(isinstance(part, Mapping) for part in parts):
-            raise DataError(f"{where}: {trace!r:.200} is not made of texts and mappings")
-        try:
-            orjson.dumps(parts)
-        except TypeError as error:
-            raise DataError(f"{where}: its event {trace.type} is not JSON: {error}") from error
 
 
 def _broken(name: str, error: Exception) -> DataError:

@@ -164,6 +164,8 @@ class Teller:
         owed = scope.owed(answer.cost)
         self.bill.add(owed)
         answer = _costing(answer, owed + scope.settled.of(owed.unit))
+        if held is None and owed.is_zero and not scope.calls:
+            return answer
         bought = self._reply(call, scope, answer)
         if held is not None:
             if isinstance(answer, Failure) and owed.is_zero and not scope.calls:
