@@ -37,7 +37,8 @@ class Source(Protocol):
     A source may also have ``kinds``, the subject kinds it yields, and ``check() -> str``, called before anything is judged:
     it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
     ``total`` may say how many subjects there are. A source with ``live = True`` waits for what is still to happen: it yields
-    a subject when it is due, and again when there is reason to; while it waits, what was judged is told.
+    a subject when it is due, and again when there is reason to; while it waits, what was judged is told. With ``pauses = True``
+    its end is not the run's: the next process takes the run up.
     """
 
     def subjects(self) -> Iterator[Subject | Due] | AsyncIterator[Subject | Due]:

@@ -191,8 +191,26 @@ def test_once_judges_what_is_due_and_ends(shop):
         shop.command("--once", "--json"), cwd=shop.folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["stopped"] is None
+    assert json.loads(done.stdout)["stopped"] == {"reason": "paused", "live": True}
     assert {id for kind, id in shop.verdicts() if kind == "turn"} == {*(f"over/{n}" for n in range(8)), "old/0"}
+
+
+def test_the_next_watch_goes_on_where_one_that_was_asked_to_end_did(shop):
+    def once():
+        done = subprocess.run(shop.command("--once"), cwd=shop.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return {key: len(verdicts) for key, verdicts in shop.verdicts().items()}
+
+    shop.write(*conversation("first"))
+    first = once()
+    assert ("session", "first") in first
+    assert once() == first
+    shop.write(*conversation("second"))
+    both = once()
+    assert {key: count for key, count in both.items() if "first" in key[1]} == first
+    assert ("session", "second") in both
+    assert set(both.values()) == {1}
+    assert len(shop.rows(("run.started",))) == 1
 
 
 def test_bad_lines_are_named_and_make_the_exit_code_3(shop):

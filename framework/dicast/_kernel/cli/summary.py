@@ -123,10 +123,14 @@ def _ending_lines(done: Document) -> Iterator[str]:
         if sink["lost"]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
     if done["stopped"] is not None:
-        more = ", ".join(f"{key}: {value}" for key, value in done["stopped"].items() if key != "reason")
+        said = {key: value for key, value in done["stopped"].items() if key not in ("reason", "live")}
+        more = ", ".join(f"{key}: {value}" for key, value in said.items())
         yield f"stopped: {done['stopped']['reason']}" + (f" ({more})" if more else "")
         new = " (with another address or model in the file it is a new run)" if "message" in done["stopped"] else ""
-        yield f"  what was judged is kept; --resume {done['run_id']} judges the rest{new}"
+        goes_on = (
+            "the same command goes on" if "live" in done["stopped"] else f"--resume {done['run_id']} judges the rest"
+        )
+        yield f"  what was judged is kept; {goes_on}{new}"
     gate = done["gate"]
     yield "gate: passed" if gate["passed"] else "gate: FAILED: " + "; ".join(gate["reasons"])
     ledger = done["ledger"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
 from ..errors import DataError
-from ..model import Due, Event, Subject, TraceEvent, is_text
+from ..model import Due, Event, TraceEvent
 from .stream import Stream
 
 OWN_TYPES = (
@@ -25,44 +24,6 @@ OWN_TYPES = (
     "source.",
 )
 """Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
-
-
-class Traces:
-    """Remembers which trace events were told, so that each is looked at once: a session's subjects share them, and come together."""
-
-    def __init__(self) -> None:
-        self._session: str | None = None
-        self._told: dict[int, TraceEvent] = {}
-
-    def untold(self, due: Due) -> Iterator[TraceEvent]:
-        """The subject's trace events that no other subject of its session has brought, and the ledger has not already.
-
-        :raises DataError: at one that is no trace event, or not JSON.
-        """
-        subject = due.subject
-        if due.from_run is not None or not subject.events:
-            return
-        if self._session != subject.session_id:
-            self._session, self._told = subject.session_id, {}
-        for trace in subject.events:
-            if id(trace) not in self._told:
-                _refuse_other(trace, subject)
-                self._told[id(trace)] = trace
-                yield trace
-
-
-def _refuse_other(trace: object, subject: Subject) -> None:
-    where = f"{subject.kind} {subject.id!r}"
-    if not isinstance(trace, TraceEvent):
-        raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
-    texts = (trace.type, trace.time or "", trace.session_id or "", trace.turn_id or "")
-    parts: tuple[object, ...] = (trace.payload, trace.extra)
-    if not all(map(is_text, texts)) or not all(isinstance(part, Mapping) for part in parts):
-        raise DataError(f"{where}: {trace!r:.200} is not made of texts and mappings")
-    try:
-        orjson.dumps(parts)
-    except TypeError as error:
-        raise DataError(f"{where}: its event {trace.type} is not JSON: {error}") from error
 
 
 def trace_event(stream: Stream, trace: TraceEvent) -> Event:

@@ -140,6 +140,7 @@ class _Run:
         try:
             await self._begin(stream, plan, fingerprints, spool)
             await self._judge(stream, plan, subjects, spool)
+            stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
         except Interrupted:
             stopped = self.stop.document()
         except LedgerError as error:
@@ -147,7 +148,7 @@ class _Run:
         except BaseException:
             stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
             raise
-        return await self._end(stream, stopped)
+        return await self._end(stream, stopped and ({**stopped, "live": True} if self.request.live else stopped))
 
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""

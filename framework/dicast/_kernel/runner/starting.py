@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
@@ -11,11 +10,12 @@ import attrs
 from ..model import Due, Event, Subject, Verdict
 from ..protocols import Ledger
 from ..spool import UnitSpool, UnitState
-from .content import Traces, content, trace_event
+from .content import content, trace_event
 from .families import Families, Family, Recorded, children_of
 from .plan import Plan
 from .resume import Earlier, moved, subject_events
 from .stream import Stream
+from .subjects import Known
 from .unit import Unit
 
 
@@ -54,7 +54,7 @@ class Starter:
         self._plan, self._spool, self._stream, self._ledger, self._families = plan, spool, stream, ledger, families
         self._retry, self._live = retry, live
         self._recorded = Recorded(ledger, live=live)
-        self._traces = Traces()
+        self._told = Known()
         self._units: dict[str, tuple[Unit, ...]] = {}
 
     async def start(self, due: Due) -> Job:
@@ -132,7 +132,7 @@ class Starter:
             await self._stream.tell_again([read.event])
         read_before = spool.read_at(subject.kind, subject.id) is not None
         if read_before:
-            deque(self._traces.untold(due), maxlen=0)  # told by the earlier process
+            self._told.new(due.subject)  # told by the earlier process
         self._tell(job, read=not read_before, begun=begun)
         return job
 
@@ -154,7 +154,8 @@ class Starter:
         events = []
         if read:
             events.append(stream.event("subject.read", content(due, stream.run_id), subject, "user_controlled"))
-            events += [trace_event(stream, trace) for trace in self._traces.untold(due)]
+            if due.from_run is None:
+                events += [trace_event(stream, trace) for trace in self._told.new(subject)]
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 import attrs
+import orjson
 
 from ..define import maybe_await
 from ..errors import DataError, DicastError
-from ..model import Due, Subject, is_text
+from ..model import Due, Subject, TraceEvent, is_text
 from ..protocols import Source
 from ..spool import IdSpool
 
@@ -49,10 +50,12 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
     :raises DataError: when the source breaks off, yields something else, or has no check of its own and yields an id twice.
     """
     seen = None if hasattr(source, "check") or is_live(source) else IdSpool()
+    known = Known()
     try:
         async for found in each(source):
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
+            _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
             if seen is not None and not seen.add(due.subject.kind, due.subject.id):
                 raise DataError(
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
@@ -97,6 +100,25 @@ async def each(source: Source) -> AsyncIterator[Subject | Due]:
             yield subject
 
 
+class Known:
+    """Remembers which trace events of a session were met: its subjects share them, and come together."""
+
+    def __init__(self) -> None:
+        self._session: str | None = None
+        self._events: dict[int, TraceEvent] = {}
+
+    def new(self, subject: Subject) -> list[TraceEvent]:
+        """The events of *subject* that no other subject of its session has brought."""
+        if subject.events == ():
+            return []
+        if self._session != subject.session_id:
+            self._session, self._events = subject.session_id, {}
+        events = self._events
+        fresh = [event for event in subject.events if id(event) not in events]
+        events.update((id(event), event) for event in fresh)
+        return fresh
+
+
 def _refuse_other(subject: object, name: str) -> None:
     if not isinstance(subject, Subject):
         raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
@@ -106,6 +128,20 @@ def _refuse_other(subject: object, name: str) -> None:
     texts = (subject.kind, subject.session_id or "", subject.parent_id or "")
     if not all(map(is_text, texts)):
         raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
+
+
+def _refuse_other_events(events: Iterable[object], where: str) -> None:
+    for trace in events:
+        if not isinstance(trace, TraceEvent):
+            raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
+        texts = (trace.type, trace.time or "", trace.session_id or "", trace.turn_id or "")
+        parts: tuple[object, ...] = (trace.payload, trace.extra)
+        if not all(map(is_text, texts)) or not all(isinstance(part, Mapping) for part in parts):
+            raise DataError(f"{where}: {trace!r:.200} is not made of texts and mappings")
+        try:
+            orjson.dumps(parts)
+        except TypeError as error:
+            raise DataError(f"{where}: its event {trace.type} is not JSON: {error}") from error
 
 
 def _broken(name: str, error: Exception) -> DataError:

@@ -40,4 +40,6 @@ class Sqlite:
             ``busy_timeout``, cannot be written to, or does not exist.
         """
         with closing(open_file(self.path, create=create, timeout=self.busy_timeout)) as connection:
-            yield Live(self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout)
+            live = Live(self.path, connection, store_content=self.content == "store", timeout=self.busy_timeout)
+            with closing(live):
+                yield live

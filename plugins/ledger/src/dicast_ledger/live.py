@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
@@ -30,7 +30,15 @@ class Live:
         self._connection = connection
         self._store_content = store_content
         self._timeout = timeout
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of the file; readings that are under way go on."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
 
     def append(self, events: Sequence[Event]) -> Head:
         """Append *events* in one transaction, computing the digests inside it.
@@ -68,7 +76,10 @@ class Live:
         """
         with self._reader() as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-            return chain.verify(connection, head)
+            try:
+                return chain.verify(connection, head)
+            finally:
+                connection.text_factory = str
 
     def reserve(
         self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
@@ -208,10 +219,30 @@ class Live:
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
         """A connection of its own that sees one state of the ledger, whatever is appended meanwhile."""
-        with self._errors(), closing(connect(self.path, self._timeout)) as connection:
-            connection.execute("PRAGMA query_only = 1")
+        with self._errors(), self._connected() as connection:
             connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """A connection that nobody else is using; opening one takes as long as a small reading."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = connect(self.path, self._timeout)
+            connection.execute("PRAGMA query_only = 1")
+        try:
             yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

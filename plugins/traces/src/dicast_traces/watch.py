@@ -32,7 +32,7 @@ TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
     metavar="NAME",
     help=f"The environment variable with the token that requests must bear; {TOKEN_ENV} by default, else one is made.",
 )
-@click.option("--once", is_flag=True, help="Take what is there, judge what is due, and end.")
+@click.option("--once", is_flag=True, help="Take what is there, judge what is due, and end; the next watch goes on.")
 @click.option("--new", is_flag=True, help="Begin anew, and do not take up the unfinished watch of this file.")
 @click.option(
     "--poll",

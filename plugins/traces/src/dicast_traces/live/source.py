@@ -42,7 +42,7 @@ class Watching:
 
     :param path: a file, a directory, or ``-`` for standard input.
     :param kinds: what is judged.
-    :param once: take what is there, judge what is due, and end.
+    :param once: take what is there, judge what is due, and end; the next process goes on from there.
     :param poll: seconds between two looks at the files.
     :param listen: where events are taken over HTTP, with the *token* that a request has to bear.
     """
@@ -81,6 +81,7 @@ class Watch:
 
     def __init__(self, options: Watching, run: RunContext, stack: ExitStack) -> None:
         self.kinds = options.kinds
+        self.pauses = options.once and options.path != STDIN  # a pipe comes to its own end
         self._options, self._resumed = options, run.resumed
         self._queue: asyncio.Queue[Due | None] = asyncio.Queue()
         self._posts: deque[Post] = deque()
@@ -122,7 +123,7 @@ class Watch:
     async def _follow(self) -> None:
         intake, options = self.intake, self._options
         piped = options.path == STDIN
-        once = options.once and not piped  # a pipe comes to its own end
+        once = self.pauses
         intake.windows.backfilling = not piped
         if self._resumed:
             self._input.restore(intake.rebuild())
