@@ -24,7 +24,7 @@ from dicast import (
 )
 
 from .assembly import Assembly
-from .payloads import read_event
+from .payloads import checked_event, read_event
 from .sessions import Kind, chosen, subjects
 
 STDIN = Path("-")
@@ -120,7 +120,8 @@ class Trace:
         open_sessions: dict[str | None, Assembly] = {}
         last_lines = iter(self._last_lines)
         last = next(last_lines, None)
-        for line, event in self._events(None):
+        for line, record in self._file.objects(self._options.max_line_bytes):
+            event = checked_event(record)
             if (session := open_sessions.get(event.session_id)) is None:
                 session = open_sessions[event.session_id] = Assembly(str(event.session_id))
             session.add(event)
@@ -128,7 +129,7 @@ class Trace:
                 last = next(last_lines, None)
                 yield from subjects(open_sessions.pop(event.session_id).session(), self.kinds)
 
-    def _events(self, check: InputCheck | None) -> Iterator[tuple[int, TraceEvent]]:
+    def _events(self, check: InputCheck) -> Iterator[tuple[int, TraceEvent]]:
         for line, record in self._file.objects(self._options.max_line_bytes, check):
             try:
                 event = read_event(record, calls_named="tool_cycle" in self.kinds)
