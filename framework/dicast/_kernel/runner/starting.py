@@ -153,9 +153,12 @@ class Starter:
         due, subject, stream = job.due, job.due.subject, self._stream
         events = []
         if read:
-            events.append(stream.event("subject.read", content(due, stream.run_id), subject, "user_controlled"))
-            if due.from_run is None:
-                events += [trace_event(stream, trace) for trace in self._told.new(subject)]
+            told = content(due, stream.run_id)
+            traces = self._told.new(subject) if due.from_run is None else []
+            if subject.events and due.from_run is None:
+                told["events"] = self._told.places(subject)
+            events.append(stream.event("subject.read", told, subject, "user_controlled"))
+            events += [trace_event(stream, trace) for trace in traces]
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {

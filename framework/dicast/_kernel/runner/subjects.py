@@ -105,7 +105,7 @@ class Known:
 
     def __init__(self) -> None:
         self._session: str | None = None
-        self._events: dict[int, TraceEvent] = {}
+        self._events: dict[int, tuple[int, TraceEvent]] = {}
 
     def new(self, subject: Subject) -> list[TraceEvent]:
         """The events of *subject* that no other subject of its session has brought."""
@@ -115,8 +115,20 @@ class Known:
             self._session, self._events = subject.session_id, {}
         events = self._events
         fresh = [event for event in subject.events if id(event) not in events]
-        events.update((id(event), event) for event in fresh)
+        for event in fresh:
+            events[id(event)] = len(events), event
         return fresh
+
+    def places(self, subject: Subject) -> list[list[int]]:
+        """Where the events of *subject* stand among those met of its session, as ranges ``[start, stop]`` from 0."""
+        ranges: list[list[int]] = []
+        for event in subject.events:
+            place = self._events[id(event)][0]
+            if ranges and ranges[-1][1] == place:
+                ranges[-1][1] += 1
+            else:
+                ranges.append([place, place + 1])
+        return ranges
 
 
 def _refuse_other(subject: object, name: str) -> None:

@@ -80,11 +80,13 @@ class Backlog:
             case "eval.started":
                 item = next((item for item in reversed(items) if item.read), None)
                 self._judged.add(str(event.subject_kind))
-            case _:
+            case "eval.completed" | "eval.failed":
                 item = next((item for item in items if label not in item.ended), None)
                 if item is not None:
                     item.ended.add(label)
                 self._judged.add(str(event.subject_kind))
+            case _:  # what a judgment spends is told of its subject too, and ends nothing
+                return
         if item is not None:
             self._moved[id(item)] = item
 
