@@ -85,6 +85,13 @@ def test_the_later_thumb_counts():
     assert score(*AWFUL, DOWN, UP) == score(*AWFUL, UP)
 
 
+def test_the_later_thumb_is_later_by_its_time_however_it_was_written_down():
+    late_down = thumb("down", time="2026-03-01T10:05:00+01:00")
+    early_up = thumb("up", time="2026-03-01T09:01:00")  # UTC, as all without an offset
+    assert score(*CLEAN, early_up, late_down) == score(*CLEAN, late_down, early_up) == score(*CLEAN, UP)
+    assert score(*CLEAN, thumb("up", time="2026-03-01T09:00:00Z"), thumb("down")) < 0.5
+
+
 @pytest.mark.parametrize("other", [thumb("down", "t2"), thumb("down", scope="session"), thumb("down", None, turn_id="t2"),
                                    implicit("retry", "t2"), implicit("swooned")])  # fmt: skip
 def test_feedback_about_something_else_does_not_count(other):

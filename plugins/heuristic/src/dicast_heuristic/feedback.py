@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import attrs
 
@@ -100,12 +101,13 @@ def of_turn(subject: Subject, lookahead: int) -> Opinion:
     after = subject.context.get("feedback_after_messages")
     distances = after if isinstance(after, list) and len(after) == len(events) else [0] * len(events)
     thumb, implicit = None, set[str]()
-    for event, distance in zip(events, distances, strict=True):
-        if turn_of(event) not in (None, subject.id):
-            continue
-        if event.type == "feedback.explicit":
+    for event in _in_time(events):
+        if turn_of(event) in (None, subject.id):
             thumb = _thumb(event, "turn") or thumb
-        elif (done := str(event.payload.get("type"))) in IMPLICIT and (done != "retry" or distance <= lookahead):
+    for event, distance in zip(events, distances, strict=True):
+        if turn_of(event) not in (None, subject.id) or event.type != "feedback.implicit":
+            continue
+        if (done := str(event.payload.get("type"))) in IMPLICIT and (done != "retry" or distance <= lookahead):
             implicit.add(IMPLICIT[done])
     return Opinion(thumb, frozenset(implicit))
 
@@ -113,12 +115,25 @@ def of_turn(subject: Subject, lookahead: int) -> Opinion:
 def of_session(events: Sequence[TraceEvent]) -> tuple[str | None, int]:
     """The thumb given last to the session as a whole, and how many of its turns have a thumb down as their last one."""
     session, turns = None, dict[str | None, str]()
-    for event in events:
-        if event.type == "feedback.explicit":
-            session = _thumb(event, "session") or session
-            if thumb := _thumb(event, "turn"):
-                turns[turn_of(event)] = thumb
+    for event in _in_time(events):
+        session = _thumb(event, "session") or session
+        if thumb := _thumb(event, "turn"):
+            turns[turn_of(event)] = thumb
     return session, sum(thumb == DOWN for thumb in turns.values())
+
+
+def _in_time(events: Sequence[TraceEvent]) -> Sequence[TraceEvent]:
+    """The explicit feedback among *events*, the latest last: by their times where all have one, else as they stand."""
+    given = [event for event in events if event.type == "feedback.explicit"]
+    if len(given) < 2 or not all(event.time for event in given):
+        return given
+    return sorted(given, key=lambda event: _instant(str(event.time)))
+
+
+def _instant(time: str) -> datetime:
+    """An ISO 8601 time; one without an offset is UTC."""
+    moment = datetime.fromisoformat(time)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def turn_of(event: TraceEvent) -> str | None:
