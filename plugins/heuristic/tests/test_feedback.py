@@ -88,7 +88,7 @@ def test_the_later_thumb_counts():
 def test_the_later_thumb_is_later_by_its_time_however_it_was_written_down():
     late_down = thumb("down", time="2026-03-01T10:05:00+01:00")
     early_up = thumb("up", time="2026-03-01T09:01:00")  # UTC, as all without an offset
-    assert score(*CLEAN, early_up, late_down) == score(*CLEAN, late_down, early_up) == score(*CLEAN, UP)
+    assert score(*CLEAN, early_up, late_down) == score(*CLEAN, late_down, early_up) == score(*CLEAN, DOWN)
     assert score(*CLEAN, thumb("up", time="2026-03-01T09:00:00Z"), thumb("down")) < 0.5
 
 
