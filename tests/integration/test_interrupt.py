@@ -6,11 +6,14 @@ import csv
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 from .conftest import finish, settled, wait_for
+
+fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
@@ -138,12 +141,19 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
     assert shop.verified()
 
 
+def unread(pipe):
+    """How many bytes nobody has taken out of *pipe* yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_end_before_the_first_subject_is_130_too(shop, number):
     """While the input is still being read and checked."""
     shop.pipeline("source: {traces/events: {path: '-'}}\nmetrics: [fake/act]\n")
     process = shop.start("run", "p.yaml", "--json", stdin=subprocess.PIPE)
-    time.sleep(1.0)  # it waits for standard input by now, and nothing outside shows when
+    process.stdin.write("{}\n")
+    process.stdin.flush()
+    wait_for(lambda: not unread(process.stdin))
     process.send_signal(number)
     try:
         process.wait(10)
