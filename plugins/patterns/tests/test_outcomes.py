@@ -4,7 +4,10 @@ import asyncio
 import json
 import logging
 import multiprocessing
+import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,15 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Entry, Event, RunContext
+import dicast
+from dicast import ConfigError, Entry, Event, Query, RunContext
 from dicast.testing import run_pipeline
 from dicast_patterns import Outcome, Outcomes, Store
 
 TIME = "2026-01-02T03:04:05.678Z"
 
 
-def route(turn: str | None, model: object = "small") -> Event:
-    return Event(f"r-{turn}", "route.decided", TIME, "run", {"chosen_model": model}, "s", turn)
+def route(turn: str | None, model: object = "small", id_: str = "00") -> Event:
+    return Event(id_, "route.decided", TIME, "run", {"chosen_model": model}, "s", turn)
 
 
 def verdict(turn: str, eval_id: str, score: float, confidence: float = 0.9, *, kind="turn", judge="turn") -> Event:
@@ -29,15 +33,16 @@ def verdict(turn: str, eval_id: str, score: float, confidence: float = 0.9, *, k
     return Event(f"e-{eval_id}", "eval.completed", TIME, "run", payload, "s", None, kind, turn)
 
 
-def told(folder: Path, *batches: list[Event], read=None, **options) -> list[int]:
-    """What the sink says it wrote, of each batch."""
+def told(folder: Path, *batches: list[Event], read=None, resumed=False, **options) -> list[int]:
+    """What the sink says it wrote, of each batch, and when it is closed if that is more than nothing."""
 
     async def run() -> list[int]:
-        context = RunContext("run", "test", folder)
+        context = RunContext("run", "test", folder, resumed=resumed)
         if read is not None:
             context = attrs.evolve(context, read=read)
         async with Outcomes("out/outcomes.db", **options).open(context) as live:
-            return [live.write(batch) for batch in batches]
+            counts = [live.write(batch) for batch in batches]
+            return [*counts, *filter(None, (live.close(), live.close()))]
 
     return asyncio.run(run())
 
@@ -121,6 +126,47 @@ def test_a_model_is_looked_for_in_what_earlier_runs_told(tmp_path):
     assert queries == [("route.decided",)]
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_several_routes_the_last_counts_wherever_they_are_told(tmp_path, backwards):
+    routes = [route("a", "large", "01"), route("a", "small", "02"), route("a", None, "03")]
+    routes = routes[::-1] if backwards else routes
+    told(tmp_path / "live", [*routes, verdict("a", "04", 1.0)])
+    told(tmp_path / "late", [verdict("a", "04", 1.0)], read=lambda _: (Entry(1, one, "", "") for one in routes))
+    assert outcomes(tmp_path / "live") == outcomes(tmp_path / "late") == [Outcome("small", 1, 1.0)]
+
+
+def ledger_of(*events: Event):
+    """Reads *events*, as the run's ledger does."""
+
+    def read(query: Query):
+        return iter([Entry(1, event, "", "") for event in events if event.type in query.types])
+
+    return read
+
+
+def test_a_run_that_is_taken_up_brings_what_only_the_ledger_has(tmp_path):
+    first = [route("a"), verdict("a", "01", 1.0)]
+    lost = [route("b", "large", "02"), verdict("b", "03", 0.5), verdict("a", "04", 0.5)]
+    told(tmp_path, first)
+    assert told(tmp_path, [verdict("b", "05", 0.25)], read=ledger_of(*first, *lost), resumed=True) == [1, 2]
+    assert outcomes(tmp_path) == [Outcome("large", 1, 0.25), Outcome("small", 1, 0.5)]
+    assert told(tmp_path, read=ledger_of(*first, *lost), resumed=True) == []
+
+
+def test_a_new_run_leaves_the_ledger_alone(tmp_path):
+    assert told(tmp_path, read=ledger_of(route("a"), verdict("a", "01", 1.0))) == []
+    assert outcomes(tmp_path) == []
+
+
+def test_an_older_run_that_is_taken_up_takes_nothing_from_a_newer_one(tmp_path):
+    older = [route("a", "large", "01"), verdict("a", "02", 0.0)]
+    told(tmp_path, [route("a", "small", "03"), verdict("a", "04", 1.0)])
+    told(tmp_path, read=ledger_of(*older), resumed=True)
+    assert outcomes(tmp_path) == [Outcome("small", 1, 1.0)]
+    told(tmp_path, [verdict("a", "05", 0.5)])
+    assert outcomes(tmp_path) == [Outcome("small", 1, 0.5)]
+
+
 def test_only_turns_count_and_only_the_judge_that_is_named(tmp_path):
     events = [route("a"), verdict("a", "01", 0.0, kind="session"), verdict("a", "02", 0.0, judge="other")]
     assert told(tmp_path, [*events, verdict("a", "01", 1.0)], judge="turn") == [1]
@@ -128,7 +174,7 @@ def test_only_turns_count_and_only_the_judge_that_is_named(tmp_path):
 
 
 def test_a_turn_that_was_routed_anew_counts_for_its_new_model(tmp_path):
-    told(tmp_path, [route("a"), verdict("a", "01", 1.0), route("a", "large"), verdict("a", "02", 0.5)])
+    told(tmp_path, [route("a"), verdict("a", "01", 1.0), route("a", "large", "01"), verdict("a", "02", 0.5)])
     assert outcomes(tmp_path) == [Outcome("large", 1, 0.5)]
     assert rows(tmp_path, "models") == [("large", 1, 0.5), ("small", 0, 0.0)]
 
@@ -165,11 +211,14 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path):
         told(tmp_path)
 
 
-def test_a_newer_format_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("version", "advice"), [(1, "give patterns/outcomes a new file"), (3, "upgrade dicast-patterns")]
+)
+def test_another_format_is_refused(tmp_path, version, advice):
     told(tmp_path)
     with closing(sqlite3.connect(tmp_path / "out" / "outcomes.db")) as database:
-        database.execute("PRAGMA user_version = 2")
-    with pytest.raises(ConfigError, match="upgrade dicast-patterns"):
+        database.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(ConfigError, match=advice):
         told(tmp_path)
 
 
@@ -225,22 +274,82 @@ def test_runs_at_the_same_time_lose_nothing(tmp_path):
     assert outcomes(tmp_path) == [Outcome("small", 150, pytest.approx(0.5, abs=1e-9))]
 
 
-def test_a_whole_run_fills_the_file(tmp_path):
-    turns = [("t1", "small", 0), ("t2", "large", 25), ("t3", "large", 0)]
+def trace(folder: Path, *turns: tuple[str, str, int]) -> Path:
+    """A trace of turns, each with its model and how many tools it called."""
     lines = []
     for turn, model, calls in turns:
         about = {"session_id": "s", "turn_id": turn, "time": TIME}
         lines.append({**about, "type": "route.decided", "payload": {"chosen_model": model}})
         completed = {"stop_reason": "end_turn", "tool_call_count": calls}
         lines.append({**about, "type": "turn.completed", "payload": completed})
-    (tmp_path / "trace.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    path = folder / "trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+TURNS = [("t1", "small", 0), ("t2", "large", 25), ("t3", "large", 0)]
+MEANS = {"large": (2, round((1.0 + 1.4 / 1.5) / 2, 6)), "small": (1, 1.0)}
+
+
+def means(folder: Path) -> dict[str, tuple[int, float]]:
+    return {one.model: (one.count, round(one.mean, 6)) for one in outcomes(folder)}
+
+
+def test_a_whole_run_fills_the_file(tmp_path):
     pipeline = f"""
-source: {{traces/events: {{path: {tmp_path}/trace.jsonl}}}}
+source: {{traces/events: {{path: {trace(tmp_path, *TURNS)}}}}}
 judges: [heuristic/turn]
 sinks: [patterns/outcomes: {{path: {tmp_path}/out/outcomes.db}}]
 """
     for _ in range(2):
         done = run_pipeline(pipeline)
         assert done.document["sinks"] == {"patterns/outcomes": {"written": 3, "lost": 0}}
-        means = {one.model: (one.count, round(one.mean, 6)) for one in outcomes(tmp_path)}
-        assert means == {"large": (2, round((1.0 + 1.4 / 1.5) / 2, 6)), "small": (1, 1.0)}
+        assert means(tmp_path) == MEANS
+
+
+def test_what_was_judged_again_from_the_ledger_counts(tmp_path):
+    rest = f"""
+sinks: [patterns/outcomes: {{path: {tmp_path}/out/outcomes.db}}]
+ledger: {{ledger/sqlite: {{path: {tmp_path}/ledger.db}}}}
+"""
+    run_pipeline(f"source: {{traces/events: {{path: {trace(tmp_path, *TURNS)}}}}}\njudges: [heuristic/turn]" + rest)
+    strict = tmp_path / "strict.yaml"
+    text = dicast.rubric("turn-heuristic-v1").text.replace("id: turn-heuristic-v1", "id: strict")
+    strict.write_text(text.replace("max_tool_calls: 20", "max_tool_calls: 30"))
+    done = run_pipeline(
+        f"source: {{traces/recorded: {{subject: turn}}}}\njudges: [heuristic/turn: {{rubric: {strict}}}]" + rest
+    )
+    assert done.document["sinks"] == {"patterns/outcomes": {"written": 3, "lost": 0}}
+    assert means(tmp_path) == {"large": (2, 1.0), "small": (1, 1.0)}
+
+
+KILLED = """
+import os, signal, sys
+from dicast_patterns import outcomes
+outcomes.Feed.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+sys.argv[0] = "dicast"
+import runpy
+runpy.run_module("dicast", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(("first", "again"), [(["run"], ["--resume"]), (["watch", "--once"], [])])
+def test_no_verdict_is_lost_with_a_process_that_is_killed(tmp_path, first, again):
+    trace(tmp_path, *TURNS)
+    (tmp_path / "p.yaml").write_text("""
+source: {traces/events: {path: trace.jsonl}}
+judges: [heuristic/turn]
+sinks: [patterns/outcomes: {path: out/outcomes.db}]
+ledger: {ledger/sqlite: {path: ledger.db}}
+""")
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+    command = [*first, "p.yaml", "--json"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *command], check=False, **options)
+    assert killed.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger:
+        assert ledger.execute("SELECT count(*) FROM events WHERE type = 'eval.completed'").fetchone() == (3,)
+    assert means(tmp_path) == {}
+    done = subprocess.run([sys.executable, "-m", "dicast", *command, *again], check=False, **options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["sinks"] == {"patterns/outcomes": {"written": 3, "lost": 0}}
+    assert means(tmp_path) == MEANS

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
+from itertools import islice
 from pathlib import Path
 
 import attrs
 
-from dicast import Event, Query, RunContext
+from dicast import ConfigError, Event, Query, RunContext
 
 from .store import Observation, Store
 
 NAMED = 5
 """How many turns without a model are named; the others are counted."""
 
+BATCH = 10_000
+"""Events that are taken from the ledger in one transaction: other runs need not wait long for theirs."""
+
 
 @attrs.frozen
 class Outcomes:
     """Mean score and count of the turns of each model, in a SQLite file that all runs share.
 
-    A turn's model is the ``chosen_model`` of its ``route.decided``. The newest verdict on a turn counts and takes the place of
-    an earlier one; one that is told again changes nothing. A verdict on a turn that nobody routed is reported, and kept
-    nowhere.
+    A turn's model is the ``chosen_model`` of its last ``route.decided``. The newest verdict on a turn counts and takes the
+    place of an earlier one; one that is told again changes nothing. A verdict on a turn that nobody routed is reported, and
+    kept nowhere. A run that is taken up brings what the ledger has of it and the file has not.
 
     :param path: the SQLite file; made where there is none, continued where there is one.
     :param min_confidence: a verdict with less confidence, from 0 to 1, is kept with its turn but does not count.
@@ -45,6 +50,11 @@ class Outcomes:
         """
         with closing(Store.opened(run.base / self.path)) as store:
             feed = Feed(store, self, run)
+            if run.resumed:
+                try:
+                    feed.catch_up()
+                except sqlite3.Error as error:
+                    raise ConfigError(f"cannot write {run.base / self.path}: {error}") from error
             try:
                 yield feed
             finally:
@@ -58,6 +68,16 @@ class Feed:
         self._store, self._options, self._run = store, options, run
         self._unknown: dict[str, None] = {}
         self._looked_up = False
+        self._caught_up = 0
+
+    def catch_up(self) -> None:
+        """Take what the ledger has of this run: a process that is killed has told the ledger more than its sinks.
+
+        ``rewrites`` is for outputs that are made anew; this file is not, and what it has already changes nothing.
+        """
+        entries = self._run.read(Query(run_id=self._run.run_id, types=self._options.wants))
+        while batch := [entry.event for entry in islice(entries, BATCH)]:
+            self._caught_up += self.write(batch)
 
     def write(self, events: Sequence[Event]) -> int:
         """Take *events*, all or none of them; return how many verdicts were kept with their turn."""
@@ -65,7 +85,7 @@ class Feed:
         with self._store.transaction():
             for event in events:
                 if event.type == "route.decided":
-                    self._store.note_route(*_route(event))
+                    self._note_route(event)
                 elif (found := self._observation(event)) is not None:
                     known = self._is_known(found.turn_id)
                     kept += known and self._store.observe(found, self._options.min_confidence)
@@ -73,8 +93,8 @@ class Feed:
         self._unknown.update(dict.fromkeys(unknown))
         return kept
 
-    def close(self) -> None:
-        """Report, once, the turns that no model is known of."""
+    def close(self) -> int:
+        """Report, once, the turns that no model is known of; return how many verdicts were kept before the first write."""
         if self._unknown:
             named = ", ".join(list(self._unknown)[:NAMED]) + (", …" if len(self._unknown) > NAMED else "")
             logging.getLogger(__name__).warning(
@@ -83,6 +103,8 @@ class Feed:
                 named,
             )
             self._unknown.clear()
+        caught_up, self._caught_up = self._caught_up, 0
+        return caught_up
 
     def _observation(self, event: Event) -> Observation | None:
         """The verdict that *event* tells, if it is one that counts here."""
@@ -102,12 +124,14 @@ class Feed:
             return False
         self._looked_up = True
         for event in self._earlier():
-            self._store.note_route(*_route(event), keep=True)
+            self._note_route(event)
         return self._store.has_route(turn_id)
 
     def _earlier(self) -> Iterator[Event]:
         return (entry.event for entry in self._run.read(Query(types=("route.decided",))))
 
-
-def _route(event: Event) -> tuple[str | None, object]:
-    return event.turn_id, event.payload.get("chosen_model")
+    def _note_route(self, event: Event) -> None:
+        """Note the turn's model; an incomplete event says nothing."""
+        model = event.payload.get("chosen_model")
+        if event.turn_id is not None and isinstance(model, str) and model:
+            self._store.note_route(event.turn_id, event.id, model)

@@ -13,12 +13,12 @@ import attrs
 from dicast import ConfigError
 
 APPLICATION_ID = 0x64696F75  # "diou": tells this file from every other SQLite file
-FORMAT = 1
+FORMAT = 2
 WAIT = 30.0
 """Seconds to wait for another process that writes to the file."""
 
 _SCHEMA = f"""
-CREATE TABLE routes (turn_id TEXT PRIMARY KEY, model TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE routes (turn_id TEXT PRIMARY KEY, event_id TEXT NOT NULL, model TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE turns (
     turn_id TEXT PRIMARY KEY, eval_id TEXT NOT NULL, score REAL NOT NULL, confidence REAL NOT NULL,
     model TEXT, folded_eval_id TEXT, folded_score REAL) WITHOUT ROWID;
@@ -86,11 +86,13 @@ class Store:
             raise
         self._database.execute("COMMIT")
 
-    def note_route(self, turn_id: str | None, model: object, *, keep: bool = False) -> None:
-        """Note that *turn_id* was routed to *model*, unless *keep* and another one is known; an incomplete event says nothing."""
-        if turn_id is not None and isinstance(model, str) and model:
-            statement = "INSERT OR IGNORE" if keep else "INSERT OR REPLACE"
-            self._database.execute(statement + " INTO routes VALUES (?, ?)", (turn_id, model))
+    def note_route(self, turn_id: str, event_id: str, model: str) -> None:
+        """Note that *turn_id* was routed to *model*, unless a later event is known; *event_id* is a ULID, so it has a greater one."""
+        self._database.execute(
+            "INSERT INTO routes VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+            "SET event_id = excluded.event_id, model = excluded.model WHERE excluded.event_id > routes.event_id",
+            (turn_id, event_id, model),
+        )
 
     def has_route(self, turn_id: str) -> bool:
         """Whether it is known which model the turn was routed to."""
@@ -169,5 +171,6 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise ConfigError(f"cannot write {path}: {error}") from error
     if named != APPLICATION_ID:
         raise ConfigError(f"{path} is a SQLite file of something else; give patterns/outcomes a file of its own")
-    if version > FORMAT:
-        raise ConfigError(f"{path} has format {version}, this version reads {FORMAT}; upgrade dicast-patterns")
+    if version != FORMAT:
+        advice = "upgrade dicast-patterns" if version > FORMAT else "give patterns/outcomes a new file"
+        raise ConfigError(f"{path} has format {version}, this version reads {FORMAT}; {advice}")
