@@ -114,8 +114,8 @@ def ids(dues):
 
 
 def plain(subject):
-    """A subject as plain data, without the times of events: one that has none of its own has that of its telling."""
-    events = [(e.type, e.payload, e.session_id, e.turn_id, e.extra) for e in subject.events]
+    """A subject as plain data, with its events in their order."""
+    events = [(e.type, e.payload, e.time, e.session_id, e.turn_id, e.extra) for e in subject.events]
     return subject.kind, subject.id, subject.input, subject.output, subject.context, subject.parent_id, events
 
 
@@ -151,7 +151,9 @@ def test_subjects_of_a_transcript_are_what_was_judged(tmp_path, tool_error):
         assert same(again(tmp_path, kind), subjects, kind)
 
 
-TYPES = st.sampled_from(["call", "end", "completed", "retry", "thumb", "thumb for all", "llm.call_failed", "odd"])
+TYPES = st.sampled_from(
+    ["call", "end", "completed", "retry", "thumb", "thumb for all", "llm.call_failed", "trace.odd", "eval.odd"]
+)
 STEPS = st.lists(st.tuples(TYPES, st.sampled_from("ab"), st.integers(1, 3)), min_size=1, max_size=30)
 
 
@@ -173,16 +175,21 @@ def made(steps):
             case "thumb" | "thumb for all":
                 scope = {"scope": "turn" if what == "thumb" else "session"}
                 yield event("feedback.explicit", session, turn, second, rating="thumbs_up", **scope)
-            case "llm.call_failed" | "odd":
+            case "llm.call_failed" | "trace.odd" | "eval.odd":
                 yield event(what, session, turn if second % 2 else None, second, n=second)
 
 
-@settings(max_examples=30, deadline=None)
-@given(STEPS)
-def test_subjects_of_any_trace_in_the_order_of_its_times_are_what_was_judged(steps):
+@settings(max_examples=50, deadline=None)
+@given(STEPS, st.sampled_from(["as they happened", "otherwise", "unknown", "some unknown"]))
+def test_subjects_of_any_trace_are_what_was_judged_whatever_its_times(steps, times):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         records = [*made(steps), completed(len(steps), "c", "c1")]
+        for number, record in enumerate(records):
+            if times == "otherwise":
+                record["time"] = f"2026-01-31T12:00:{number * 7 % 60:02d}Z"
+            elif times == "unknown" or (times == "some unknown" and number % 3):
+                record["time"] = None
         subjects = run_trace(folder, records)
         for kind in {subject.kind for subject in subjects}:
             found = {due.subject.id: plain(due.subject) for due in again(folder, kind)}
@@ -213,6 +220,20 @@ def test_subjects_of_a_program_keep_the_events_that_name_nothing(tmp_path):
     assert [[e.payload for e in each.events] for each in found] == [
         [e.payload for e in each.events] for each in subjects
     ]
+
+
+def test_subjects_of_a_program_that_share_events_and_mix_sessions_are_what_was_judged(tmp_path):
+    """Events are shared within a session, one is there twice, and a session comes again after another."""
+    events = {id: [TraceEvent("note", {"n": n}, session_id=id) for n in range(4)] for id in "ab"}
+
+    def odd(id, session, *numbers):
+        return Subject("odd", id, events=tuple(events[session][n] for n in numbers), session_id=session)
+
+    first = [odd("1", "a", 2, 0), odd("2", "a", 1, 0, 2, 1), odd("3", "b", 3), Subject("odd", "4", session_id="a")]
+    subjects = [*first, odd("5", "b", 0, 3, 1, 0), odd("6", "a", 2), odd("7", "a", 0, 2, 3, 1), odd("8", "a", 1)]
+    ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
+    dicast.run({"metrics": ["proxy/format"], "ledger": ledger}, subjects=subjects)
+    assert same(again(tmp_path, "odd"), subjects, "odd")
 
 
 def test_pages_change_nothing(tmp_path, monkeypatch):

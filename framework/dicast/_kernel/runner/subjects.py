@@ -114,9 +114,11 @@ class Known:
         if self._session != subject.session_id:
             self._session, self._events = subject.session_id, {}
         events = self._events
-        fresh = [event for event in subject.events if id(event) not in events]
-        for event in fresh:
-            events[id(event)] = len(events), event
+        fresh = []
+        for event in subject.events:
+            if id(event) not in events:  # nor twice in this one
+                events[id(event)] = len(events), event
+                fresh.append(event)
         return fresh
 
     def places(self, subject: Subject) -> list[list[int]]:

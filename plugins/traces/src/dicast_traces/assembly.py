@@ -50,6 +50,10 @@ class Assembly:
         """How many turns of the session began after this one, which has begun."""
         return len(self._begun) - 1 - self._begun[turn_id]
 
+    def events_of(self, turn_id: str) -> tuple[TraceEvent, ...]:
+        """The events of a turn, as far as they are known."""
+        return tuple(self._turns.get(turn_id, ()))
+
     def turn(self, turn_id: str) -> Turn:
         """A completed turn, as far as it is known."""
         return Turn(turn_id, tuple(self._turns[turn_id]), tuple(self._after.get(turn_id, ())))

@@ -9,10 +9,11 @@ from hashlib import sha256
 
 import attrs
 
-from dicast import ConfigError, DataError, Due, Entry, Problem, Query, RunContext, Subject
+from dicast import ConfigError, DataError, Due, Entry, Event, Problem, Query, RunContext, Subject
 
 from .choice import Choice, Part
-from .history import History, sortable, trace_event
+from .history import History, Told, Watched, sortable
+from .recording import trace_event
 
 _PAGE = 1000
 _ENDS: Mapping[str, tuple[str, ...]] = {
@@ -121,11 +122,12 @@ class Recording:
         return digested
 
     def _part(self, part: Part) -> Iterator[Due]:
-        history, live = History(), part.session is not None
+        live = part.session is not None
+        history: History = Told() if part.session is None else Watched(part.session)
         chosen: Entry | None = None
         for entry in self._pages(Query(run_id=part.run_id, session_id=part.session)):
-            if (trace := trace_event(entry.event)) is not None:
-                history.add(entry.seq, trace)
+            if _is_trace(entry.event):
+                history.add(trace_event(entry.event))
                 continue
             if chosen is not None:  # all that was told with it has been read
                 yield _due(chosen, history)
@@ -133,8 +135,7 @@ class Recording:
             if entry.seq > part.last:
                 return
             if entry.event.type == "subject.read":
-                if not live:
-                    history.begin(entry)
+                history.begin(entry)
                 chosen = entry if entry.seq in self._choice else None
             if live and chosen is not None:  # all that it is made of was recorded before
                 yield _due(chosen, history)
@@ -160,6 +161,11 @@ class Recording:
         return f"{place} has no subject of kind {kind!r}; it has {f'subjects of kind {others}' if others else 'none at all'}"
 
 
+def _is_trace(event: Event) -> bool:
+    """Whether a row is a trace event, and none that the run itself made."""
+    return event.subject_kind is None and event.sensitivity == "user_controlled"
+
+
 def _ended(entry: Entry, kind: str) -> object:
     """The id of the subject of *kind* that a trace event ends."""
     event = entry.event
@@ -180,7 +186,7 @@ def _due(read: Entry, history: History) -> Due:
         content["output"],
         content["reference"],
         content["context"],
-        history.events(kind, id),
+        history.events(),
         event.session_id,
         parents.get(kind),
     )

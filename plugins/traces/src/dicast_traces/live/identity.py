@@ -9,8 +9,7 @@ import orjson
 
 from dicast import TraceEvent
 
-OWN_PREFIX = "trace."
-"""Stands in the ledger before an event's type that would be taken for one of the run's own."""
+from ..recording import own_type
 
 
 def identity(event: TraceEvent) -> bytes | None:
@@ -25,5 +24,5 @@ def identity(event: TraceEvent) -> bytes | None:
         time = None
     elif time is None and event.type != "session.ended":
         return None
-    parts = [event.type.removeprefix(OWN_PREFIX), time, event.turn_id, payload]
+    parts = [own_type(event.type), time, event.turn_id, payload]
     return blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()

@@ -10,8 +10,9 @@ import attrs
 
 from dicast import DataError, Due, Entry, Problem, Query, RunContext, TraceEvent
 
+from ..recording import recorded_at, trace_event
 from ..sessions import Kind
-from .archive import LedgerArchive, arrived, is_trace, trace_event
+from .archive import LedgerArchive, is_trace
 from .backlog import Backlog
 from .lines import Line
 from .listening import Post
@@ -53,7 +54,7 @@ class Intake:
                 batch.append(entry)
             elif event.type == POSITION:
                 position: Mapping[str, Any] = event.payload
-                self._again(batch, position, arrived(event))
+                self._again(batch, position, recorded_at(event))
                 positions += position["files"]
                 batch = []
             elif event.subject_kind is not None:
@@ -102,7 +103,7 @@ class Intake:
         for entry in batch:
             event = trace_event(entry.event)
             own = _seconds(event.time) if position["backfill"] else None
-            self.windows.add(event, arrived(entry.event), own, trusted=True)
+            self.windows.add(event, recorded_at(entry.event), own, trusted=True)
         for decision in (Decision(*each) for each in position["due"]):
             for subject in self.windows.take(decision):
                 self.backlog.add(subject, decision.trigger, now)
