@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from dicast import Cost, DataError, Due, Judgment, Lookahead, Query, RunContext, Subject, TraceEvent, forecast
+from dicast import Cost, DataError, Due, Failure, Judgment, Lookahead, Query, RunContext, Subject, TraceEvent, forecast
 from dicast._kernel.api import in_loop
 from dicast._kernel.config import load_pipeline
 from dicast._kernel.runner.forecast import Forecast
@@ -75,7 +75,7 @@ def test_nothing_is_judged_before_it_comes_and_no_subject_is_needed():
         yield
 
     done = watch(yields)
-    assert (done.document["subjects"], done.exit_code) == (0, 0)
+    assert (done.document["subjects"], done.exit_code) == (0, 3)
 
 
 def test_events_say_why_a_subject_was_judged():
@@ -109,7 +109,24 @@ def test_a_subject_that_comes_again_is_judged_again_and_never_twice_at_once():
     assert done.document["failures"] == {}
     assert len({verdict.eval_id for verdict in done.verdicts}) == 2
     assert [event.payload["trigger"] for event in done.of("eval.started")] == ["bus", "feedback_arrived"]
-    assert (done.document["subjects"], done.document["scored"], done.document["skipped"]) == (2, 2, 0)
+    assert (done.document["subjects"], done.document["scored"], done.document["skipped"]) == (1, 1, 0)
+
+
+def test_the_newest_verdict_on_each_subject_is_what_a_watch_s_gate_and_mean_are_about():
+    judge = FakeJudge([Judgment(1.0), Judgment(0.8), Failure("crashed", "no"), Judgment(0.0), Judgment(0.6)])
+
+    async def yields(run):
+        for name in ("t1", "t2", "t3"):
+            yield Due(turn(name), "bus")
+        yield Due(turn("t1"), "feedback_arrived")
+        yield Due(turn("t3"), "feedback_arrived")
+
+    done = watch(yields, judge, text=PIPELINE + "gate: {min_score: 0.5}\n")
+    assert (done.document["subjects"], done.document["scored"], done.document["failed"]) == (3, 3, 0)
+    assert done.document["score"]["mean"] == pytest.approx((0.0 + 0.8 + 0.6) / 3)
+    assert done.document["judges"]["judge"]["total"] == 3
+    assert done.exit_code == 1
+    assert len(done.verdicts) == 4
 
 
 def test_trace_events_are_durable_when_recorded_and_told_once():
@@ -357,7 +374,7 @@ def test_a_forecast_of_a_file_reads_its_ledger_and_source(tmp_path):
             yield sample("1")
 
     (tmp_path / "p.yaml").write_text("metrics: [proxy/format]\nledger: {ledger/sqlite: {path: l.db}}\n")
-    assert forecast(tmp_path / "p.yaml", One()) == Forecast(1, Cost("0"), Cost("0", "msat"))
+    assert forecast(tmp_path / "p.yaml", One()) == Forecast(1, 0, Cost("0"), Cost("0", "msat"))
 
 
 def test_a_forecast_with_a_price_that_nobody_knows_is_unknown():

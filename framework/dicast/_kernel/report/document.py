@@ -128,8 +128,8 @@ def _gate(gate: Gate, score: Document | None, coverage: float | None) -> Documen
     return {"passed": not reasons, "reasons": reasons}
 
 
-def exit_code(done: Document, gate: Gate, *, live: bool = False) -> int:
-    """The exit code a finished run means: the first that applies of 130, 2, 5, 4, 3, 1, 0. A *live* one may have had nothing."""
+def exit_code(done: Document, gate: Gate) -> int:
+    """The exit code a finished run means: the first that applies of 130, 2, 5, 4, 3, 1, 0."""
     reason = (done["stopped"] or {}).get("reason")
     if done.get("disabled"):
         return 0
@@ -145,8 +145,6 @@ def exit_code(done: Document, gate: Gate, *, live: bool = False) -> int:
         return 5
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
         return 4
-    if live and not done["subjects"]:
-        return 0
     if not done["scored"] or done["coverage"] < gate.min_coverage:
         return 3
     return 0 if done["gate"]["passed"] else 1

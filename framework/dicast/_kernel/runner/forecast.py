@@ -22,9 +22,13 @@ from .subjects import read
 
 @attrs.frozen
 class Forecast:
-    """How many *subjects* there are to judge, and what that may cost at most; an amount of None cannot be known."""
+    """How many *subjects* there are, how many of them nothing *judges*, and what judging may cost at most.
+
+    An amount of None cannot be known.
+    """
 
     subjects: int
+    unjudged: int
     usd: Cost
     msat: Cost
 
@@ -34,7 +38,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source) -> Forecast
 
     :raises RequestError: when the source or a component cannot be opened or read.
     """
-    bill, subjects = Bill(), 0
+    bill, subjects, unjudged = Bill(), 0, 0
     async with AsyncExitStack() as stack:
         draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
         live = await open_component(ledger.component, draft, stack)
@@ -44,10 +48,11 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source) -> Forecast
         priced = [(call.slot, one) for call in plan.calls.values() for one in _priced(call)]
         async for due in read(opened, "the ledger"):
             subjects += 1
+            unjudged += not plan.units_for(due.subject.kind)
             for slot, estimate in priced:
                 if slot.accepts(due.subject.kind):
                     bill.add(estimate(due.subject))
-    return Forecast(subjects, bill.usd, bill.msat)
+    return Forecast(subjects, unjudged, bill.usd, bill.msat)
 
 
 def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:

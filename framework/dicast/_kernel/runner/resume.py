@@ -11,8 +11,10 @@ import orjson
 from ..errors import ConfigError, Problem
 from ..model import Entry, Event, Query, Subject
 from ..protocols import Ledger
+from ..report import Report
 from ..spool import UnitSpool, UnitState
 
+ENDS = ("eval.completed", "eval.failed")
 STATES = {"eval.started": "open", "eval.completed": "scored", "eval.failed": "failed"}
 
 
@@ -72,10 +74,11 @@ def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None
     :raises ConfigError: naming everything that changed.
     """
     before = earlier.payload["fingerprints"]
+    how = " (--new)" if earlier.payload.get("live") else ""
     changed = sorted(key for key in {*before, *fingerprints} if before.get(key) != fingerprints.get(key))
     if changed:
         raise ConfigError(
-            Problem(f"run {earlier.run_id} cannot be resumed: {key} {what} since; begin a new run", path=key)
+            Problem(f"run {earlier.run_id} cannot be resumed: {key} {what} since; begin a new run{how}", path=key)
             for key in changed
             for what in ["was added" if key not in before else "has changed" if key in fingerprints else "was removed"]
         )
@@ -116,6 +119,26 @@ def replayed(ledger: Ledger, earlier: EarlierRun, spool: UnitSpool, *, retry: bo
         ):
             continue
         yield event
+
+
+def standing(ledger: Ledger, run_id: str) -> Report:
+    """The report of a run whose subjects may have come again: the newest verdict of each judge on each is what counts."""
+    report, spool = Report(), UnitSpool()
+    for entry in ledger.read(Query(run_id=run_id, types=("subject.read", *ENDS))):
+        kind, id_ = str(entry.event.subject_kind), str(entry.event.subject_id)
+        if entry.event.type in ENDS:
+            label, eval_id = str(entry.event.payload["judge"]), str(entry.event.payload["eval_id"])
+            spool.note((kind, id_, label), eval_id, STATES[entry.event.type], entry.seq)
+        else:
+            spool.note_read(kind, id_, entry.seq)
+    for entry in ledger.read(Query(run_id=run_id)):
+        event = entry.event
+        subject = str(event.subject_kind), str(event.subject_id)
+        if event.type in ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
+            continue
+        if event.type != "subject.read" or spool.read_at(*subject) == entry.seq:
+            report.observe(event)
+    return report
 
 
 def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:

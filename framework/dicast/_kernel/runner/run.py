@@ -77,6 +77,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
             stack.enter_context(stop.on_signals())
         draft = RunContext(clock.id(), pipeline.name, pipeline.base)
         live: Ledger = await open_component(ledger.component, draft, stack)
+        if request.live and not getattr(live, "keeps_content", True):
+            raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
         earlier = _earlier(pipeline, live, request)
         draft = attrs.evolve(draft, read=live.read)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
@@ -243,7 +245,8 @@ class _Run:
         stopped = _kept(stopped, stream.commit)
         await stream.pass_on()
         pipeline = self.pipeline
-        done = document(self.report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
+        report = resume.standing(self.ledger, self.context.run_id) if self.request.live else self.report
+        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
         last = "run.completed" if stopped is None else "run.stopped"
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         if stopped is None:
@@ -254,7 +257,7 @@ class _Run:
         await stream.close_sinks()
         stopped = _kept(stopped, lambda: self.ledger.append([event]))
         done |= {"stopped": stopped, "sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
-        return Outcome(done, exit_code(done, pipeline.gate, live=self.request.live))
+        return Outcome(done, exit_code(done, pipeline.gate))
 
 
 def _kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:

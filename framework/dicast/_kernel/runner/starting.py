@@ -95,7 +95,7 @@ class Starter:
         elif self._families.tracks(subject):
             job.family = self._families.of_child(subject, lambda: self._named(subject))
         else:
-            job.parent = self._recorded.parent(subject)
+            job.parent = self._recorded.parent(subject) or self._recorded.named(subject)
         if job.family is not None:
             job.parent = job.family.eval_id
 

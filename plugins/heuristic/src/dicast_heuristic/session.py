@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -116,8 +117,8 @@ class Session:
         weights = [turn.confidence if figures.by_confidence else 1.0 for turn in turns]
         if not any(weights):
             weights = [1.0] * len(turns)
-        weighed = sum(weight * turn.score for weight, turn in zip(weights, turns, strict=True))
-        return {MEAN: weighed / sum(weights), MIN: min(turn.score for turn in turns)}
+        weighed = math.fsum(weight * turn.score for weight, turn in zip(weights, turns, strict=True))
+        return {MEAN: weighed / math.fsum(weights), MIN: min(turn.score for turn in turns)}
 
 
 def _unknown_label(label: str, others: Sequence[str]) -> str:

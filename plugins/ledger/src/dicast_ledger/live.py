@@ -34,6 +34,11 @@ class Live:
         self._closed = False
         self._lock = threading.Lock()
 
+    @property
+    def keeps_content(self) -> bool:
+        """Whether what was judged, and what traces say, can be read back."""
+        return self._store_content
+
     def close(self) -> None:
         """Let go of the file; readings that are under way go on."""
         self._closed = True
