@@ -114,9 +114,18 @@ def test_refusal_is_looked_for_in_the_first_160_characters():
     assert judged(said(" " * 500 + "I REFUSE TO")) == (0.5, 0.55)
 
 
+def test_runs_of_blanks_count_like_one_and_the_limit_is_on_the_text_as_it_is():
+    assert judged(said("I \n\t refuse\u00a0to")) == judged(said("I\u202f\u00a0refuse\nto")) == (0.5, 0.55)
+    assert judged(said(" \n" * 200 + "I refuse to")) == (0.5, 0.55)
+    assert judged(said("x" + " " * 148 + "I refuse to")) == (0.5, 0.55)
+    assert judged(said("x" + " " * 150 + "I refuse to")) == (1.0, 0.9)
+    assert judged(said("Irefuse to")) == (1.0, 0.9)
+
+
 @pytest.mark.parametrize("phrase", DATA["refusal"]["phrases"])
-def test_every_refusal_phrase_counts_in_either_apostrophe(phrase):
-    for text in (phrase, phrase.upper(), f"Well, {phrase} it.", phrase.replace("'", "\u2019")):
+def test_every_refusal_phrase_counts_in_any_apostrophe(phrase):
+    written = [phrase.replace("'", apostrophe) for apostrophe in "\u2018\u2019\u02bc"]
+    for text in (phrase, phrase.upper(), f"Well, {phrase} it.", phrase.replace(" ", "\u00a0 "), *written):
         assert flags(said(text)) == ["assistant_refusal_detected"]
 
 

@@ -53,5 +53,6 @@ def last_text(texts: object) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Lower case, with straight apostrophes."""
-    return text.lower().replace("\u2019", "'")
+    """Lower case, with straight apostrophes, and one blank for any number and kind of them."""
+    text = text.lower().replace("\u2018", "'").replace("\u2019", "'").replace("\u02bc", "'")
+    return " ".join(f".{text}.".split())[1:-1]  # the dots keep blanks at the ends
