@@ -188,6 +188,19 @@ def test_provenance_is_pinned():
     assert "commit abc" in list(report(first, second).lines())[1]
 
 
+def test_start_and_end_are_instants_whatever_their_offsets():
+    times = [
+        "2026-01-01T09:30:00+02:00",
+        "2026-01-01T08:00:00Z",
+        "2026-01-01T08:30",
+        "2026-01-01T01:00-08:00",
+        "soon",
+        7,
+    ]
+    said = Provenance.of([judged(provenance={"start": time, "end": time}) for time in times])
+    assert (said.start, said.end) == ("2026-01-01T09:30:00+02:00", "2026-01-01T01:00-08:00")
+
+
 @pytest.mark.parametrize(
     ("other", "mixed"),
     [

@@ -100,8 +100,8 @@ def test_without_a_suite_nothing_is_added(read):
 
 def test_provenance_stands_beside_the_figures_or_by_itself(read):
     own = {"commit": "abc", "dirty": True, "temperature": 0, "seed": 1}
-    (subject,) = read({**RUN, **own, "provenance": {"commit": "def", "branch": "main", "pricing_version": None}})
-    assert subject.context["provenance"] == {**own, "commit": "def", "branch": "main"}
+    (subject,) = read({**RUN, **own, "provenance": {"commit": "abc", "branch": "main", "dirty": None}})
+    assert subject.context["provenance"] == {**own, "branch": "main"}
     assert not own.keys() & subject.context.keys()
 
 
@@ -203,6 +203,13 @@ def test_what_the_whole_run_expects_of_turns_holds_for_each_and_its_text_for_the
         ({**RUN, "turns": [4]}, "turns[0] is a mapping, not 4"),
         ({**RUN, "turns": {}}, "turns is a list, not {}"),
         ({**RUN, "provenance": "main"}, "provenance is a mapping, not 'main'"),
+        (
+            {**RUN, "commit": "abc", "provenance": {"commit": "def"}},
+            "commit is 'def' here and 'abc' beside the other keys; keep one (provenance.commit)",
+        ),
+        ({**RUN, "dirty": True, "provenance": {"dirty": 1}}, "dirty is 1 here and True beside the other keys"),
+        ({**RUN, "start": 1767222000}, "start is an ISO 8601 time, not 1767222000 (start)"),
+        ({**RUN, "provenance": {"end": "noon"}}, "end is an ISO 8601 time, not 'noon' (provenance.end)"),
     ],
 )
 def test_a_wrong_run_is_refused_with_its_line(written, suite, run, message):

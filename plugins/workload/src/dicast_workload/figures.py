@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import attrs
 
 from .judged import Judged
-from .record import PINNED
+from .record import PINNED, instant
 
 NOISY = 0.15
 """A sample standard deviation above it makes a workload noisy."""
@@ -147,7 +148,7 @@ def is_successful(one: Judged) -> bool:
 @attrs.frozen
 class Provenance:
     """Where the runs come from: *pinned* has the one value of each key, None where no run gives it or they differ; *mixed* has
-    the values of those that differ.
+    the values of those that differ. *start* is the earliest, *end* the latest instant, as the run wrote it.
     """
 
     pinned: Mapping[str, object]
@@ -168,14 +169,19 @@ class Provenance:
             {key: own for key, own in values.items() if len(own) > 1},
             sorted({*(one.model for one in judged if one.model), *map(str, listed)}),
             _distinct(one["seed"] for one in told if one.get("seed") is not None),
-            min((str(one["start"]) for one in told if one.get("start")), default=None),
-            max((str(one["end"]) for one in told if one.get("end")), default=None),
+            min(_times(told, "start"), default=(None, None))[1],
+            max(_times(told, "end"), default=(None, None))[1],
         )
 
 
 def _told(one: Judged) -> Mapping[str, Any]:
     given = one.context.get("provenance")
     return given if isinstance(given, Mapping) else {}
+
+
+def _times(told: Iterable[Mapping[str, Any]], key: str) -> list[tuple[datetime, str]]:
+    """The instants at *key*, each as it is written, too; another source's may be none."""
+    return [(found, str(one[key])) for one in told if (found := instant(one.get(key))) is not None]
 
 
 def _list(value: object) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +23,8 @@ TEXTS = ("output", "final_response_text", "assistant_response_text")
 PINNED = ("suite_version", "commit", "branch", "dirty", "pricing_version", "temperature", "seed_passes")
 """Of these a suite's runs have one value each."""
 
-PROVENANCE = (*PINNED, "models", "seed", "start", "end")
+TIMES = ("start", "end")
+PROVENANCE = (*PINNED, "models", "seed", *TIMES)
 COUNTS = ("llm_calls", "hard_failures", "delegate_calls")
 AMOUNTS = ("cost_usd", "baseline_cost_usd")
 OWN = (
@@ -62,7 +64,7 @@ class Reader:
         model, session_id = run.text("model"), run.text("session_id")
         id_ = _id(record, name, model, faults)
         _check_judged(run, faults)
-        provenance = _provenance(run, definition)
+        provenance = _provenance(run, definition, faults)
         if faults:
             raise DataError(
                 Problem(one.message, path=dotted(one.path) or None, value=one.value, hint=one.hint) for one in faults
@@ -127,13 +129,31 @@ def _is_score(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _provenance(run: Section, definition: Definition | None) -> dict[str, object]:
+def _provenance(run: Section, definition: Definition | None, faults: list[Fault]) -> dict[str, object]:
     """What the run says of its provenance, beside its figures or under ``provenance``, and its suite's version."""
-    told = {key: run.data[key] for key in PROVENANCE if run.data.get(key) is not None}
-    told |= {key: value for key, value in run.section("provenance").data.items() if value is not None}
+    beside = {key: run.data[key] for key in PROVENANCE if run.data.get(key) is not None}
+    under = {key: value for key, value in run.section("provenance").data.items() if value is not None}
+    for key in beside.keys() & under.keys():
+        if beside[key] != under[key] or isinstance(beside[key], bool) != isinstance(under[key], bool):
+            message = f"{key} is {under[key]!r:.80} here and {beside[key]!r:.80} beside the other keys; keep one"
+            faults.append(Fault(("provenance", key), message, under[key]))
+    for key in TIMES:
+        for path, told in (((key,), beside), (("provenance", key), under)):
+            if key in told and instant(told[key]) is None:
+                faults.append(Fault(path, f"{key} is an ISO 8601 time, not {told[key]!r:.80}", told[key]))
+    told = beside | under
     if definition is not None and definition.suite_version is not None:
         told.setdefault("suite_version", definition.suite_version)
     return told
+
+
+def instant(time: object) -> datetime | None:
+    """The instant that an ISO 8601 *time* names, UTC unless it says otherwise; None for what is no such time."""
+    try:
+        found = datetime.fromisoformat(time)  # type: ignore[arg-type]  # what is no text is a TypeError
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _defined(definition: Definition, facts: RunFacts, record: Mapping[str, Any]) -> dict[str, object]:
