@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
@@ -32,6 +33,10 @@ class Written:
     def run(self, run_id: str = "R1") -> None:
         self.tell("run.started", {"name": "a-run"}, run_id=run_id)
 
+    def read(self, id: str, text: str, *, kind: str = "turn", **columns: Any) -> None:
+        told = {"digest": sha256(text.encode()).hexdigest(), "content": {"output": text}}
+        self.tell("subject.read", told, subject_kind=kind, subject_id=id, **columns)
+
     def started(self, id: str, judge: str = "helpful", *, kind: str = "turn", rubric=RUBRIC, **columns: Any) -> str:
         eval_id = f"V{next(self._numbers):08d}"
         payload = {"eval_id": eval_id, "subject_kind": kind, "subject_id": id, "judge": judge, **rubric}
@@ -51,6 +56,7 @@ class Written:
         judge_kind: str = "llm",
         judge_model: str | None = "grader",
         rubric: dict[str, str] = RUBRIC,
+        fingerprint: str = "0" * 64,
         **columns: Any,
     ) -> None:
         eval_id = self.started(id, judge, kind=kind, rubric=rubric, **columns)
@@ -66,6 +72,7 @@ class Written:
             "judge_cost_usd": cost,
             "judge_cost_msat": "0",
             "signals": signals or {},
+            "fingerprint": fingerprint,
             **rubric,
         }
         self.tell("eval.completed", payload, subject_kind=kind, subject_id=id, **columns)

@@ -165,16 +165,163 @@ def test_every_bad_line_of_the_labels_is_named(ledger, gold, ask):
     )
     lines = refused(ask, "--gold", path, error=DataError).splitlines()
     assert [line.split(":")[1] for line in lines] == ["2", "3", "4", "5", "6"]
-    assert "the line has no 'subject_id', did you mean 'subject'?" in lines[0]
+    assert "'subject' is not known, did you mean 'subject_id'?" in lines[0]
     assert "1.5 is not a score from 0 to 1" in lines[1]
     assert "True is not a score from 0 to 1" in lines[2]
     assert "duplicate subject_id 'T1', first on line 1" in lines[4]
+
+
+def test_line_without_a_key_like_the_right_one_lacks_it(ledger, gold, ask):
+    ledger.judged("T1", 0.9)
+    assert "the line has no 'score'" in refused(
+        ask, "--gold", gold({"subject_id": "T1", "verdict": 1}), error=DataError
+    )
+
+
+def test_labels_about_another_kind_of_subject_name_both_kinds(ledger, gold, ask):
+    ledger.judged("T1", 0.9)
+    message = refused(ask, "--gold", gold(label("T1", 1, subject_kind="turns")), error=DataError)
+    assert "the labels are about subjects of kind turns, judged were those of kind turn" in message
+    assert "did you mean 'turn'?" in message
 
 
 def test_labels_of_other_subjects_are_refused(ledger, gold, ask):
     ledger.judged("shop/1", 0.9)
     message = refused(ask, "--gold", gold(label("1", 1)), error=DataError)
     assert "the subject_id of the first is '1', that of a judged subject 'shop/1'" in message
+
+
+def test_each_of_several_judges_is_compared_with_the_labels(ledger, gold, ask):
+    for number, (one, other) in enumerate(((1.0, 0.8), (0.0, 0.9), (0.9, 0.1), (0.2, 0.3), (1.0, 0.0), (0.4, 0.4))):
+        ledger.judged(f"T{number}", one, "a")
+        ledger.judged(f"T{number}", other, "b")
+    ledger.failed("T6", "b")
+    path = gold(*(label(f"T{number}", number % 2 == 0 and 1 or 0) for number in range(4)), label("T6", 1))
+    found = ask(agreement, "--judge", "a", "--judge", "b", "--gold", path)
+    assert (found["n"], list(found["raters"])) == (4, ["a", "b", "gold"])
+    assert found["failures"]["b"] == {"n": 7, "failed": 1, "rate": pytest.approx(1 / 7)}
+    assert [one["judge"] for one in found["against_gold"]] == ["a", "b"]
+    for one in found["against_gold"]:
+        alone = ask(agreement, "--judge", one["judge"], "--gold", path)
+        assert "against_gold" not in alone
+        assert {name: alone[name] for name in one if name != "judge"} == {
+            name: value for name, value in one.items() if name != "judge"
+        }
+    assert found["against_gold"][0]["within"] == 0.75
+    first, second, third, fourth = ask(
+        agreement, "--judge", "a", "--judge", "b", "--gold", path, as_json=False
+    ).splitlines()[:4]
+    assert first == "each judge and the labels:"
+    assert (second.startswith("  a  4 subjects: alpha 0.9"), third.startswith("  b  4 subjects: alpha ")) == (
+        True,
+        True,
+    )
+    assert fourth.startswith("a and b and gold: 4 subjects")
+
+
+def test_runs_of_a_judge_are_each_compared_with_the_labels(ledger, gold, ask):
+    for run, score in (("R1", 0.9), ("R2", 0.2)):
+        ledger.judged("T1", score, run_id=run)
+        ledger.judged("T2", 0.1, run_id=run)
+    found = ask(agreement, "--between", "runs", "--gold", gold(label("T1", 1), label("T2", 0)))
+    assert [(one["run"], one["within"]) for one in found["against_gold"]] == [("R1", 1), ("R2", 0.5)]
+
+
+def test_verdicts_on_different_content_are_not_compared(ledger, ask):
+    for run, texts in (("R1", "xyz"), ("R2", "xYz")):
+        ledger.run(run)
+        for number, text in enumerate(texts):
+            ledger.read(f"T{number}", text, run_id=run)
+            ledger.judged(f"T{number}", 0.9 if text.islower() else 0.1, run_id=run)
+    ledger.failed("T1", run_id="R2")
+    found = ask(agreement, "--judge", "helpful")
+    assert (found["n"], found["within"], found["worst"]) == (2, 1, [])
+    assert (found["different_content"], found["several_contents"]) == (1, 0)
+    assert found["different_content_subjects"] == [{"subject_kind": "turn", "subject_id": "T1"}]
+    assert [one["n"] for one in found["failures"].values()] == [3, 3]
+    text = ask(agreement, "--judge", "helpful", as_json=False)
+    assert "different content: 1 subjects have verdicts on another content, which are not compared\n  turn T1\n" in text
+    assert ask(agreement, "--judge", "helpful", "--worst", "0")["different_content_subjects"] == []
+
+
+def test_content_that_most_raters_have_scored_is_compared(ledger, ask):
+    for judge, text, score in (("a", "x", 0.1), ("b", "x", 0.2), ("c", "y", 0.9)):
+        ledger.run(judge)
+        ledger.read("T1", text, run_id=judge)
+        ledger.judged("T1", score, judge, run_id=judge)
+    found = ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c")
+    assert (found["n"], found["within"], found["different_content"]) == (1, 1, 1)
+    assert found["worst"][0]["scores"] == {"a": 0.1, "b": 0.2}
+
+
+def test_newest_content_counts_where_all_have_judged_it(ledger, ask):
+    for run, text, scores in (("R1", "old", (0.1, 0.9)), ("R2", "new", (0.4, 0.5))):
+        ledger.run(run)
+        ledger.read("T1", text, run_id=run)
+        for judge, score in zip("ab", scores, strict=True):
+            ledger.judged("T1", score, judge, run_id=run)
+    for runs in ((), ("--run", "R2", "--run", "R1")):
+        found = ask(agreement, "--judge", "a", "--judge", "b", *runs)
+        assert (found["worst"][0]["scores"], found["different_content"]) == ({"a": 0.4, "b": 0.5}, 0)
+        assert found["several_contents"] == 1
+
+
+def test_live_run_may_read_a_subject_again(ledger, ask):
+    ledger.tell("run.started", {"name": "watch", "live": True})
+    for judge, text in (("a", "before"), ("b", "after")):
+        ledger.read("T1", text)
+        ledger.judged("T1", 0.5, judge)
+    found = ask(agreement)
+    assert (found["n"], found["different_content"]) == (0, 1)
+
+
+def test_labels_meet_the_newest_content_and_other_contents_are_told(ledger, gold, ask):
+    for run, text, score in (("R1", "old", 0.1), ("R2", "new", 0.9)):
+        ledger.run(run)
+        for turn in ("T1", "T2"):
+            ledger.read(turn, text if turn == "T1" else "same", run_id=run)
+            ledger.judged(turn, score, run_id=run)
+    found = ask(agreement, "--gold", gold(label("T1", 1), label("T2", 1)))
+    assert (found["n"], found["within"], found["several_contents"], found["different_content"]) == (2, 1, 1, 0)
+    text = ask(agreement, "--gold", gold(label("T1", 1), label("T2", 1)), as_json=False)
+    assert "several contents: 1 of the compared subjects" in text
+
+
+def test_judge_that_changed_between_runs_is_told_with_its_fingerprints(ledger, ask):
+    for run, fingerprint in (("R1", "a" * 64), ("R2", "b" * 64)):
+        ledger.run(run)
+        for turn in ("T1", "T2"):
+            ledger.judged(turn, 0.5, run_id=run, fingerprint=fingerprint)
+    found = ask(agreement, "--judge", "helpful")
+    assert (found["n"], found["within"]) == (2, 1)
+    assert found["fingerprints"] == {
+        "helpful": [
+            {"fingerprint": "a" * 64, "n": 2, "runs": ["R1"]},
+            {"fingerprint": "b" * 64, "n": 2, "runs": ["R2"]},
+        ]
+    }
+    text = ask(agreement, "--judge", "helpful", as_json=False)
+    assert "helpful was not the same in all runs, so these are different judges:" in text
+    assert "  fingerprint aaaaaaaaaaaa  2 verdicts of run R1\n" in text
+
+
+def test_judge_by_which_several_models_answer_is_one_judge(ledger, ask):
+    for run, fingerprints in (("R1", "ab"), ("R2", "aa")):
+        ledger.run(run)
+        for number, fingerprint in enumerate(fingerprints):
+            ledger.judged(f"T{number}", 0.5, run_id=run, fingerprint=fingerprint * 64)
+    assert "not the same" not in ask(agreement, "--judge", "helpful", as_json=False)
+
+
+def test_no_interval_where_resamples_cannot_differ_and_a_reason_for_it(pairs, ask):
+    pairs((0.9, 0.3))
+    found = ask(agreement)
+    assert (found["alpha"], found["alpha_ci"], found["alpha_ci_method"]) == (0, None, None)
+    assert found["reasons"] == {"alpha_ci": "one subject alone does not tell how far another one may differ"}
+    pairs((0.1, 0.1), (0.9, 0.9), (0.4, 0.4))
+    found = ask(agreement)
+    assert (found["alpha"], found["alpha_ci"]) == (1, None)
+    assert "all scores agree" in found["reasons"]["alpha_ci"]
 
 
 def test_figures_without_sense_are_null_and_say_why(pairs, ask):
@@ -190,7 +337,7 @@ def test_judges_of_different_subjects_share_nothing(ledger, ask):
     ledger.judged("T2", 0.5, "strict")
     found = ask(agreement)
     assert (found["n"], found["within"], found["base_rate"]) == (0, None, None)
-    assert set(found["reasons"].values()) == {"no subject has two scores"}
+    assert set(found["reasons"].values()) == {"no subject has two scores on the same content"}
     assert "0 subjects with two scores or more" in ask(agreement, as_json=False)
 
 
@@ -199,6 +346,13 @@ def test_worst_are_as_many_as_wanted(pairs, ask):
     assert [one["subject_id"] for one in ask(agreement, "--worst", "3")["worst"]] == ["T0", "T4", "T2"]
     assert [one["subject_id"] for one in ask(agreement)["worst"]] == ["T0", "T4", "T2", "T3"]
     assert ask(agreement, "--worst", "0")["worst"] == []
+
+
+def test_disagreements_equal_but_for_rounding_come_by_their_ids(pairs, ask):
+    pairs((1.0, 0.9), (0.0, 0.1), (0.5, 0.4), (0.7, 0.8), (0.3, 0.2))
+    assert [(one["subject_id"], one["difference"]) for one in ask(agreement)["worst"]] == [
+        (f"T{number}", 0.1) for number in range(5)
+    ]
 
 
 def test_wrong_choice_of_judges_names_those_there_are(ledger, ask):

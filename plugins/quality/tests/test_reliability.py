@@ -159,13 +159,19 @@ def test_interval_of_many_subjects_is_that_of_resampling_each(presort):
 
 
 def test_resamples_of_equal_scores_alone_are_left_out_and_counted():
-    interval = tally([(1.0, 1.0)] * 17 + [(0.0, 0.0)] * 3).interval()
-    assert (interval.low, interval.high) == (1, 1)
+    interval = tally([(1.0, 1.0)] * 17 + [(0.0, 0.0)] * 2 + [(0.0, 0.5)]).interval()
+    assert interval.low < interval.high
     assert re.search(r"2,000 resamples, seed 0, \d\d of them left out", interval.method)
 
 
 def test_no_interval_where_all_variation_comes_from_one_subject():
     found = tally([(1.0, 1.0)] * 9 + [(0.0, 0.0)])
+    assert (found.alpha, found.interval()) == (1, None)
+
+
+def test_no_interval_where_all_resamples_have_one_alpha():
+    assert (tally([(0.9, 0.3)]).alpha, tally([(0.9, 0.3)]).interval()) == (0, None)
+    found = tally([(score / 20, score / 20) for score in range(20)])
     assert (found.alpha, found.interval()) == (1, None)
 
 

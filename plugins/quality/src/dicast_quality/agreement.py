@@ -10,11 +10,12 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, Ledger, read_ledger
+from dicast import ConfigError, DataError, Ledger, Problem, nearest, read_ledger
 
 from .comparison import Comparison
 from .options import as_json, check_labels, known_run, ledger_path, share
 from .ratings import BETWEEN, Between, Ratings, Wanted
+from .text import lines
 
 
 @click.command()
@@ -51,11 +52,11 @@ def agreement(
     Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
     """
     asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold)
-    found = read_ledger(ledger, lambda live: asked.compare(live, window, worst))
+    found = read_ledger(ledger, lambda live: asked.compare(live, window, worst)).document()
     if as_json:
-        click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         return
-    for line in found.lines():
+    for line in lines(found):
         click.echo(line)
 
 
@@ -82,8 +83,9 @@ class Asked:
             self._check(ratings, between)
             gold = None if self.gold is None else ratings.read_gold(self.gold)
             comparison = Comparison(between, ratings.raters, window, worst, gold)
-            for subject, scores in ratings.units():
-                comparison.add(subject, scores)
+            for unit in ratings.units():
+                comparison.add(unit)
+            comparison.makers = list(ratings.makers)
             if gold is not None and not comparison.matched:
                 raise DataError(self._no_match(comparison, ratings))
         return comparison
@@ -125,8 +127,15 @@ class Asked:
         runs = f" with --run {' --run '.join(self.runs)}" if self.runs else ""
         return f"{kind}{runs}"
 
-    def _no_match(self, comparison: Comparison, ratings: Ratings) -> str:
-        return (
+    def _no_match(self, comparison: Comparison, ratings: Ratings) -> Problem:
+        kinds, judged = sorted(ratings.gold_kinds), sorted(ratings.kinds)
+        if kinds and not set(kinds) & set(judged):
+            message = (
+                f"no label in {self.gold} is about a subject that was judged{self._where()}: the labels are about subjects of "
+                f"kind {', '.join(kinds)}, judged were those of kind {', '.join(judged)}; mend subject_kind, or leave it out"
+            )
+            return Problem(message, path="subject_kind", value=kinds[0], hint=nearest(kinds[0], judged))
+        return Problem(
             f"no label in {self.gold} is about a subject that was judged{self._where()}: the subject_id of the first is "
             f"{ratings.first_gold!r}, that of a judged subject {comparison.example!r}"
         )

@@ -1,20 +1,16 @@
-"""What a comparison of raters comes to, as a document and as text."""
+"""What a comparison of raters comes to, as a document."""
 
 from __future__ import annotations
 
 import heapq
-import math
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from .options import shown
-from .ratings import Between, Subject
+from .ratings import Between, Maker, Subject, Unit
 from .reliability import CUT, NOISE, Pair, Rater, Tally
-
-_MEANINGS = ((0.8, "reliable"), (0.667, "enough for tentative conclusions"), (-math.inf, "too little to rely on"))
-"""From which alpha on what may be concluded: K. Krippendorff, Content Analysis (2004), 11.4.4."""
 
 
 @attrs.frozen
@@ -29,8 +25,9 @@ class Disagreement:
 class Comparison:
     """Takes subjects with their scores, keeps the *worst* disagreements, and says how far the raters agree.
 
-    *raters* are numbers by name, *gold* is the name of the one that is a file of labels. *matched* counts the subjects that
-    were judged and have a label, *example* is the id of one that was judged and has none.
+    *raters* are numbers by name, *gold* is the name of the one that is a file of labels: then labelled subjects alone are
+    compared, and each rater with the labels too. *makers* are who made the verdicts, by their numbers. *matched* counts the
+    subjects that were judged and have a label, *example* is the id of one that was judged and has none.
     """
 
     def __init__(
@@ -40,91 +37,122 @@ class Comparison:
         self._names = {number: name for name, number in raters.items()}
         self._label, self._gold = gold, None if gold is None else raters[gold]
         self._tally = Tally(window)
+        several = gold is not None and len(raters) > 2
+        self._against = {number: Tally(window) for number in raters.values() if several and number != self._gold}
         self._worst: list[tuple[float, int, Disagreement]] = []
+        self._made: Counter[int] = Counter()
+        self._apart, self._apart_first, self._several = 0, list[Subject](), 0
+        self.makers: Sequence[Maker] = ()
         self.matched = 0
         self.example: str | None = None
 
-    def add(self, subject: Subject, ratings: Mapping[int, float | None]) -> None:
-        """Add a subject with its scores by number of the rater."""
-        if self._gold in ratings:
-            if len(ratings) == 1:
+    def add(self, unit: Unit) -> None:
+        """Add a subject."""
+        scores = unit.scores
+        if self._gold is not None:
+            if not scores and not unit.apart:
+                return
+            if unit.label is None:
+                self.example = self.example or unit.subject[1]
+                self._ask({**scores, **unit.apart})
                 return
             self.matched += 1
-        elif self.example is None:
-            self.example = subject[1]
-        spread = self._tally.add(ratings)
-        if spread is None or spread <= NOISE or not self._keep:
+            for rater, score in (*scores.items(), *unit.apart.items()) if self._against else ():
+                self._against[rater].add({rater: score, self._gold: unit.label})
+            scores = {**scores, self._gold: unit.label}
+        if unit.apart:
+            self._ask(unit.apart)
+            self._apart += 1
+            if len(self._apart_first) < self._keep:
+                self._apart_first.append(unit.subject)
+        self._compare(unit, scores)
+
+    def _ask(self, ratings: Mapping[int, float | None]) -> None:
+        """Count that raters were asked, and have failed, without comparing them."""
+        for rater, score in ratings.items():
+            self._tally.add({rater: score})
+
+    def _compare(self, unit: Unit, scores: Mapping[int, float | None]) -> None:
+        spread = self._tally.add(scores)
+        if spread is None:
             return
-        rank = spread, -self._tally.n  # of equal ones the first
+        self._several += unit.contents > 1
+        for rater, maker in unit.makers.items():
+            if scores.get(rater) is not None:
+                self._made[maker] += 1
+        if spread <= NOISE or not self._keep:
+            return
+        rank = round(spread, 9), -self._tally.n  # of equal ones the first, which are those of the lesser id
         if len(self._worst) < self._keep or rank > self._worst[0][:2]:
-            scores = {self._names[rater]: score for rater, score in ratings.items() if score is not None}
+            named = {self._names[rater]: score for rater, score in scores.items() if score is not None}
             put = heapq.heappush if len(self._worst) < self._keep else heapq.heapreplace
-            put(self._worst, (*rank, Disagreement(subject, spread, scores)))
+            put(self._worst, (*rank, Disagreement(unit.subject, rank[0], named)))
 
     def document(self) -> dict[str, Any]:
         """The JSON document. What is not defined is null, and *reasons* says why."""
         tally, pairs = self._tally, self._tally.pairs
         raters = {self._names[number]: rater for number, rater in sorted(tally.raters.items())}
-        interval = tally.interval()
-        found = {
-            "n": tally.n,
-            "within": tally.within,
-            "kappa": _light(pairs),
-            "alpha": tally.alpha,
-            "alpha_ci": None if interval is None else [interval.low, interval.high],
-            "base_rate": _share(
-                sum(one.passes for one in raters.values()), sum(one.compared for one in raters.values())
-            ),
-        }
+        found, method = _figures(tally)
         return {
             **found,
             "failures": {name: _failures(rater) for name, rater in raters.items() if name != self._label},
             "worst": [_worst(one) for one in self.worst],
-            "reasons": {name: _reason(name, tally.n) for name, value in found.items() if value is None},
+            "reasons": _reasons(found),
+            "different_content": self._apart,
+            "different_content_subjects": [{"subject_kind": kind, "subject_id": id} for kind, id in self._apart_first],
+            "several_contents": self._several,
+            "fingerprints": self._fingerprints(),
             "between": self._between,
             "window": self._window,
-            "alpha_ci_method": None if interval is None else interval.method,
+            "alpha_ci_method": method,
             "kappa_method": _kappa_method(pairs),
             "kappa_pairs": [self._pair(pair) for pair in pairs],
             "raters": {
                 name: {"n": rater.compared, "base_rate": _share(rater.passes, rater.compared)}
                 for name, rater in raters.items()
             },
+            **({"against_gold": [self._with_gold(*item) for item in self._against.items()]} if self._against else {}),
         }
+
+    def _with_gold(self, rater: int, tally: Tally) -> dict[str, Any]:
+        """The figures of one rater and the labels."""
+        found, method = _figures(tally)
+        name = {self._between.removesuffix("s"): self._names[rater]}
+        return {**name, **found, "reasons": _reasons(found), "alpha_ci_method": method}
 
     @property
     def worst(self) -> list[Disagreement]:
         """The worst disagreements, the worst first."""
         return [one for _, _, one in sorted(self._worst, key=lambda item: item[:2], reverse=True)]
 
+    def _fingerprints(self) -> dict[str, list[dict[str, Any]]]:
+        """By label how many of the compared verdicts have which fingerprint, and which runs made these."""
+        found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for number, count in sorted(self._made.items()):
+            maker = self.makers[number]
+            if maker.fingerprint is not None:
+                found[maker.judge][maker.fingerprint][maker.run_id] += count
+        return {
+            judge: [{"fingerprint": one, "n": runs.total(), "runs": list(runs)} for one, runs in by.items()]
+            for judge, by in found.items()
+        }
+
     def _pair(self, pair: Pair) -> dict[str, Any]:
         return {"raters": [self._names[rater] for rater in pair.raters], "n": pair.n, "kappa": pair.kappa}
 
-    def lines(self) -> Iterator[str]:
-        """The document as text: how many subjects, and what chance leaves of the agreement, before any share."""
-        found = self.document()
-        (base,) = shown("{:.1%}".format, found["base_rate"])
-        names = " and ".join(found["raters"]) if len(found["raters"]) < 4 else f"{len(found['raters'])} {self._between}"
-        yield f"{names}: {found['n']:,} subjects with two scores or more, {base} of the scores pass"
-        yield f"  Krippendorff's alpha  {_alpha_text(found)}"
-        yield f"  {found['kappa_method'].partition(',')[0]:<20}  {_defined(found, 'kappa')}"
-        (share,) = shown("{:.1%}".format, found["within"])
-        yield f"  within {self._window:<13g}  {share} of the subjects"
-        yield "raters: passes, failures"
-        width = max(map(len, found["raters"]), default=0)
-        for name, rater in found["raters"].items():
-            (passes,), failed = shown("{:.1%}".format, rater["base_rate"]), found["failures"].get(name)
-            share = f"{failed['failed']:,} of {failed['n']:,} ({failed['rate']:.1%})" if failed else "-"
-            yield f"  {name:<{width}}  {passes:>6}  {share}"
-        if len(found["kappa_pairs"]) > 1:
-            yield "kappa by pair:"
-            for pair in found["kappa_pairs"]:
-                (kappa,) = shown("{:.4f}".format, pair["kappa"])
-                yield f"  {kappa:>7}  {' and '.join(pair['raters'])} ({pair['n']:,} subjects)"
-        if self._worst:
-            yield "worst disagreements: (dicast show ID says why)"
-        for one in self.worst:
-            yield f"  {' '.join(one.subject)}  {', '.join(f'{name} {score:.4f}' for name, score in one.scores.items())}"
+
+def _figures(tally: Tally) -> tuple[dict[str, Any], str | None]:
+    """The figures of a tally, and how the interval was made."""
+    interval, raters = tally.interval(), tally.raters.values()
+    figures = {
+        "n": tally.n,
+        "within": tally.within,
+        "kappa": _light(tally.pairs),
+        "alpha": tally.alpha,
+        "alpha_ci": None if interval is None else [interval.low, interval.high],
+        "base_rate": _share(sum(one.passes for one in raters), sum(one.compared for one in raters)),
+    }
+    return figures, None if interval is None else interval.method
 
 
 def _light(pairs: list[Pair]) -> float | None:
@@ -151,26 +179,20 @@ def _worst(one: Disagreement) -> dict[str, Any]:
     return {"subject_kind": kind, "subject_id": id, "difference": one.spread, "scores": one.scores}
 
 
-def _reason(name: str, n: int) -> str:
-    """Why there is no figure *name* over *n* subjects."""
-    if not n:
-        return "no subject has two scores"
-    return {
-        "alpha": "all scores are equal: chance alone would agree as well",
-        "kappa": f"every rater has all scores on one side of {CUT:g}: chance alone would agree as well",
-        "alpha_ci": "too few scores differ: a quarter of the resamples or more hold equal ones alone, which have no alpha",
-    }[name]
+def _reasons(found: Mapping[str, Any]) -> dict[str, str]:
+    """Why figures of *found* are null."""
+    return {name: _reason(name, found) for name, value in found.items() if value is None}
 
 
-def _defined(found: Mapping[str, Any], name: str) -> str:
-    return f"{found[name]:.4f}" if found[name] is not None else f"not defined: {found['reasons'][name]}"
-
-
-def _alpha_text(found: Mapping[str, Any]) -> str:
-    text = _defined(found, "alpha")
+def _reason(name: str, found: Mapping[str, Any]) -> str:
+    if not found["n"]:
+        return "no subject has two scores on the same content"
+    if name == "kappa":
+        return f"every rater has all scores on one side of {CUT:g}: chance alone would agree as well"
     if found["alpha"] is None:
-        return text
-    interval = found["alpha_ci"]
-    between = "no interval" if interval is None else f"95 % interval {interval[0]:.4f} to {interval[1]:.4f} (bootstrap)"
-    meaning = next(words for bound, words in _MEANINGS if found["alpha"] >= bound)
-    return f"{text}, {between}: {meaning}"
+        return "all scores are equal: chance alone would agree as well"
+    if found["n"] == 1:
+        return "one subject alone does not tell how far another one may differ"
+    if found["alpha"] >= 1 - NOISE:
+        return "all scores agree, so resamples do not differ and do not tell how far off alpha may be"
+    return "too few scores differ: resamples hold equal ones alone, which have no alpha, or all have the same alpha"

@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import attrs
 
-from dicast import DataError, Event, InputCheck, InputFile, Ledger, Problem, Query, identifier, nearest
+from dicast import DataError, Entry, Event, InputCheck, InputFile, Ledger, Problem, Query, identifier, nearest
 
 Between = Literal["judges", "runs", "rubrics"]
 BETWEEN: tuple[str, ...] = get_args(Between)
 
 GOLD = "gold"
+KEYS = ("subject_id", "subject_kind", "score")
+"""What a line of labels may say; other keys are the writer's own."""
 
 Subject = tuple[str, str]
 """A subject's kind and id."""
 
-Unit = tuple[Subject, Mapping[int, float | None]]
-"""A subject with its scores by number of the rater; None for one that failed."""
+READ = -1
+"""Stands for a rater where a subject was read."""
 
-Row = tuple[str, str, int, float | None]
-"""Subject id, subject kind ("" in a file that does not say it), number of the rater, score; None for a failure."""
+Row = tuple[int | None, str, str, int, float | None, int, int]
+"""Place in the ledger, subject id, subject kind ("" in a file that does not say it), number of the rater, score (None for a
+failure), number of the run, and a mark: the digest where a subject was read, else the number of the :class:`Maker`."""
+
+
+class Maker(NamedTuple):  # these three are made by the million, and quicker than classes of attrs
+    """Who made a verdict: the judge as it was configured in a run. Equal fingerprints are equal judges."""
+
+    judge: str
+    run_id: str
+    fingerprint: str | None
+
+
+class Unit(NamedTuple):
+    """A subject with its *scores* by number of the rater, in the order of these; None for one that failed.
+
+    The scores are about one content; *apart* are those about others. *contents* counts what was read under this id, *makers*
+    are numbers by rater, *label* is what a file says of the subject.
+    """
+
+    subject: Subject
+    scores: Mapping[int, float | None]
+    apart: Mapping[int, float | None]
+    contents: int
+    makers: Mapping[int, int]
+    label: float | None = None
 
 
 @attrs.frozen
@@ -38,29 +65,43 @@ class Wanted:
     kind: str | None = None
     between: Between = "judges"
 
-    def events(self, ledger: Ledger) -> Iterator[Event]:
+    def entries(self, ledger: Ledger) -> Iterator[Entry]:
         """The events that are read, those of one run in their order."""
         started = ("eval.started",) if self.between == "rubrics" else ()  # a failure does not name its rubric
-        types = ("eval.completed", "eval.failed", *started)
+        read = ("subject.read",) if self._may_differ(ledger) else ()
+        types = ("eval.completed", "eval.failed", *started, *read)
         for run_id in self.runs or (None,):
-            for entry in ledger.read(Query(run_id=run_id, types=types, subject_kind=self.kind)):
-                yield entry.event
+            yield from ledger.read(Query(run_id=run_id, types=types, subject_kind=self.kind))
+
+    def _may_differ(self, ledger: Ledger) -> bool:
+        """Whether verdicts may be about different contents of one subject: a run reads it once, unless it is live."""
+        queries = (Query(run_id=run_id, types=("run.started",)) for run_id in self.runs or (None,))
+        runs = [bool(entry.event.payload.get("live")) for query in queries for entry in ledger.read(query)]
+        return len(runs) > 1 or any(runs)
 
 
 class Ratings:
     """Ratings of any number of subjects, in a file without a name that is gone with the process.
 
-    *raters* are numbers by name; *labels* are those of all judges that were met, also of others than the wanted ones;
-    *first_gold* is the first id in a file of labels.
+    *raters* are numbers by name, *makers* those of who made the verdicts; *labels* are those of all judges that were met, also
+    of others than the wanted ones, *kinds* those of the subjects that were judged. *first_gold* is the first id in a file of
+    labels, *gold_kinds* are the kinds it names.
     """
 
     def __init__(self) -> None:
         self.raters: dict[str, int] = {}
+        self.makers: dict[Maker, int] = {}
         self.labels: set[str] = set()
+        self.kinds: set[str] = set()
         self.first_gold: str | None = None
+        self.gold_kinds: set[str] = set()
+        self._gold: int | None = None
+        self._runs: dict[str, int] = {}
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("CREATE TABLE ratings (id, kind, rater INTEGER, score REAL)")
+        self._database.execute(
+            "CREATE TABLE ratings (seq INTEGER PRIMARY KEY, id, kind, rater INTEGER, score REAL, run INTEGER, mark INTEGER)"
+        )
 
     def close(self) -> None:
         """Forget them."""
@@ -68,7 +109,7 @@ class Ratings:
 
     def read(self, ledger: Ledger, wanted: Wanted) -> None:
         """Add what *ledger* has of *wanted*. Of several verdicts by one rater on one subject the newest counts."""
-        self._add(self._rows(wanted.events(ledger), wanted))
+        self._add(self._rows(wanted.entries(ledger), wanted))
 
     def read_gold(self, path: Path) -> str:
         """Add the labels in the file at *path*, JSON lines ``{subject_id, score}``; return the name of their rater.
@@ -78,39 +119,54 @@ class Ratings:
         :raises DataError: naming every bad line.
         """
         name = GOLD if GOLD not in self.raters else f"{GOLD} ({path.name})"
-        rater = self._number(name)
+        rater = self._gold = self._number(name)
         with InputFile.opened(path) as file, InputCheck(file) as check:
             self._add(self._gold_rows(file, check, rater))
             check.finish(self.first_gold is not None)
         return name
 
     def units(self) -> Iterator[Unit]:
-        """Every subject with its scores by rater, in the order of ids."""
-        gold: tuple[str, dict[int, float | None]] = ("", {})
-        for (id, kind), ratings in self._grouped():
+        """Every subject that was judged or has a label, in the order of ids."""
+        labelled: tuple[str, float | None] = ("", None)
+        for (id, kind), found, contents in self._grouped():
+            gold = found.pop(self._gold, None) if self._gold is not None else None
             if not kind:  # it sorts before all kinds
-                gold = id, ratings
-            else:
-                yield (kind, id), ratings | gold[1] | ratings if gold[0] == id else ratings
+                labelled = id, gold and gold.score
+                continue
+            label = gold.score if gold is not None else labelled[1] if labelled[0] == id else None
+            if found or label is not None:
+                yield _unit((kind, id), found, contents, label)
 
-    def _grouped(self) -> Iterator[tuple[Subject, dict[int, float | None]]]:
-        query = "SELECT id, kind, rater, score FROM ratings ORDER BY id, kind, rater, rowid"
+    def _grouped(self) -> Iterator[tuple[Subject, dict[int, _Rating], set[int]]]:
+        """Each subject with the newest rating of each rater, and the digests of what was read under its id."""
+        query = "SELECT id, kind, rater, score, run, mark, seq FROM ratings ORDER BY id, kind, seq"
         last: Subject | None = None
-        found: dict[int, float | None] = {}
-        for id, kind, rater, score in self._database.execute(query):
+        found: dict[int, _Rating] = {}
+        read: dict[int, int] = {}
+        contents: set[int] = set()
+        for id, kind, rater, score, run, mark, seq in self._database.execute(query):
             if (id, kind) != last:
                 if last is not None:
-                    yield last, found
-                last, found = (id, kind), {}
-            if score is not None or rater not in found:  # a failure does not take a verdict back
-                found[rater] = score
+                    yield last, found, contents
+                last, found, read, contents = (id, kind), {}, {}, set()
+            if rater == READ:
+                read[run] = mark
+                contents.add(mark)
+            elif score is not None or rater not in found:  # a failure does not take a verdict back
+                found[rater] = _Rating(score, seq, read.get(run), mark)
         if last is not None:
-            yield last, found
+            yield last, found, contents
 
-    def _rows(self, events: Iterator[Event], wanted: Wanted) -> Iterator[Row]:
+    def _rows(self, entries: Iterator[Entry], wanted: Wanted) -> Iterator[Row]:
         begun: dict[object, Mapping[str, Any]] = {}
-        for event in events:
+        for entry in entries:
+            event = entry.event
             payload: Mapping[str, Any] = event.payload
+            run = self._runs.setdefault(event.run_id, len(self._runs))
+            if event.type == "subject.read":
+                mark = int(payload["digest"][:16], 16) - 2**63  # 8 bytes of it are enough to tell contents apart
+                yield entry.seq, str(event.subject_id), str(event.subject_kind), READ, None, run, mark
+                continue
             label = payload["judge"]
             self.labels.add(label)
             if wanted.labels and label not in wanted.labels:
@@ -120,7 +176,11 @@ class Ratings:
                 continue
             planned = begun.pop(payload["eval_id"], payload)
             name = _name(event, {**planned, **payload} if event.type == "eval.completed" else planned, wanted.between)
-            yield payload["subject_id"], payload["subject_kind"], self._number(name), payload.get("score")
+            maker = Maker(label, event.run_id, payload.get("fingerprint"))
+            mark = self.makers.setdefault(maker, len(self.makers))
+            id, kind = payload["subject_id"], payload["subject_kind"]
+            self.kinds.add(kind)
+            yield entry.seq, id, kind, self._number(name), payload.get("score"), run, mark
 
     def _gold_rows(self, file: InputFile, check: InputCheck, rater: int) -> Iterator[Row]:
         for number, record in file.objects(check=check):
@@ -131,15 +191,46 @@ class Ratings:
                 continue
             check.add_id(id, number, kind or "subject_id")
             self.first_gold = self.first_gold or id
-            yield id, kind, rater, score
+            if kind:
+                self.gold_kinds.add(kind)
+            yield None, id, kind, rater, score, READ, READ
 
     def _number(self, name: str) -> int:
         return self.raters.setdefault(name, len(self.raters))
 
     def _add(self, rows: Iterator[Row]) -> None:
         self._database.execute("BEGIN")  # else each row is a transaction of its own
-        self._database.executemany("INSERT INTO ratings VALUES (?, ?, ?, ?)", rows)
+        self._database.executemany("INSERT INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         self._database.execute("COMMIT")
+
+
+class _Rating(NamedTuple):
+    """A score, or None for a failure: its place in the ledger, the digest of what was judged, and who made it."""
+
+    score: float | None
+    seq: int
+    content: int | None
+    maker: int
+
+
+def _unit(subject: Subject, found: Mapping[int, _Rating], contents: set[int], label: float | None) -> Unit:
+    """The unit of a subject. With a label the newest verdict counts, and those on the same content; else the content that
+    most raters have scored, of several such the newest.
+    """
+    makers, scores, apart = dict[int, int](), dict[int, float | None](), dict[int, float | None]()
+    if len(contents) < 2:
+        for rater in sorted(found):
+            scores[rater], _, _, makers[rater] = found[rater]
+        return Unit(subject, scores, apart, len(contents), makers, label)
+    scored = [rating for rating in found.values() if rating.score is not None]
+    count = Counter(rating.content for rating in scored if label is None)
+    chosen = max(scored, key=lambda rating: (count[rating.content], rating.seq), default=None)
+    content = chosen.content if chosen is not None else None
+    for rater, rating in sorted(found.items()):
+        makers[rater] = rating.maker
+        together = rating.score is None or rating.content == content
+        (scores if together else apart)[rater] = rating.score
+    return Unit(subject, scores, apart, len(contents), makers, label)
 
 
 def _name(event: Event, payload: Mapping[str, Any], between: Between) -> str:
@@ -156,11 +247,7 @@ def _label(record: Mapping[str, Any]) -> tuple[str, str, float]:
 
     :raises DataError: (without a place) saying what is wrong with it.
     """
-    problems = [
-        Problem(f"the line has no {name!r}", path=name, hint=nearest(name, record))
-        for name in ("subject_id", "score")
-        if name not in record
-    ]
+    problems = [_missing(name, record) for name in ("subject_id", "score") if name not in record]
     if problems:
         raise DataError(problems)
     id, score, kind = identifier(record["subject_id"], "subject_id"), record["score"], record.get("subject_kind")
@@ -169,3 +256,11 @@ def _label(record: Mapping[str, Any]) -> tuple[str, str, float]:
     if kind is not None and (not isinstance(kind, str) or not kind):
         raise DataError(Problem(f"{kind!r} is no kind of subject; write a word like turn", path="subject_kind"))
     return id, kind or "", float(score)
+
+
+def _missing(name: str, record: Mapping[str, Any]) -> Problem:
+    """What to say of a line without the key *name*: which key was written in its place, if there is one like it."""
+    written = nearest(name, (key for key in record if key not in KEYS))
+    if written is None:
+        return Problem(f"the line has no {name!r}", path=name)
+    return Problem(f"{written!r} is not known", path=written, value=written, hint=name)

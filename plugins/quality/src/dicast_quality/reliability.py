@@ -143,16 +143,17 @@ class Tally:
         """The 95 % interval of alpha, by the percentiles of resamples.
 
         A resample of equal scores alone has no alpha and is left out; None where that befalls a quarter of them, as it
-        does where all variation comes from one subject.
+        does where all variation comes from one subject. None too where all resamples have one alpha, as those of a single
+        subject or of perfect agreement do: they do not tell how far off it may be.
         """
         parts, draw = self._parts(), random.Random(SEED)
         blocks = range(len(parts[0]))
         alphas = []
-        for _ in range(RESAMPLES if self.alpha is not None else 0):
+        for _ in range(RESAMPLES if self.n > 1 and self.alpha is not None else 0):
             picked = draw.choices(blocks, k=len(blocks))
             alphas.append(_alpha(*(sum(map(part.__getitem__, picked)) for part in parts)))
         found = sorted(alpha for alpha in alphas if alpha is not None)
-        if len(found) < RESAMPLES * 3 / 4:
+        if len(found) < RESAMPLES * 3 / 4 or found[-1] - found[0] <= NOISE:
             return None
         groups = "" if self.n <= BLOCKS else f" in {BLOCKS:,} random groups"
         left = f", {RESAMPLES - len(found):,} of them left out for having equal scores alone" if None in alphas else ""
