@@ -270,6 +270,20 @@ def test_a_session_judged_again_is_given_the_newest_verdict_on_each_turn():
     assert t1_again.parent_eval_id == second.eval_id != first.eval_id
 
 
+def test_a_watched_session_is_given_the_watch_s_own_verdicts_whatever_else_was_judged_meanwhile():
+    ledger = MemoryLedger()
+    meanwhile = "name: again\njudges: [turns]\nledger: book\n"
+
+    async def yields(run):
+        yield Due(turn("t1"), "bus", run.run_id)
+        components = {"turns": Turns(), "book": ledger}
+        run_pipeline(meanwhile, subjects=[Due(turn("t1"), "batch", run.run_id)], components=components)
+        yield Due(session(), "bus", run.run_id)
+
+    t1, found = family(yields, ledger).verdicts
+    assert found.signals["children"] == [t1.eval_id]
+
+
 def test_turns_judged_before_and_after_a_kill_name_one_verdict_on_their_session():
     async def first(run):
         yield Due(turn("t1"), "bus", run.run_id)

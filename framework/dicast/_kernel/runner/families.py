@@ -60,9 +60,10 @@ class Families:
 
 
 class Recorded:
-    """What the ledger has of a session's verdicts; in a *live* run, which adds to them, read on each time they are asked for."""
+    """What the ledger has of a session's verdicts; of a *live* run its own alone, read on each time they are asked for."""
 
-    def __init__(self, ledger: Ledger, *, live: bool) -> None:
+    def __init__(self, ledger: Ledger, live: str | None) -> None:
+        """*live* is the id of the run where it is a live one, None where it is not."""
         self._ledger, self._live = ledger, live
         self._forget(None)
 
@@ -77,7 +78,7 @@ class Recorded:
         if session != self._session:
             self._forget(session)
         types = ("eval.completed", "eval.failed")
-        for entry in self._ledger.read(Query(types=types, session_id=session, after=self._seq)):
+        for entry in self._ledger.read(Query(self._live, types, session_id=session, after=self._seq)):
             event, self._seq = entry.event, entry.seq
             self._ended.add(str(event.payload["eval_id"]))
             if event.type == "eval.completed":

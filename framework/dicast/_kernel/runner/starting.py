@@ -53,7 +53,7 @@ class Starter:
     ) -> None:
         self._plan, self._spool, self._stream, self._ledger, self._families = plan, spool, stream, ledger, families
         self._retry, self._live = retry, live
-        self._recorded = Recorded(ledger, live=live)
+        self._recorded = Recorded(ledger, stream.run_id if live else None)
         self._told = Known()
         self._units: dict[str, tuple[Unit, ...]] = {}
 
