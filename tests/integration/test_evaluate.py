@@ -183,7 +183,7 @@ def test_the_judge_may_be_a_file_and_the_ledger_elsewhere(traced):
 def test_switched_off_nothing_is_read(shop, monkeypatch):
     monkeypatch.setenv("DICAST_DISABLED", "1")
     done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn", "--json")
-    assert (done.code, done.json["disabled"]) == (0, True)
+    assert (done.code, done.json["disabled"], done.json["name"]) == (0, True, "evaluate")
     assert list(shop.folder.glob("**/ledger.db")) == []
 
 

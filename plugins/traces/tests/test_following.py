@@ -44,6 +44,18 @@ def test_only_whole_lines_are_given(path, followed):
     assert followed.unread == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
+def test_pipe_or_directory_that_is_named_like_a_trace_is_complained_of_once_and_left_out(tmp_path):
+    os.mkfifo(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl").mkdir()
+    append(tmp_path / "c.jsonl", b"x\n")
+    with Following(tmp_path, 1000) as followed:
+        faults = [(line.source[-7:], line.fault) for line in followed.read(10**6)]
+        why = "the file cannot be read: it is a named pipe or a directory"
+        assert faults == [("a.jsonl", why), ("b.jsonl", why), ("c.jsonl", None)]
+        assert read(followed) == []
+
+
 def test_file_may_come_later(path, followed):
     assert read(followed) == []
     append(path, b"x\n")

@@ -101,6 +101,14 @@ def test_compressed_request_is_415(ask):
     assert ask("POST", "/events", b"x", Content_Encoding="gzip")[0] == 415
 
 
+@pytest.mark.parametrize(
+    ("length", "code"), [("9" * 5000, 413), ("0" * 5000, 413), ("many", 400), ("-1", 400), ("1_0", 400), ("", 400)]
+)
+def test_length_that_is_none_or_beyond_all_bounds_is_answered(ask, taker, length, code):
+    found, said = ask("POST", "/events", Content_Length=length)
+    assert (found, len(said["error"]) < 200, taker.posts) == (code, True, [])
+
+
 def test_broken_array_is_400(ask):
     code, said = ask("POST", "/events", b"[1,")
     assert code == 400

@@ -289,6 +289,15 @@ def test_wrong_requests_are_exit_code_2_and_judge_nothing(shop, options, wanted)
     assert shop.rows(("run.started",)) == []
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
+def test_named_pipe_is_refused_and_says_how_to_follow_one(shop):
+    shop.trace.unlink()
+    os.mkfifo(shop.trace)
+    done = subprocess.run(shop.command(), cwd=shop.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert done.returncode == 2
+    assert "a named pipe cannot be followed; let path be '-' and give it as input" in done.stderr
+
+
 def test_directory_is_watched_through_rotation(shop):
     shop.trace.unlink()
     logs = shop.folder / "logs"

@@ -127,6 +127,23 @@ def test_turn_that_ends_after_its_session_was_judged_is_due_at_once_and_the_sess
     assert desk.add(completed("b"), after=1) == [("turn", "b", "bus"), ("session", "s", "bus")]
 
 
+@pytest.mark.parametrize("asleep", [False, True])
+def test_tool_call_that_came_late_is_judged_with_the_next_feedback_on_its_turn(asleep):
+    desk = Desk(("tool_cycle", "turn", "session"))
+    desk.add(event("tool.called", turn="a", tool_use_id="u"), completed("a"), completed("b"), ended())
+    desk.wait(GRACE)
+    late = event("tool.called", turn="a", tool_use_id="v"), event("tool.failed", turn="a", tool_use_id="v")
+    assert desk.add(*late, after=1) == []
+    if asleep:
+        desk.wait(2 * LINGER)
+        assert desk.windows.sessions == 0
+    again = [("turn", "a", "feedback_arrived"), ("session", "s", "feedback_arrived")]
+    cycles = [("tool_cycle", "u", "feedback_arrived"), ("tool_cycle", "v", "feedback_arrived")]
+    assert desk.add(thumb("b"), after=1) == [("turn", "b", "feedback_arrived"), again[1]]
+    assert desk.add(thumb("a"), after=1) == [*cycles, *again]
+    assert desk.add(thumb("a", time="2026-01-31T12:00:00Z"), after=1) == again
+
+
 def test_hours_count_from_the_last_event_of_the_session():
     desk = Desk(hours=24)
     desk.add(completed("a"))

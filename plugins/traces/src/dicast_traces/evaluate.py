@@ -70,7 +70,7 @@ def evaluate(
     source = Recorded(kind, since, until, session)
     text = _pipeline(_component(kind, rubric_id, judge), ledger)
     if os.environ.get("DICAST_DISABLED", "") not in ("", "0"):  # nothing is read then
-        return run_command(text, lambda _: source, as_json=as_json)
+        return run_command(Path(_NAME), lambda _: source, as_json=as_json)
     head = read_ledger(ledger, lambda live: live.head())  # a run would create a ledger that is not there
     count, *costs = _forecast(text, source, rubric_id)
     caps = "; no cap holds for this run (--override-cap)" if override_cap else ""

@@ -65,6 +65,10 @@ def watch(
     def follow(component: Any) -> Watching:
         if not isinstance(component, Events):
             raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be traces/events")
+        if component.path.is_fifo():
+            raise ConfigError(
+                f"a named pipe cannot be followed; let path be '-' and give it as input: … < {component.path}"
+            )
         kinds, most = component.kinds, component.max_line_bytes
         return Watching(component.path, kinds, most, once, poll, address, token, console)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -97,13 +98,16 @@ class Following:
         for path in self._paths():
             try:
                 status = path.stat()
+                if stat.S_ISFIFO(status.st_mode) or stat.S_ISDIR(status.st_mode):
+                    self._complain(path, "it is a named pipe or a directory")  # to open a pipe waits for its writer
+                    continue
                 named[status.st_dev, status.st_ino] = path
                 if (status.st_dev, status.st_ino) not in self._tails:
                     self._open(path)
             except FileNotFoundError:
                 continue  # it is not there yet, or gone since its directory was listed
             except OSError as error:
-                self._complain(path, error)
+                self._complain(path, error.strerror)
         for identity, tail in self._tails.items():
             tail.path = named.get(identity, tail.path)
             if identity in named:
@@ -111,10 +115,10 @@ class Following:
             elif tail.gone_since is None:
                 tail.gone_since = time.monotonic()
 
-    def _complain(self, path: Path, error: OSError) -> None:
+    def _complain(self, path: Path, reason: str | None) -> None:
         if path not in self._unreadable:
             self._unreadable[path] = None
-            self._complaints.append(Line(str(path), 0, b"", f"the file cannot be read: {error.strerror}"))
+            self._complaints.append(Line(str(path), 0, b"", f"the file cannot be read: {reason}"))
 
     def _paths(self) -> list[Path]:
         if not self.path.is_dir():

@@ -22,6 +22,9 @@ from .lines import Line, body_lines
 MAX_BODY = 64 * 2**20
 """Bytes that one request may have."""
 
+_DIGITS = 20
+"""So many digits of a length are read as a number; int() refuses thousands."""
+
 ANSWER_SECONDS = 60.0
 """How long a request waits until its events are in the ledger."""
 
@@ -161,13 +164,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         """The request's body; None where it was refused, and answered."""
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit():
+        length = self.headers.get("Content-Length")
+        if length is None:
             self._refuse(411, "a request needs Content-Length")
-        elif int(length) > MAX_BODY:
-            self._refuse(
-                413, f"a request may have {MAX_BODY:,} bytes, not {int(length):,}; send fewer events at a time"
-            )
+        elif not length.isascii() or not length.isdigit():
+            self._refuse(400, f"Content-Length must be a number of bytes, not {length!r:.40}")
+        elif len(length) > _DIGITS or int(length) > MAX_BODY:
+            self._refuse(413, f"a request may have {MAX_BODY:,} bytes, not {length:.20}; send fewer events at a time")
         elif self.headers.get("Content-Encoding", "identity") != "identity":
             self._refuse(415, "a compressed request is not read; send the events as they are")
         else:

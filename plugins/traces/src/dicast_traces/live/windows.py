@@ -40,7 +40,11 @@ class Archive(Protocol):
 
 @attrs.frozen
 class Decision:
-    """That a turn with its tool cycles, or a session, is to be judged now, and by what *trigger*."""
+    """That a subject is to be judged now, and by what *trigger*.
+
+    A turn that is due for the first time comes with its tool cycles. Those are due by themselves, as ``tool_cycle`` with the
+    *id* of their turn, where some of it came after they were judged.
+    """
 
     kind: str
     session_id: str
@@ -53,8 +57,8 @@ class Watched:
     """A session in memory: what is known of it, what of it was judged, and what is to be judged again.
 
     *progress* is when it last went on, *arrived* when its last event came, *ended* when its end did, and *check* when it has
-    to be looked at. *waiting* are the completed turns that were not judged yet; *due* is by what trigger it will itself be
-    judged; *open* counts its subjects that are being judged.
+    to be looked at. *waiting* are the completed turns that were not judged yet; *late* are judged ones that had a tool call or
+    the end of one since; *due* is by what trigger it will itself be judged; *open* counts its subjects that are being judged.
     """
 
     assembly: Assembly
@@ -66,6 +70,7 @@ class Watched:
     waiting: dict[str, None] = attrs.field(factory=dict)
     again: dict[str, None] = attrs.field(factory=dict)
     judged: set[str] = attrs.field(factory=set)
+    late: set[str] = attrs.field(factory=set)
     due: str | None = None
     is_judged: bool = False
     open: int = 0
@@ -192,9 +197,10 @@ class Windows:
             if (digest := identity(event)) is not None:
                 session.seen.add(digest)
             self._apply(session, event, arrived, arrived)
-        session.judged |= session.waiting.keys()
+            session.judged |= session.waiting.keys()
+            session.waiting.clear()
         session.is_judged = session.ended is not None
-        session.waiting, session.again, session.due = {}, {}, None
+        session.again, session.due = {}, None
 
     def _refuse(self, session: Watched, event: TraceEvent) -> None:
         """Refuse a second end of a turn, and an id that names two subjects."""
@@ -224,6 +230,10 @@ class Windows:
             case "turn.completed":
                 session.waiting[str(event.turn_id)] = None
                 session.due = session.due or (BUS if session.is_judged else None)
+            case "tool.called" | "tool.completed" | "tool.failed" if (
+                event.turn_id in session.judged and "tool_cycle" in self._kinds
+            ):
+                session.late.add(event.turn_id)
             case "session.ended":
                 session.ended, session.due = now, session.due or BUS
             case "feedback.explicit" | "feedback.implicit":
@@ -249,7 +259,9 @@ class Windows:
         messages = self._lookahead.messages
         turns = [turn for turn in session.waiting if closed or late or session.assembly.later(turn) >= messages]
         found = [Decision("turn", id, turn, BUS) for turn in turns]
-        found += [Decision("turn", id, turn, FEEDBACK_ARRIVED) for turn in session.again]
+        for turn in session.again:
+            kinds = ("tool_cycle", "turn") if turn in session.late else ("turn",)
+            found += [Decision(kind, id, turn, FEEDBACK_ARRIVED) for kind in kinds]
         if closed and session.due:
             found.append(Decision("session", id, id, session.due))
         if not found:
@@ -286,9 +298,10 @@ class Windows:
 
     def _turn_subjects(self, session: Watched, decision: Decision) -> list[Subject]:
         turn_id, assembly = decision.id, session.assembly
-        kinds = tuple(kind for kind in self._kinds if kind == "turn" or turn_id not in session.judged)
+        kinds = tuple(kind for kind in self._kinds if kind == decision.kind or decision.trigger == BUS)
         session.waiting.pop(turn_id, None)
         session.again.pop(turn_id, None)
+        session.late.discard(turn_id)
         session.judged.add(turn_id)
         return [*turn_subjects(Session(assembly.id, (), (), {}), assembly.turn(turn_id), kinds, assembly.ends)]
 
