@@ -52,6 +52,7 @@ class Written:
         kind: str = "turn",
         confidence: float = 1.0,
         cost: str | None = "0",
+        msat: str = "0",
         signals: dict[str, Any] | None = None,
         judge_kind: str = "llm",
         judge_model: str | None = "grader",
@@ -70,7 +71,7 @@ class Written:
             "judge_kind": judge_kind,
             "judge_model": judge_model,
             "judge_cost_usd": cost,
-            "judge_cost_msat": "0",
+            "judge_cost_msat": msat,
             "signals": signals or {},
             "fingerprint": fingerprint,
             **rubric,
@@ -94,9 +95,11 @@ class Written:
     def called(self, turn: str, model: str, **columns: Any) -> None:
         self.tell("llm.call_completed", {"model": model}, session_id="S1", turn_id=turn, **columns)
 
-    def thumbed(self, turn: str, rating: str = "thumbs_down", **payload: Any) -> None:
+    def thumbed(
+        self, turn: str, rating: str = "thumbs_down", time: str = "2026-03-01T12:00:00.000Z", **payload: Any
+    ) -> None:
         said = {"scope": "turn", "subject_turn_id": turn, "rating": rating} | payload
-        self.tell("feedback.explicit", said, session_id="S1", turn_id=turn)
+        self.tell("feedback.explicit", said, session_id="S1", turn_id=turn, time=time)
 
 
 @pytest.fixture

@@ -99,6 +99,22 @@ def test_model_is_that_of_the_verdicts_own_run_else_of_the_run_that_told_last(le
     assert found == {"old": (1, 0.1), "new": (2, 0.25)}
 
 
+def test_run_that_names_two_models_leaves_its_verdicts_without_one_whatever_others_say(ledger, rows):
+    ledger.called("T1", "small", run_id="R1")
+    ledger.called("T1", "large", run_id="R1")
+    ledger.called("T1", "other", run_id="R2")
+    ledger.judged("T1", 0.1, run_id="R1")
+    ledger.judged("T1", 0.2, run_id="R2")
+    assert {row["chosen_model"]: row["mean_score"] for row in rows()} == {None: 0.1, "other": 0.2}
+
+
+def test_run_that_told_last_counts_for_others_also_where_an_earlier_one_was_routed(ledger, rows):
+    ledger.routed("T1", "old", run_id="R1")
+    ledger.called("T1", "new", run_id="R2")
+    ledger.judged("T1", 0.1, run_id="R3")
+    assert [row["chosen_model"] for row in rows()] == ["new"]
+
+
 def test_other_kinds_have_the_judges_model(ledger, rows):
     ledger.routed("S1", "small")
     ledger.judged("S1", 0.5, kind="session", judge_model="grader")
@@ -166,6 +182,17 @@ def test_thumb_given_last_counts_once_a_subject_whoever_judged_it(ledger, rows):
     assert (row["verdict_count"], row["thumbs_down_count"]) == (6, 1)
 
 
+def test_later_thumb_is_later_by_its_time(ledger, rows):
+    for turn, last in (("T1", "thumbs_down"), ("T2", "thumbs_up")):
+        ledger.judged(turn, 0.5)
+        ledger.thumbed(turn, last, time="2026-03-01T11:00:00Z")
+        other = "thumbs_up" if last == "thumbs_down" else "thumbs_down"
+        ledger.thumbed(turn, other, time="2026-03-01T12:30:00+02:00")  # half an hour before, though told later
+    assert rows()[0]["thumbs_down_count"] == 1
+    ledger.thumbed("T2", time="2026-03-01T11:00:00.000Z")  # at the same time, told later
+    assert rows()[0]["thumbs_down_count"] == 2
+
+
 def test_thumb_on_a_session_belongs_to_the_session(ledger, rows):
     ledger.judged("S1", 0.5, kind="session")
     ledger.thumbed("T1")
@@ -188,6 +215,19 @@ def test_unknown_cost_is_never_zero(ledger, rows):
     ledger.judged("T3", 0.5, cost=None)
     (row,) = rows()
     assert (row["judge_cost_usd_total"], row["judge_cost_usd_known"], row["unpriced"]) == (None, "0.3", 1)
+
+
+def test_amounts_in_msat_stand_beside_only_where_there_are_any(ledger, ask):
+    ledger.judged("T1", 0.5, cost="0.1", judge_kind="llm")
+    arguments = (*MARCH, "--group-by", "judge_kind")
+    assert "msat" not in ask(quality, *arguments, as_json=False)
+    ledger.judged("T2", 0.5, cost="0", msat="1500", judge_kind="jury")
+    ledger.judged("T3", 0.5, cost=None, msat="2.5", judge_kind="jury")
+    text = ask(quality, *arguments, as_json=False).splitlines()
+    assert text[1].split()[5:8] == ["confidence", "usd", "msat"]
+    assert [line.split()[6:8] for line in text[2:4]] == [["0+", "1502.5"], ["0.1", "0"]]
+    (jury, _) = ask(quality, *arguments)["data"]
+    assert (jury["judge_cost_msat_total"], jury["unpriced"]) == ("1502.5", 1)
 
 
 def test_every_verdict_counts_unless_only_the_latest_are_wanted(ledger, rows):

@@ -40,6 +40,7 @@ class Comparison:
         several = gold is not None and len(raters) > 2
         self._against = {number: Tally(window) for number in raters.values() if several and number != self._gold}
         self._worst: list[tuple[float, int, Disagreement]] = []
+        self._least = 0.0
         self._made: Counter[int] = Counter()
         self._apart, self._apart_first, self._several = 0, list[Subject](), 0
         self.makers: Sequence[Maker] = ()
@@ -77,16 +78,20 @@ class Comparison:
         if spread is None:
             return
         self._several += unit.contents > 1
-        for rater, maker in unit.makers.items():
-            if scores.get(rater) is not None:
-                self._made[maker] += 1
-        if spread <= NOISE or not self._keep:
-            return
+        made, ratings = self._made, unit.ratings
+        for rater in unit.scores:
+            made[ratings[rater][3]] += 1
+        if spread > NOISE and spread >= self._least and self._keep:
+            self._rank(unit.subject, spread, scores)
+
+    def _rank(self, subject: Subject, spread: float, scores: Mapping[int, float | None]) -> None:
         rank = round(spread, 9), -self._tally.n  # of equal ones the first, which are those of the lesser id
         if len(self._worst) < self._keep or rank > self._worst[0][:2]:
             named = {self._names[rater]: score for rater, score in scores.items() if score is not None}
             put = heapq.heappush if len(self._worst) < self._keep else heapq.heapreplace
-            put(self._worst, (*rank, Disagreement(unit.subject, rank[0], named)))
+            put(self._worst, (*rank, Disagreement(subject, rank[0], named)))
+        if len(self._worst) == self._keep:
+            self._least = self._worst[0][0] - NOISE
 
     def document(self) -> dict[str, Any]:
         """The JSON document. What is not defined is null, and *reasons* says why."""
@@ -129,9 +134,9 @@ class Comparison:
         """By label how many of the compared verdicts have which fingerprint, and which runs made these."""
         found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for number, count in sorted(self._made.items()):
-            maker = self.makers[number]
-            if maker.fingerprint is not None:
-                found[maker.judge][maker.fingerprint][maker.run_id] += count
+            judge, run_id, fingerprint = self.makers[number]
+            if fingerprint is not None:
+                found[judge][fingerprint][run_id] += count
         return {
             judge: [{"fingerprint": one, "n": runs.total(), "runs": list(runs)} for one, runs in by.items()]
             for judge, by in found.items()

@@ -211,9 +211,11 @@ class Report:
         """The document as text, with a word on what is below the floor."""
         asked = self.asked
         yield f"verdicts on subjects of kind {asked.kind} from {written(asked.start)} to {written(asked.end)}"
-        heads = (asked.group if asked.group != "none" else "", "verdicts", "mean", "p50", "p10", "confidence", "usd")
-        table = [(*heads, "thumbs down", "escalated", "no budget"), *(self._cells(group) for group in self.groups)]
-        widths = [max(len(row[column]) for row in table) for column in range(len(heads) + 3)]
+        first = asked.group if asked.group != "none" else ""
+        money = ("usd", "msat") if self._msat else ("usd",)
+        heads = (first, "verdicts", "mean", "p50", "p10", "confidence", *money, "thumbs down", "escalated", "no budget")
+        table = [heads, *(self._cells(group) for group in self.groups)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for first, *rest in table:
             cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
             yield "  ".join([first.ljust(widths[0]), *cells])
@@ -224,12 +226,20 @@ class Report:
             yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
         yield from (self._advice(group) for group in self.groups if self._below(group))
 
+    @property
+    def _msat(self) -> bool:
+        """Whether anything was paid in msat."""
+        return any(not group.msat.is_zero for group in self.groups)
+
     def _cells(self, group: Group) -> tuple[str, ...]:
         figures = shown("{:.4f}".format, group.mean, group.percentile(0.5), group.percentile(0.1))
         (confidence,) = shown("{:.2f}".format, group.confidence)
-        usd = f"{group.cost.decimal}{'+' if group.unpriced else ''}"
+        money = [
+            f"{group.cost.decimal}{'+' if group.unpriced else ''}",
+            *([str(group.msat.decimal)] if self._msat else []),
+        ]
         counts = (f"{count:,}" for count in (group.thumbs_down, group.escalated, group.exhausted))
-        return self._title(group), f"{group.count:,}", *figures, confidence, usd, *counts
+        return self._title(group), f"{group.count:,}", *figures, confidence, *money, *counts
 
     def _title(self, group: Group) -> str:
         name, version = group.key

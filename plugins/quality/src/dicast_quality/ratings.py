@@ -30,26 +30,25 @@ Row = tuple[int | None, str, str, int, float | None, int, int]
 failure), number of the run, and a mark: the digest where a subject was read, else the number of the :class:`Maker`."""
 
 
-class Maker(NamedTuple):  # these three are made by the million, and quicker than classes of attrs
-    """Who made a verdict: the judge as it was configured in a run. Equal fingerprints are equal judges."""
+Maker = tuple[str, str, str | None]
+"""Who made a verdict: the label, the run, and the fingerprint of the judge. Equal fingerprints are equal judges."""
 
-    judge: str
-    run_id: str
-    fingerprint: str | None
+Rating = tuple[float | None, int, int | None, int]
+"""A score, or None for a failure; its place in the ledger, the digest of what was judged, and the number of its maker."""
 
 
-class Unit(NamedTuple):
+class Unit(NamedTuple):  # made by the million, and quicker than a class of attrs
     """A subject with its *scores* by number of the rater, in the order of these; None for one that failed.
 
-    The scores are about one content; *apart* are those about others. *contents* counts what was read under this id, *makers*
-    are numbers by rater, *label* is what a file says of the subject.
+    The scores are about one content; *apart* are those about others. *ratings* has what they come from, *contents* counts what
+    was read under this id, *label* is what a file says of the subject.
     """
 
     subject: Subject
     scores: Mapping[int, float | None]
     apart: Mapping[int, float | None]
+    ratings: Mapping[int, Rating]
     contents: int
-    makers: Mapping[int, int]
     label: float | None = None
 
 
@@ -95,7 +94,7 @@ class Ratings:
         self.kinds: set[str] = set()
         self.first_gold: str | None = None
         self.gold_kinds: set[str] = set()
-        self._gold: int | None = None
+        self._gold = READ
         self._runs: dict[str, int] = {}
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF")
@@ -129,33 +128,33 @@ class Ratings:
         """Every subject that was judged or has a label, in the order of ids."""
         labelled: tuple[str, float | None] = ("", None)
         for (id, kind), found, contents in self._grouped():
-            gold = found.pop(self._gold, None) if self._gold is not None else None
+            label = labelled[1] if labelled[0] == id else None
+            if self._gold in found:
+                label = found.pop(self._gold)[0]
             if not kind:  # it sorts before all kinds
-                labelled = id, gold and gold.score
-                continue
-            label = gold.score if gold is not None else labelled[1] if labelled[0] == id else None
-            if found or label is not None:
+                labelled = id, label
+            elif found or label is not None:
                 yield _unit((kind, id), found, contents, label)
 
-    def _grouped(self) -> Iterator[tuple[Subject, dict[int, _Rating], set[int]]]:
-        """Each subject with the newest rating of each rater, and the digests of what was read under its id."""
+    def _grouped(self) -> Iterator[tuple[Subject, dict[int, Rating], int]]:
+        """Each subject with the newest rating of each rater, and how many contents were read under its id."""
         query = "SELECT id, kind, rater, score, run, mark, seq FROM ratings ORDER BY id, kind, seq"
         last: Subject | None = None
-        found: dict[int, _Rating] = {}
+        found: dict[int, Rating] = {}
         read: dict[int, int] = {}
         contents: set[int] = set()
         for id, kind, rater, score, run, mark, seq in self._database.execute(query):
             if (id, kind) != last:
                 if last is not None:
-                    yield last, found, contents
+                    yield last, found, len(contents)
                 last, found, read, contents = (id, kind), {}, {}, set()
             if rater == READ:
                 read[run] = mark
                 contents.add(mark)
             elif score is not None or rater not in found:  # a failure does not take a verdict back
-                found[rater] = _Rating(score, seq, read.get(run), mark)
+                found[rater] = score, seq, read.get(run), mark
         if last is not None:
-            yield last, found, contents
+            yield last, found, len(contents)
 
     def _rows(self, entries: Iterator[Entry], wanted: Wanted) -> Iterator[Row]:
         begun: dict[object, Mapping[str, Any]] = {}
@@ -176,7 +175,7 @@ class Ratings:
                 continue
             planned = begun.pop(payload["eval_id"], payload)
             name = _name(event, {**planned, **payload} if event.type == "eval.completed" else planned, wanted.between)
-            maker = Maker(label, event.run_id, payload.get("fingerprint"))
+            maker = label, event.run_id, payload.get("fingerprint")
             mark = self.makers.setdefault(maker, len(self.makers))
             id, kind = payload["subject_id"], payload["subject_kind"]
             self.kinds.add(kind)
@@ -204,33 +203,19 @@ class Ratings:
         self._database.execute("COMMIT")
 
 
-class _Rating(NamedTuple):
-    """A score, or None for a failure: its place in the ledger, the digest of what was judged, and who made it."""
-
-    score: float | None
-    seq: int
-    content: int | None
-    maker: int
-
-
-def _unit(subject: Subject, found: Mapping[int, _Rating], contents: set[int], label: float | None) -> Unit:
+def _unit(subject: Subject, found: Mapping[int, Rating], contents: int, label: float | None) -> Unit:
     """The unit of a subject. With a label the newest verdict counts, and those on the same content; else the content that
     most raters have scored, of several such the newest.
     """
-    makers, scores, apart = dict[int, int](), dict[int, float | None](), dict[int, float | None]()
-    if len(contents) < 2:
-        for rater in sorted(found):
-            scores[rater], _, _, makers[rater] = found[rater]
-        return Unit(subject, scores, apart, len(contents), makers, label)
-    scored = [rating for rating in found.values() if rating.score is not None]
-    count = Counter(rating.content for rating in scored if label is None)
-    chosen = max(scored, key=lambda rating: (count[rating.content], rating.seq), default=None)
-    content = chosen.content if chosen is not None else None
-    for rater, rating in sorted(found.items()):
-        makers[rater] = rating.maker
-        together = rating.score is None or rating.content == content
-        (scores if together else apart)[rater] = rating.score
-    return Unit(subject, scores, apart, len(contents), makers, label)
+    if contents < 2:
+        return Unit(subject, {rater: found[rater][0] for rater in sorted(found)}, {}, found, contents, label)
+    scored = [(content, seq) for score, seq, content, _ in found.values() if score is not None]
+    count = Counter(content for content, _ in scored if label is None)
+    chosen, _ = max(scored, key=lambda one: (count[one[0]], one[1]), default=(None, 0))
+    scores, apart = dict[int, float | None](), dict[int, float | None]()
+    for rater, (score, _, content, _) in sorted(found.items()):
+        (scores if score is None or content == chosen else apart)[rater] = score
+    return Unit(subject, scores, apart, found, contents, label)
 
 
 def _name(event: Event, payload: Mapping[str, Any], between: Between) -> str:

@@ -6,6 +6,7 @@ import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import groupby
 from math import fsum
 from typing import Any, Literal, get_args
@@ -68,7 +69,7 @@ class Verdicts:
             PRAGMA journal_mode = OFF;
             CREATE TABLE verdicts (id, run, judge, name, version, score REAL, confidence REAL, cost, msat, down, escalated, exhausted);
             CREATE TABLE told (turn, run, model, place INTEGER);
-            CREATE TABLE thumbs (id PRIMARY KEY, down) WITHOUT ROWID;
+            CREATE TABLE thumbs (id PRIMARY KEY, down, time) WITHOUT ROWID;
         """)
 
     def close(self) -> None:
@@ -103,12 +104,20 @@ class Verdicts:
         if self.joins:
             self._join()
         rows = self._database.execute(
-            "SELECT name, version, score, confidence, cost, msat, escalated, exhausted, "
-            "CASE WHEN coalesce(thumbs.down, verdicts.down) THEN id END "
-            "FROM verdicts LEFT JOIN thumbs USING (id) ORDER BY name, version, score"
+            "SELECT name, version, score, confidence, cost, msat, escalated, exhausted "
+            "FROM verdicts ORDER BY name, version, score"
         )
         for key, members in groupby(rows, key=lambda row: (row[0], row[1])):
-            yield _group(key, members, min_confidence)
+            yield _group(key, members, min_confidence, self._down(key))
+
+    def _down(self, key: Key) -> int:
+        """How many subjects of a group were given a thumb down last."""
+        (count,) = self._database.execute(
+            "SELECT count(DISTINCT id) FROM verdicts LEFT JOIN thumbs USING (id) "
+            "WHERE name IS ? AND version IS ? AND coalesce(thumbs.down, verdicts.down)",
+            key,
+        ).fetchone()
+        return int(count)
 
     def _row(self, event: Event) -> tuple[object, ...]:
         payload: Mapping[str, Any] = event.payload
@@ -136,14 +145,17 @@ class Verdicts:
         return (payload["judge_kind"], None) if self._by == "judge_kind" else (None, None)
 
     def _thumb(self, event: Event) -> None:
-        """The thumb given last decides; feedback without a scope is about a turn."""
+        """The thumb that was given last decides, of several at one time the one told last; without a scope it is on a turn."""
         payload: Mapping[str, Any] = event.payload
         if (payload.get("scope") or "turn") != self._kind or payload.get("rating") not in ("thumbs_up", "thumbs_down"):
             return
         id = event.session_id if self._kind == "session" else payload.get("subject_turn_id") or event.turn_id
         if id is not None:
-            down = payload["rating"] == "thumbs_down"
-            self._database.execute("INSERT OR REPLACE INTO thumbs VALUES (?, ?)", (str(id), down))
+            self._database.execute(
+                "INSERT INTO thumbs VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET down = excluded.down, time = excluded.time "
+                "WHERE excluded.time >= time",
+                (str(id), payload["rating"] == "thumbs_down", _instant(event.time)),
+            )
 
     def _join(self) -> None:
         """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
@@ -154,11 +166,14 @@ class Verdicts:
             """
             CREATE TABLE models AS
                 SELECT turn, run, model, max(place) AS place, count(DISTINCT model) AS several FROM told GROUP BY turn, run;
-            DELETE FROM models WHERE place < :decided AND several > 1;
+            UPDATE models SET model = NULL WHERE place < :decided AND several > 1;
             CREATE INDEX of_turn ON models (turn, run);
-            UPDATE verdicts SET name = coalesce(
-                (SELECT model FROM models WHERE turn = id AND models.run = verdicts.run),
-                (SELECT model FROM models WHERE turn = id ORDER BY place DESC LIMIT 1));
+            CREATE TABLE last AS SELECT turn, run, max(rowid) FROM told GROUP BY turn;
+            CREATE INDEX of_last ON last (turn);
+            UPDATE verdicts SET name = (
+                SELECT model FROM models WHERE turn = id AND models.run = coalesce(
+                    (SELECT run FROM models WHERE turn = id AND run = verdicts.run),
+                    (SELECT run FROM last WHERE turn = id)));
         """.replace(":decided", str(DECIDED))
         )
 
@@ -174,11 +189,17 @@ _MODEL = {"route.decided": "chosen_model", "llm.call_completed": "model"}
 """What a trace calls the model."""
 
 
-def _group(key: Key, rows: Iterable[tuple[Any, ...]], min_confidence: float) -> Group:
-    scores, confidences, down = array("d"), array("d"), set[str]()
+def _instant(time: str) -> float:
+    """An ISO 8601 time in seconds; one without an offset is UTC."""
+    moment = datetime.fromisoformat(time)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _group(key: Key, rows: Iterable[tuple[Any, ...]], min_confidence: float, down: int) -> Group:
+    scores, confidences = array("d"), array("d")
     cost, msat = Cost.zero(), Cost.zero("msat")
     unpriced = escalated = exhausted = 0
-    for _, _, score, confidence, usd, other, escalates, exhausts, thumbed in rows:
+    for _, _, score, confidence, usd, other, escalates, exhausts in rows:
         if confidence >= min_confidence:
             scores.append(score)
         confidences.append(confidence)
@@ -190,12 +211,10 @@ def _group(key: Key, rows: Iterable[tuple[Any, ...]], min_confidence: float) -> 
             msat = msat + Cost(other, "msat")
         escalated += escalates
         exhausted += exhausts
-        if thumbed is not None:
-            down.add(thumbed)
     count = len(confidences)
     mean = fsum(confidences) / count if count else None
-    return Group(key, count, scores, mean, cost, msat, unpriced, len(down), escalated, exhausted)
+    return Group(key, count, scores, mean, cost, msat, unpriced, down, escalated, exhausted)
 
 
-NOTHING = _group((None, None), (), 0.0)
+NOTHING = _group((None, None), (), 0.0, 0)
 """The figures of no verdict at all."""
