@@ -223,9 +223,11 @@ def _finish(work: Path) -> None:
     with subprocess.Popen(
         WATCH, cwd=work, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as live:
-        _await(lambda: _judged_sessions(work / "watched.db") >= ended, 60.0)
-        time.sleep(1.0)  # and whatever it would do twice
-        live.send_signal(signal.SIGINT)
+        try:
+            _await(lambda: _judged_sessions(work / "watched.db") >= ended, 60.0)
+            time.sleep(1.0)  # and whatever it would do twice
+        finally:
+            live.send_signal(signal.SIGINT)
         if live.wait() != 130:
             raise Wrong(f"an interrupted watch ended with {live.returncode}")
 
@@ -262,6 +264,8 @@ def _verdicts(ledger: Path) -> dict[tuple[str, str], list[tuple[str, object]]]:
 
 
 def _judged_sessions(ledger: Path) -> int:
+    if not _has_begun(ledger):  # every watch may have been killed before it began
+        return 0
     query = "SELECT count(DISTINCT subject_id) FROM events WHERE type = 'eval.completed' AND subject_kind = 'session'"
     with closing(sqlite3.connect(ledger)) as database:
         count: int = database.execute(query).fetchone()[0]

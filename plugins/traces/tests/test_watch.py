@@ -171,7 +171,7 @@ def test_a_stopped_watch_is_taken_up_and_feedback_judges_again(shop):
     assert [verdict[0] for verdict in found["session", "s"]] == ["bus", "feedback_arrived"]
     assert {len(verdicts) for key, verdicts in found.items() if key[1] not in ("s", "s/7")} == {1}
     assert {key: value[-1][1:] for key, value in found.items()} == shop.run_over(shop.trace)
-    assert shop.document["subjects"] == 19
+    assert shop.document["subjects"] == 17
     assert len(shop.rows(("run.started",))) == 1
 
 
