@@ -100,6 +100,18 @@ def test_judging_twice_agrees_with_itself(judged):
     assert {row["chosen_model"]: row["verdict_count"] for row in rows(judged, "--latest")} == {"small": 2, "large": 1}
 
 
+def test_rows_of_two_files_that_share_line_numbers_are_not_compared(shop):
+    shop.write("data.jsonl", [])
+    for name, texts in (("one.jsonl", ("yes", "no", "yes")), ("two.jsonl", ("yes", "yes", "no"))):
+        shop.write(name, [{"output": text} for text in texts])
+        source = f"source: {{rows/jsonl: {{path: {name}}}}}\n"
+        assert shop.run(f"{source}metrics: [proxy/keywords: {{required: ['yes']}}]\n").code == 0
+    found = shop.dicast("agreement", "--judge", "metrics", "--json").json
+    assert (found["n"], found["within"], found["different_content"]) == (1, 1, 2)
+    assert [one["subject_id"] for one in found["different_content_subjects"]] == ["2", "3"]
+    assert len(found["fingerprints"]["metrics"]) == 1
+
+
 def test_labels_of_people_are_compared_with_a_judge(judged):
     judged.write(
         "gold.jsonl", [{"subject_id": turn, "score": score} for turn, score in (("t-1", 1), ("t-2", 0), ("t-3", 1))]
