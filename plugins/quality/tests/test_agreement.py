@@ -313,15 +313,14 @@ def test_judge_by_which_several_models_answer_is_one_judge(ledger, ask):
     assert "not the same" not in ask(agreement, "--judge", "helpful", as_json=False)
 
 
-def test_no_interval_where_resamples_cannot_differ_and_a_reason_for_it(pairs, ask):
+def test_no_interval_of_one_subject_and_a_reason_for_it(pairs, ask):
     pairs((0.9, 0.3))
     found = ask(agreement)
     assert (found["alpha"], found["alpha_ci"], found["alpha_ci_method"]) == (0, None, None)
     assert found["reasons"] == {"alpha_ci": "one subject alone does not tell how far another one may differ"}
-    pairs((0.1, 0.1), (0.9, 0.9), (0.4, 0.4))
+    pairs(*[(0.1, 0.1), (0.9, 0.9), (0.4, 0.4)] * 4)
     found = ask(agreement)
-    assert (found["alpha"], found["alpha_ci"]) == (1, None)
-    assert "all scores agree" in found["reasons"]["alpha_ci"]
+    assert (found["alpha"], found["alpha_ci"]) == (1, [1, 1])
 
 
 def test_figures_without_sense_are_null_and_say_why(pairs, ask):

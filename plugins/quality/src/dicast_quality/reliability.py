@@ -143,8 +143,8 @@ class Tally:
         """The 95 % interval of alpha, by the percentiles of resamples.
 
         A resample of equal scores alone has no alpha and is left out; None where that befalls a quarter of them, as it
-        does where all variation comes from one subject. None too where all resamples have one alpha, as those of a single
-        subject or of perfect agreement do: they do not tell how far off it may be.
+        does where all variation comes from one subject. Of perfect agreement it is [1, 1]: resamples cannot show what did
+        not happen once.
         """
         parts, draw = self._parts(), random.Random(SEED)
         blocks = range(len(parts[0]))
@@ -153,7 +153,7 @@ class Tally:
             picked = draw.choices(blocks, k=len(blocks))
             alphas.append(_alpha(*(sum(map(part.__getitem__, picked)) for part in parts)))
         found = sorted(alpha for alpha in alphas if alpha is not None)
-        if len(found) < RESAMPLES * 3 / 4 or found[-1] - found[0] <= NOISE:
+        if len(found) < RESAMPLES * 3 / 4:
             return None
         groups = "" if self.n <= BLOCKS else f" in {BLOCKS:,} random groups"
         left = f", {RESAMPLES - len(found):,} of them left out for having equal scores alone" if None in alphas else ""
