@@ -169,10 +169,11 @@ def test_no_interval_where_all_variation_comes_from_one_subject():
     assert (found.alpha, found.interval()) == (1, None)
 
 
-def test_no_interval_where_all_resamples_have_one_alpha():
+def test_no_interval_of_one_subject_and_a_narrow_one_of_perfect_agreement():
     assert (tally([(0.9, 0.3)]).alpha, tally([(0.9, 0.3)]).interval()) == (0, None)
     found = tally([(score / 20, score / 20) for score in range(20)])
-    assert (found.alpha, found.interval()) == (1, None)
+    interval = found.interval()
+    assert (found.alpha, interval.low, interval.high) == (1, 1, 1)
 
 
 def test_percentiles_are_interpolated():
