@@ -166,6 +166,14 @@ def test_a_wrong_request_says_what_is_wrong(traced, arguments, message):
     assert "Traceback" not in done.err
 
 
+def test_a_judge_of_other_subjects_is_refused_before_anything_is_written(traced):
+    before = traced.dicast("verdicts", "--json").json
+    done = traced.dicast("evaluate", "--subject", "turn", "--judge", "heuristic/session")
+    assert done.code == 2
+    assert "does not judge subjects of kind 'turn'" in done.err
+    assert traced.dicast("verdicts", "--json").json == before
+
+
 def test_a_ledger_that_is_not_there_is_not_created(shop):
     done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn", "--ledger", "none.db")
     assert (done.code, (shop / "none.db").exists()) == (2, False)

@@ -133,6 +133,8 @@ def _forecast(text: str, source: Recorded, rubric_id: str | None) -> tuple[int, 
             message = f"rubric {rubric_id!r} is not one for subjects of kind {source.kind!r}: {first}"
             raise ConfigError(Problem(message, value=rubric_id)) from error
         raise type(error)(problems) from error
+    if found.unjudged == found.subjects:
+        raise ConfigError(f"the judge does not judge subjects of kind {source.kind!r}; name one that does with --judge")
     return found.subjects, found.usd, found.msat
 
 

@@ -19,7 +19,8 @@ from .listening import Post
 from .names import Names
 from .status import Console, Snapshot
 from .tail import Position
-from .windows import Decision, Windows
+from .watched import Decision
+from .windows import Windows
 
 POSITION = "source.position"
 """The row that follows the events of each batch: how far the files were read, and what was found due, in one transaction."""
