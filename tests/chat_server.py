@@ -185,6 +185,7 @@ class ChatServer:
         self._started.set()
         await self._stopping.wait()
         await runner.cleanup()
+        await asyncio.sleep(0.05)  # what was closed is let go by the loop, which must not end before
 
     async def _stats(self, request: web.Request) -> web.Response:
         seconds = self.requests[-1].time - self.requests[0].time if self.requests else 0.0

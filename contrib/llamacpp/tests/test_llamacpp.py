@@ -235,7 +235,7 @@ from dicast_llamacpp import Chat
 async def main():
     async with Chat(Path(sys.argv[1]), context=4096).open(RunContext("r1", "test", Path())) as live:
         print("ready", flush=True)
-        await live.complete(ChatRequest((Message("user", "word " * 3000),), max_output_tokens=2000))
+        await live.complete(ChatRequest((Message("user", "word " * 100),), max_output_tokens=3000))
 
 asyncio.run(main())
 """
