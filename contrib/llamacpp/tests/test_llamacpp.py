@@ -227,10 +227,12 @@ def test_identity_names_the_file_and_how_it_is_asked(model_file):
 
 def test_interrupt_ends_the_process_while_it_generates(model_file, tmp_path):
     program = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from dicast import ChatRequest, Message, RunContext
 from dicast_llamacpp import Chat
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started to ignore it
 
 async def main():
     async with Chat(Path(sys.argv[1]), context=4096).open(RunContext("r1", "test", Path())) as live:
