@@ -5,7 +5,7 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
-from ._kernel.api import Run, arun, forecast, read_ledger, rubric, run
+from ._kernel.api import Run, arun, forecast, known_run, read_ledger, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
     AccessRefused,
@@ -124,6 +124,7 @@ __all__ = [
     "hookimpl",
     "identifier",
     "judge",
+    "known_run",
     "locate",
     "lookup",
     "maybe_await",

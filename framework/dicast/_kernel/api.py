@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from .errors import ConfigError
 from .model import Query, Rubric, Subject, Verdict
 
 if TYPE_CHECKING:
@@ -182,6 +183,19 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
     return with_ledger(ledger_at(path), function)
+
+
+def known_run(ledger: Ledger, run_id: str) -> str:
+    """The id of the run that is meant; ``last`` is the one that began last.
+
+    :raises ConfigError: when the ledger has no such run.
+    """
+    newest = Query(types=("run.started",), newest_first=True, limit=1)
+    wanted = newest if run_id == "last" else Query(run_id=run_id, types=("run.started",), limit=1)
+    found = next((entry.event.run_id for entry in ledger.read(wanted)), None)
+    if found is None:
+        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to read all of them")
+    return found
 
 
 def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:

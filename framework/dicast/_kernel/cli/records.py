@@ -10,9 +10,9 @@ import attrs
 import click
 import orjson
 
-from ..api import read_ledger
+from ..api import known_run, read_ledger
 from ..errors import ConfigError
-from ..ledgers import Wanted, newest_run, started, verdict
+from ..ledgers import Wanted, verdict
 from ..model import Query, Verification
 from ..protocols import Ledger
 from .output import print_json
@@ -61,7 +61,8 @@ def verdicts(
 
 
 def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> None:
-    wanted = attrs.evolve(wanted, run_id=_known_run(ledger, wanted.run_id))
+    if wanted.run_id is not None:
+        wanted = attrs.evolve(wanted, run_id=known_run(ledger, wanted.run_id))
     if failed:
         failures = [
             {key: event.payload[key] for key in FAILURE_FIELDS} for event in wanted.events(ledger, "eval.failed")
@@ -70,17 +71,6 @@ def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> No
     else:
         found = [verdict(event) for event in wanted.events(ledger, "eval.completed")]
         _list("verdicts", found, verdict_line, as_json=as_json)
-
-
-def _known_run(ledger: Ledger, run_id: str | None) -> str | None:
-    """The run that is meant.
-
-    :raises ConfigError: when the ledger has no such run.
-    """
-    found = newest_run(ledger) if run_id == "last" else run_id
-    if run_id is not None and (found is None or started(ledger, found) is None):
-        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to list all of them")
-    return found
 
 
 def _list(name: str, items: list[T], line: Callable[[T], str], *, as_json: bool) -> None:
@@ -153,7 +143,7 @@ def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
 
 
 def _export(ledger: Ledger, run_id: str | None, *, as_json: bool) -> None:
-    entries = ledger.read(Query(run_id=_known_run(ledger, run_id)))
+    entries = ledger.read(Query(run_id=None if run_id is None else known_run(ledger, run_id)))
     rows = (
         {"seq": entry.seq, **attrs.asdict(entry.event, recurse=False), "prev": entry.prev, "digest": entry.digest}
         for entry in entries

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import orjson
 
-from dicast import ConfigError, Ledger, Query, read_ledger
+from dicast import Ledger, Query, known_run, read_ledger
 
 from .accounts import AGENT, EVALS, GROUPS, SPENT, Accounts, Group, Tally
 
@@ -36,23 +36,8 @@ def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | No
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, *, include_eval: bool) -> Accounts:
     types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))
-    query = Query(run_id=_known_run(ledger, run_id), types=types)
+    query = Query(run_id=None if run_id is None else known_run(ledger, run_id), types=types)
     return Accounts(group).read(entry.event for entry in ledger.read(query))
-
-
-def _known_run(ledger: Ledger, run_id: str | None) -> str | None:
-    """The run that is meant.
-
-    :raises ConfigError: when the ledger has no such run.
-    """
-    if run_id is None:
-        return None
-    newest = Query(types=("run.started",), newest_first=True, limit=1)
-    wanted = newest if run_id == "last" else Query(run_id=run_id, types=("run.started",), limit=1)
-    found = next((entry.event.run_id for entry in ledger.read(wanted)), None)
-    if found is None:
-        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to add up all of them")
-    return found
 
 
 def _document(found: Accounts, group: Group) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, Ledger, Problem, nearest, read_ledger
+from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, read_ledger
 
 from .comparison import Comparison
-from .options import as_json, check_labels, known_run, ledger_path, share
+from .options import as_json, check_labels, ledger_path, share
 from .ratings import BETWEEN, Between, Ratings, Wanted
 from .text import lines
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dicast import ConfigError, Ledger, Problem, Query, nearest
+from dicast import ConfigError, Problem, nearest
 
 ledger_path = click.option(
     "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
@@ -40,19 +40,6 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> dat
 def written(moment: datetime) -> str:
     """*moment* (in UTC) as the ledger writes it, so that texts can be compared."""
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
-
-
-def known_run(ledger: Ledger, run_id: str) -> str:
-    """The id of the run that is meant; ``last`` is the one that began last.
-
-    :raises ConfigError: when the ledger has no such run.
-    """
-    newest = Query(types=("run.started",), newest_first=True, limit=1)
-    wanted = newest if run_id == "last" else Query(run_id=run_id, types=("run.started",), limit=1)
-    found = next((entry.event.run_id for entry in ledger.read(wanted)), None)
-    if found is None:
-        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to read all of them")
-    return found
 
 
 def check_labels(given: Collection[str], known: Collection[str], which: str = "") -> None:

@@ -13,9 +13,9 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, nearest, read_ledger
+from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, read_ledger
 
-from .options import as_json, check_labels, known_run, ledger_path, moment, share, shown, written
+from .options import as_json, check_labels, ledger_path, moment, share, shown, written
 from .verdicts import GROUPINGS, NOTHING, Group, Grouping, Verdicts
 
 DAYS = 7
