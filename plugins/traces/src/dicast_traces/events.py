@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -19,12 +19,11 @@ from dicast import (
     Problem,
     RunContext,
     Subject,
-    TraceEvent,
     nearest,
 )
 
 from .assembly import Assembly
-from .payloads import checked_event, read_event
+from .payloads import check_event, checked_event
 from .sessions import Kind, chosen, subjects
 
 STDIN = Path("-")
@@ -103,9 +102,14 @@ class Trace:
         """
         count = 0
         with InputCheck(self._file) as check:
-            for line, event in self._events(check):
-                self._last_lines.note(event.session_id, line)
-                count += self._names(event, line, check)
+            for line, record in self._file.objects(self._options.max_line_bytes, check):
+                try:
+                    session_id, turn_id = check_event(record, calls_named="tool_cycle" in self.kinds)
+                except DataError as error:
+                    self._file.fault(error, line, check)
+                else:
+                    self._last_lines.note(session_id, line)
+                    count += self._names(record, turn_id, line, check)
             self._last_lines.finish()
             self.total = count
             return check.finish(count)
@@ -129,22 +133,14 @@ class Trace:
                 last = next(last_lines, None)
                 yield from subjects(open_sessions.pop(event.session_id).session(), self.kinds)
 
-    def _events(self, check: InputCheck) -> Iterator[tuple[int, TraceEvent]]:
-        for line, record in self._file.objects(self._options.max_line_bytes, check):
-            try:
-                event = read_event(record, calls_named="tool_cycle" in self.kinds)
-            except DataError as error:
-                self._file.fault(error, line, check)
-            else:
-                yield line, event
-
-    def _names(self, event: TraceEvent, line: int, check: InputCheck) -> int:
-        """Note the ids that *event* gives to subjects; return how many subjects it surely makes."""
-        if event.type == "turn.completed":
-            check.add_id(str(event.turn_id), line, "turn id")
+    def _names(self, record: Mapping[str, Any], turn_id: str | None, line: int, check: InputCheck) -> int:
+        """Note the ids that an event gives to subjects; return how many subjects it surely makes."""
+        type_ = record["type"]
+        if type_ == "turn.completed":
+            check.add_id(str(turn_id), line, "turn id")
             return "turn" in self.kinds
-        if event.type == "tool.called" and "tool_cycle" in self.kinds:
-            check.add_id(str(event.payload["tool_use_id"]), line, "tool use id")
+        if type_ == "tool.called" and "tool_cycle" in self.kinds:
+            check.add_id(str(record["payload"]["tool_use_id"]), line, "tool use id")
             return 1
         return "session" in self.kinds
 

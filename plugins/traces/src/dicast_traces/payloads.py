@@ -16,20 +16,28 @@ Check = Callable[[Any], str | None]
 
 
 def read_event(record: Mapping[str, Any], *, calls_named: bool) -> TraceEvent:
-    """Make the event of a line; *calls_named* asks for a ``tool_use_id`` in every ``tool.called``.
+    """Make the event of a line; *calls_named* as in :func:`check_event`.
+
+    :raises DataError: (without a place) with everything that is wrong.
+    """
+    return _event(record, *check_event(record, calls_named=calls_named))
+
+
+def check_event(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
+    """The ids of the session and the turn of a line; *calls_named* asks for a ``tool_use_id`` in every ``tool.called``.
 
     :raises DataError: (without a place) with everything that is wrong.
     """
     session_id, turn_id = record.get("session_id"), record.get("turn_id")
     texts = type(session_id) is str and session_id and (turn_id is None or (type(turn_id) is str and turn_id))
     # Quick where nothing is wrong and the ids are texts, as with nearly all events.
-    if not texts or next(_faults(record, calls_named=calls_named), None) is not None:
-        session_id, turn_id = _checked(record, calls_named=calls_named)
-    return _event(record, session_id, turn_id)
+    if texts and next(_faults(record, calls_named=calls_named), None) is None:
+        return session_id, turn_id
+    return _checked(record, calls_named=calls_named)
 
 
 def checked_event(record: Mapping[str, Any]) -> TraceEvent:
-    """Make the event of a line that :func:`read_event` has found good before."""
+    """Make the event of a line that :func:`check_event` has found good before."""
     session_id, turn_id = record["session_id"], record.get("turn_id")
     if type(session_id) is not str:
         session_id = identifier(session_id, "session_id")
@@ -38,12 +46,12 @@ def checked_event(record: Mapping[str, Any]) -> TraceEvent:
     return _event(record, session_id, turn_id)
 
 
-def _event(record: Mapping[str, Any], session_id: str | None, turn_id: str | None) -> TraceEvent:
+def _event(record: Mapping[str, Any], session_id: str, turn_id: str | None) -> TraceEvent:
     extra = {} if record.keys() <= _FIELDS else {key: record[key] for key in record if key not in _FIELDS}
     return TraceEvent(record["type"], record["payload"], record.get("time"), session_id, turn_id, extra)
 
 
-def _checked(record: Mapping[str, Any], *, calls_named: bool) -> list[str | None]:
+def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
     """The ids of the session and the turn.
 
     :raises DataError: with everything that is wrong with *record*.
@@ -60,7 +68,8 @@ def _checked(record: Mapping[str, Any], *, calls_named: bool) -> list[str | None
             problems += error.problems
     if problems:
         raise DataError(problems)
-    return names
+    session_id, turn_id = names
+    return str(session_id), turn_id
 
 
 def _faults(record: Mapping[str, Any], *, calls_named: bool) -> Iterator[tuple[str, object, str]]:
