@@ -58,7 +58,7 @@ from ._kernel.model import (
     Verdict,
     Verification,
 )
-from ._kernel.protocols import ChatModel, Executor, Judge, Ledger, Metric, Sink, Source, estimate
+from ._kernel.protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sink, Source, estimate
 
 __all__ = [
     "COMPLETE",
@@ -96,6 +96,7 @@ __all__ = [
     "Message",
     "Metric",
     "PluginError",
+    "Preset",
     "Price",
     "Problem",
     "Query",

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from .errors import PluginError
-from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Sink, Source
+from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sink, Source
 
 SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure")
 """What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
@@ -37,6 +37,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "source": Kind(Source, ("subjects",)),
     "metric": Kind(Metric, ("score",), also=("judge",), slot=True),
+    "preset": Kind(Preset, ("metrics",), slot=True),
     "judge": Kind(Judge, ("judge",), slot=True),
     "model": Kind(ChatModel, ("complete",)),
     "sink": Kind(Sink, ("write", "close")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pluggy
 
-from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Sink, Source
+from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sink, Source
 
 PROJECT = "dicast"
 
@@ -45,6 +45,21 @@ def dicast_metrics() -> list[type[Metric]]:  # type: ignore[empty-body]
         @hookimpl
         def dicast_metrics():
             return [brevity]
+    """
+
+
+@hookspec
+def dicast_presets() -> list[type[Preset]]:  # type: ignore[empty-body]
+    """Offer presets: names that stand for several metrics.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``metrics()``, which
+    gives the metrics as a pipeline file would have them. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_presets():
+            return [Tidy]
     """
 
 
@@ -128,6 +143,7 @@ def dicast_executors() -> list[type[Executor]]:  # type: ignore[empty-body]
 KIND_OF_HOOK = {
     "dicast_sources": "source",
     "dicast_metrics": "metric",
+    "dicast_presets": "preset",
     "dicast_judges": "judge",
     "dicast_models": "model",
     "dicast_sinks": "sink",

@@ -7,7 +7,7 @@ where the annotation says ``Awaitable``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Protocol, overload, runtime_checkable
 
 from .model import (
@@ -55,6 +55,15 @@ class Metric(Protocol):
 
     def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:
         """Judge *subject*. Whatever it raises becomes a Failure ``crashed``; a score is never made up."""
+        ...
+
+
+@runtime_checkable
+class Preset(Protocol):
+    """Stands for several metrics, each of which has a label, a gate and a cost of its own."""
+
+    def metrics(self) -> Sequence[str | Mapping[str, object]]:
+        """The metrics, written as in the pipeline file; an option that takes a component may be given the component itself."""
         ...
 
 

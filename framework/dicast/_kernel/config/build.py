@@ -18,7 +18,7 @@ from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring,
 from .problems import refusal
 from .reader import Document, Source, dotted, read_document
 from .rubrics import load_rubric
-from .slots import children_labels, costs, finest_kind, fingerprints, make_slot, with_children
+from .slots import children_labels, costs, finest_kind, fingerprints, make_slot, members, with_children
 
 SECTIONS = (
     "name",
@@ -202,10 +202,23 @@ class _Building:
         made = []
         for tier, items in lists.items():
             top: Address = ("metrics",) if tier is None else ("metrics", tier)
-            for path, built in self._list(top, items, _METRIC_KINDS, SlotOptions):
-                own = built.component.tier or "truth"  # a judge has no tier of its own
-                made.append((path, self._judging(path, built, tier or own, finest_kind(source))))
+            for placed in self._list(top, items, (*_METRIC_KINDS, "preset"), SlotOptions):
+                for path, built in self._members(*placed):
+                    own = built.component.tier or "truth"  # a judge has no tier of its own
+                    made.append((path, self._judging(path, built, tier or own, finest_kind(source))))
         return made
+
+    def _members(self, path: Address, built: Built) -> list[tuple[Address, Built]]:
+        """The metrics that a preset stands for; of anything else, itself."""
+        if built.component.kind != "preset":
+            return [(path, built)]
+        place = (*path, Part(built.component.name))
+        try:
+            items = members(built)
+        except Exception as error:  # the border: a preset is a plugin's code
+            self.faults.append(Fault(place, f"{built.component.name} failed: {type(error).__name__}: {error}", plugin=True))
+            return []
+        return self._list(place, items, _METRIC_KINDS, SlotOptions)
 
     def _judges(self) -> list[Placed]:
         made: list[Placed] = []

@@ -60,7 +60,7 @@ def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
 
 
 def _pipeline(definitions: Schema) -> Schema:
-    metrics = _list("metric:slot")
+    metrics = {"type": "array", "items": {"anyOf": [_ref("metric:slot"), _ref("preset:slot")]}}
     sections = {
         "name": {"type": "string"},
         "include": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},

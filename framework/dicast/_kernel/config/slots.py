@@ -13,7 +13,7 @@ from ..components import parts
 from ..converter import Built, describe, unstructure
 from ..model import KINDS, PARENTS, Rubric, Subject
 from ..protocols import estimate
-from ..sections import Scoring, Slot
+from ..sections import Scoring, Slot, SlotOptions
 
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
 
@@ -38,6 +38,21 @@ def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: An
         describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
     ]  # also those of no option
     return attrs.evolve(made, fingerprint=digest(counts | {"rubrics": rubrics}))
+
+
+def members(preset: Built) -> list[object]:
+    """The metrics that *preset* stands for, as a file would have them, with the preset's slot keys in each; ``as`` comes before."""
+    given = {
+        field.metadata.get("keys", (field.name,))[0]: list(value) if isinstance(value, tuple) else value
+        for field in attrs.fields(SlotOptions)
+        if (value := getattr(preset.beside, field.name)) != field.default
+    }
+    items: list[object] = []
+    for item in preset.live.metrics():
+        ((name, options),) = [(item, {})] if isinstance(item, str) else item.items()
+        label = {"as": f"{given['as']}/{options.get('as', name.rpartition('/')[2])}"} if "as" in given else {}
+        items.append({name: {**given, **options, **label}})
+    return items
 
 
 def with_children(built: Built, before: Sequence[Slot]) -> Built:

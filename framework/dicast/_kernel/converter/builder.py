@@ -52,7 +52,11 @@ class Builder:
         self._shared: dict[tuple[str, tuple[str, ...]], Built | None] = {}  # None: cannot be built, and reported
         self._open: list[str] = []
         paths = {FilePath: self._file_path, InputPath: self._input_path}
-        self.data = Structurer(lambda value, kinds: self.component(value, kinds).live, {**paths, **texts})
+        self.data = Structurer(self._nested, {**paths, **texts})
+
+    def _nested(self, value: object, kinds: tuple[str, ...]) -> Any:
+        """The component that *value* describes, or is: a preset hands on what it was given."""
+        return value if type(value) in self.names else self.component(value, kinds).live
 
     def component(self, value: object, kinds: tuple[str, ...], beside: type[Any] | None = None) -> Built:
         """Build the component of one of *kinds* that *value* describes: ``name`` or ``{name: {options}}``.

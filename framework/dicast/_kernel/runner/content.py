@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -26,20 +27,20 @@ OWN_TYPES = (
 """Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
 
 
-def trace_event(stream: Stream, trace: TraceEvent) -> Event:
-    """*trace* as an event of the run, at its own time; a type that belongs to runs themselves is told apart."""
-    own = trace.type.startswith(OWN_TYPES)  # an exported trace may hold another run's events; they are not this run's
-    id_, now = stream.clock.stamp()
-    return Event(
-        id_,
-        f"trace.{trace.type}" if own else trace.type,
-        trace.time or now,
-        stream.run_id,
-        {**trace.payload, "extra": trace.extra} if trace.extra else trace.payload,
-        trace.session_id,
-        trace.turn_id,
-        sensitivity="user_controlled",
-    )
+def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
+    """*traces* as events of the run, at their own times; a type that belongs to runs themselves is told apart."""
+    run_id, stamp = stream.run_id, stream.clock.stamp
+    events = []
+    for trace in traces:  # written flat: there are many of them
+        id_, now = stamp()
+        type_, payload = trace.type, trace.payload
+        if type_.startswith(OWN_TYPES):  # an exported trace may hold another run's events; they are not this run's
+            type_ = f"trace.{type_}"
+        if trace.extra:
+            payload = {**payload, "extra": trace.extra}
+        time, session_id, turn_id = trace.time or now, trace.session_id, trace.turn_id
+        events.append(Event(id_, type_, time, run_id, payload, session_id, turn_id, None, None, "user_controlled"))
+    return events
 
 
 def content(due: Due, run_id: str) -> dict[str, Any]:

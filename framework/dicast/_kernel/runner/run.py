@@ -21,7 +21,7 @@ from . import resume
 from .calls import Caller
 from .claim import alive, claimed
 from .collector import patient_collector
-from .content import trace_event
+from .content import trace_events
 from .interrupt import Stop
 from .judging import Judging
 from .opening import open_component
@@ -157,7 +157,7 @@ class _Run:
         stream = self._stream
         if stream is None:
             raise RuntimeError("trace events are recorded while the subjects of a live source are read, not before")
-        stream.tell([trace_event(stream, trace) for trace in events])
+        stream.tell(trace_events(stream, events))
         if position is not None:
             stream.tell([stream.event("source.position", position)])
         stream.commit()

@@ -10,12 +10,12 @@ import attrs
 from ..model import Due, Event, Subject, Verdict
 from ..protocols import Ledger
 from ..spool import UnitSpool, UnitState
-from .content import content, trace_event
+from .content import content, trace_events
 from .families import Families, Family, Recorded, children_of
 from .plan import Plan
 from .resume import Earlier, moved, subject_events
 from .stream import Stream
-from .subjects import Known
+from .subjects import Known, refuse_other_events
 from .unit import Unit
 
 
@@ -155,10 +155,11 @@ class Starter:
         if read:
             told = content(due, stream.run_id)
             traces = self._told.new(subject) if due.from_run is None else []
+            refuse_other_events(traces, subject)
             if subject.events and due.from_run is None:
                 told["events"] = self._told.places(subject)
             events.append(stream.event("subject.read", told, subject, "user_controlled"))
-            events += [trace_event(stream, trace) for trace in traces]
+            events += trace_events(stream, traces)
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 import attrs
 import orjson
@@ -50,12 +51,10 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
     :raises DataError: when the source breaks off, yields something else, or has no check of its own and yields an id twice.
     """
     seen = None if hasattr(source, "check") or is_live(source) else IdSpool()
-    known = Known()
     try:
         async for found in each(source):
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
-            _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
             if seen is not None and not seen.add(due.subject.kind, due.subject.id):
                 raise DataError(
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
@@ -144,9 +143,14 @@ def _refuse_other(subject: object, name: str) -> None:
         raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
 
 
-def _refuse_other_events(events: Sequence[object], where: str) -> None:
+def refuse_other_events(events: Sequence[object], subject: Subject) -> None:
+    """Look at the *events* that *subject* brings.
+
+    :raises DataError: when one is not made of texts and JSON objects.
+    """
     if _are_good(events):
         return
+    where = f"{subject.kind} {subject.id!r}"
     for trace in events:
         if not isinstance(trace, TraceEvent):
             raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
@@ -162,16 +166,16 @@ def _refuse_other_events(events: Sequence[object], where: str) -> None:
 
 def _are_good(events: Sequence[object]) -> bool:
     """Whether all *events* are as they should be, which is quickly said of many together."""
-    parts: list[object] = []
-    for trace in events:
-        if type(trace) is not TraceEvent or type(trace.payload) is not dict or type(trace.extra) is not dict:
-            return False
-        texts = (trace.time, trace.session_id, trace.turn_id)
-        if type(trace.type) is not str or any([text is not None and type(text) is not str for text in texts]):  # noqa: C419
-            return False
-        parts += (trace.type, texts, trace.payload, trace.extra)
+    if not {*map(type, events)} <= {TraceEvent}:
+        return False
+    traces = cast("Sequence[TraceEvent]", events)
+    texts = [text for trace in traces for text in (trace.time, trace.session_id, trace.turn_id) if text is not None]
+    texts += [trace.type for trace in traces]
+    parts = [part for trace in traces for part in (trace.payload, trace.extra)]
+    if not {*map(type, texts)} <= {str} or not {*map(type, parts)} <= {dict}:
+        return False
     try:
-        orjson.dumps(parts)
+        orjson.dumps((texts, parts))
     except TypeError:
         return False
     return True
