@@ -15,7 +15,7 @@ from __future__ import annotations
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{part}" for part in ("conformance", "judging", "ledgers", "models", "sinks", "sources"))
+    *(f"{__name__}.{part}" for part in ("conformance", "judging", "ledgers", "models", "presets", "sinks", "sources"))
 )
 
 from .conformance import Conformance  # noqa: E402  # after the line above, so that failed checks show their values
@@ -25,6 +25,7 @@ from .ledger import MemoryLedger  # noqa: E402
 from .ledgers import LedgerConformance  # noqa: E402
 from .models import REQUESTS, ChatModelConformance  # noqa: E402
 from .pipeline import Finished, run_pipeline  # noqa: E402
+from .presets import PresetConformance  # noqa: E402
 from .sinks import SinkConformance  # noqa: E402
 from .sources import SourceConformance  # noqa: E402
 from .subjects import GOLDEN, sample  # noqa: E402
@@ -43,6 +44,7 @@ __all__ = [
     "MemoryLedger",
     "MemorySink",
     "MetricConformance",
+    "PresetConformance",
     "SinkConformance",
     "SourceConformance",
     "run_pipeline",

@@ -1,0 +1,3 @@
+"""Evaluation tasks from files."""
+
+from __future__ import annotations
