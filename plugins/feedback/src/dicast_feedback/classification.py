@@ -1,0 +1,76 @@
+"""Is it the right class?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from dicast import MISSING, ConfigError, Failure, Problem, Score, Subject, check_field, locate, nearest
+
+from .inputs import cut, judged, listed, reference, shown, text
+
+
+def _labels(given: Iterable[object]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise ConfigError(f"labels are a list: write [{given}]")
+    labels = tuple(text(label).strip() for label in given)
+    if len(set(labels)) < len(labels) or "" in labels:
+        raise ConfigError(f"labels are different texts, got {listed(labels)}")
+    return labels
+
+
+@attrs.frozen
+class Classification:
+    """1 for the reference's class, else 0.
+
+    Classes are compared as text, without white space at their ends, and case matters: 7 and "7" are one class, "Spam" and
+    "spam" two. ``signals`` has ``correct``, ``predicted`` and ``expected``, and what the options add.
+
+    :param labels: the classes there are; none by default, then any text is one. ``signals.known`` says whether the output is
+        one of them, and the feedback lists them; a reference that is none of them is a Failure.
+    :param confidence_field: where in the output its confidence stands, a number from 0 to 1, which ``signals.confidence`` and
+        the feedback repeat; it does not change the score.
+    :param field: where in the output the class stands, a dotted path (``result.label``) or a JSON pointer
+        (``/result/label``); text is read as JSON to get there. A missing field scores 0.
+    """
+
+    name = "classification"
+    tier = "proxy"
+
+    labels: tuple[str, ...] = attrs.field(default=(), converter=_labels)
+    confidence_field: str | None = attrs.field(default=None, validator=check_field)
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Compare the output of *subject* with its reference; without one the answer is a Failure ``missing_input``."""
+        right = reference(subject, "feedback/classification")
+        if isinstance(right, Failure):
+            return right
+        expected = text(right).strip()
+        if self.labels and expected not in self.labels:
+            message = f"the reference of {subject.id!r} is {shown(expected)}, none of {listed(self.labels)}"
+            return Failure("missing_input", str(Problem(message, hint=nearest(expected, self.labels))))
+        output = judged(subject, self.field)
+        if isinstance(output, Score | Failure):
+            return output
+        return self._compare(text(output).strip(), expected, self._confidence(subject))
+
+    def _compare(self, predicted: str, expected: str, confidence: float | None) -> Score:
+        correct = predicted == expected
+        signals: dict[str, object] = {"correct": correct, "predicted": cut(predicted), "expected": cut(expected)}
+        says = f"Correct: {shown(expected)}." if correct else f"Expected {shown(expected)}, got {shown(predicted)}."
+        if self.labels:
+            signals["known"] = predicted in self.labels
+            if predicted not in self.labels:
+                says += f" Answer with one of {listed(self.labels)}."
+        if confidence is not None:
+            signals["confidence"] = confidence
+            says += f" Its confidence was {confidence:.3g}."
+        details = "" if correct else f"{shown(predicted)}, not {shown(expected)}"
+        return Score(float(correct), details=details, feedback=says, signals=signals)
+
+    def _confidence(self, subject: Subject) -> float | None:
+        """The confidence that the output states, if it is one."""
+        found = MISSING if self.confidence_field is None else locate(subject.output, self.confidence_field)
+        return float(found) if type(found) in (int, float) and 0 <= found <= 1 else None

@@ -1,0 +1,79 @@
+"""What is judged and what it is compared with, how both are read, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from dicast import MISSING, Failure, Score, Subject, locate
+
+_SHOWN = 60
+_LISTED = 10
+
+
+def judged(subject: Subject, field: str | None) -> object:
+    """The output of *subject*, or its *field*; a Score of 0 where it is missing, a Failure where it is no JSON value."""
+    output = subject.output if field is None else locate(subject.output, field)
+    if output is MISSING:
+        missing = f"the output has no field {field!r}"
+        return Score(0.0, details=missing, feedback=f"Give the field {field!r}.", signals={"found": False})
+    if output is None:
+        return Score(0.0, details="there is no output", feedback="Give an output.", signals={"found": False})
+    place = "output" if field is None else f"output's field {field!r}"
+    return _fault(output, f"the {place} of {subject.id!r}") or output
+
+
+def reference(subject: Subject, metric: str) -> object:
+    """What *metric* compares the output of *subject* with; a Failure where there is nothing."""
+    if subject.reference is None:
+        return Failure("missing_input", f"{metric} compares with a reference, and {subject.id!r} has none")
+    return _fault(subject.reference, f"the reference of {subject.id!r}") or subject.reference
+
+
+def parsed(value: object) -> object:
+    """*value*, read as JSON where it is the text of an object or list."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):  # too deep is no list either
+        return value
+
+
+def text(value: object) -> str:
+    """*value* as text: a text as it is, any other as JSON with sorted keys; whole numbers are written alike (7.0 as 7)."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def cut(value: object, most: int = _SHOWN) -> str:
+    """*value* as text that is short, and can be written."""
+    whole = text(value)
+    short = whole if len(whole) <= most else f"{whole[:most]}…"
+    return short.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot
+
+
+def shown(value: object) -> str:
+    """*value* for a reader: short, quoted, on one line."""
+    return repr(cut(value))
+
+
+def listed(values: Sequence[object]) -> str:
+    """The first of *values*, for a reader."""
+    more = f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else ""
+    return f"{', '.join(map(shown, values[:_LISTED]))}{more}"
+
+
+def _fault(value: object, place: str) -> Failure | None:
+    """Say why *value*, which stands at *place*, is no JSON value: only a subject made in Python may have one that is not."""
+    if isinstance(value, str | float | bool):
+        return None
+    try:
+        json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return Failure("missing_input", f"{place} is no JSON value: {why}")
+    return None

@@ -1,0 +1,165 @@
+"""Several objectives at once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from inspect import isawaitable, iscoroutinefunction
+from math import frexp, fsum, isfinite, ldexp
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Cost, Failure, Judgment, Metric, Problem, Score, Subject, check_field, estimate, nearest
+
+from .inputs import cut, judged, parsed, shown
+
+_LISTED = 10
+_SAID = 500
+"""How many characters of what an objective says are repeated."""
+
+
+def _check_weights(owner: MultiObjective, attribute: attrs.Attribute[Any], weights: Mapping[str, float]) -> None:
+    names = tuple(owner.objectives)
+    problems = [
+        Problem(f"weight of no objective {name!r}; there are {', '.join(names)}", value=name, hint=nearest(name, names))
+        for name in weights
+        if names and name not in names
+    ]
+    wrong = [name for name, weight in weights.items() if not (isfinite(weight) and weight >= 0)]
+    problems += [Problem(f"the weight of {name!r} is {weights[name]}; it is a number from 0 on") for name in wrong]
+    if names and not wrong and not any(weights.get(name, 1.0) for name in names):
+        problems.append(Problem("every objective has weight 0: nothing is left to score"))
+    if problems:
+        raise ConfigError(problems)
+
+
+@attrs.frozen
+class MultiObjective:
+    """The weighted mean of several objectives, with what each of them says.
+
+    An objective is another metric, or a judge, that is asked about the same subject; where one fails, this fails with it.
+    Without ``objectives`` the output has their scores itself, as when an evaluator gives several: an object of names and
+    numbers from 0 to 1, or of names and ``{score, feedback}``; other outputs are a Failure. The value is the sum of weight
+    times score over the sum of weights, and the confidence is the mean of the confidences with the same weights. ``signals``
+    has ``scores`` and ``weights`` by name; the feedback has a line for each objective, in the order of names.
+
+    :param objectives: metrics by the name of what each stands for; none by default. This metric is a proxy whatever they are,
+        so those that cost money stand under ``truth``: ``metrics: {truth: [feedback/multi_objective: {...}]}``.
+    :param weights: by name, numbers from 0 on; 1 by default. Without ``objectives`` each name must be in the output.
+    :param field: where in the output its scores stand, a dotted path (``judge.scores``) or a JSON pointer (``/judge/scores``);
+        text is read as JSON to get there. A missing field scores 0. The ``objectives`` have fields of their own.
+    """
+
+    name = "multi_objective"
+    tier = "proxy"
+
+    objectives: Mapping[str, Metric] = attrs.field(factory=dict)
+    weights: Mapping[str, float] = attrs.field(factory=dict, validator=_check_weights)
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def __attrs_post_init__(self) -> None:
+        if self.objectives and self.field is not None:
+            raise ConfigError(
+                "field says where the output has its own scores; objectives have fields of their own: remove one"
+            )
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What the objectives may cost at most; the kernel asks those that are judges itself."""
+        metrics = [one for one in self.objectives.values() if not hasattr(one, "judge")]
+        return sum((estimate(one, subject) for one in metrics), start=Cost.zero())
+
+    def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:
+        """Ask every objective about *subject*, or read the scores in its output."""
+        if not self.objectives:
+            return self._read(subject)
+        # Asked here, a ``def`` is under the kernel's timer; what waits is asked in its turn.
+        found = {name: _ask(one, subject) for name, one in self.objectives.items() if not _waits(one)}
+        if len(found) < len(self.objectives) or any(map(isawaitable, found.values())):
+            return self._wait(subject, found)
+        return self._combine({name: found[name] for name in sorted(found)})
+
+    async def _wait(self, subject: Subject, found: Mapping[str, object]) -> Score | Failure:
+        answers: dict[str, object] = {}
+        for name, one in sorted(self.objectives.items()):
+            answer = found[name] if name in found else _ask(one, subject)
+            answers[name] = await answer if isawaitable(answer) else answer
+            if not isinstance(answers[name], Score | Judgment):  # what is dear need not be asked any more
+                break
+        return self._combine(answers)
+
+    def _read(self, subject: Subject) -> Score | Failure:
+        output = judged(subject, self.field)
+        if isinstance(output, Score | Failure):
+            return output
+        scores = parsed(output)
+        place = f"the output of {subject.id!r}" + ("" if self.field is None else f" at {self.field!r}")
+        if not isinstance(scores, Mapping) or not scores:
+            return Failure("missing_input", f"{place} is no object of objectives and scores: {shown(scores)}")
+        absent = [name for name in self.weights if name not in scores]
+        if absent:
+            problem = Problem(f"{place} has no objective {absent[0]!r}", hint=nearest(absent[0], scores))
+            return Failure("missing_input", str(problem))
+        return self._combine({str(name): _stated(scores[name], f"{name!r} in {place}") for name in sorted(scores)})
+
+    def _combine(self, answers: Mapping[str, object]) -> Score | Failure:
+        """The answer of all *answers*, which are in the order of names; that of the first that is no score, if there is one."""
+        given = {name: answer for name, answer in answers.items() if isinstance(answer, Score | Judgment)}
+        cost = sum((answer.cost for answer in given.values()), start=Cost.zero())
+        for name, answer in answers.items():
+            if isinstance(answer, Failure):
+                return attrs.evolve(answer, message=f"objective {name!r}: {answer.message}", cost=cost + answer.cost)
+            if name not in given:
+                return Failure("invalid_score", f"objective {name!r} returned {answer!r:.100}, not a Score", cost=cost)
+        weights = {name: self.weights.get(name, 1.0) for name in given}
+        if not any(weights.values()):
+            return Failure(
+                "missing_input", f"every objective has weight 0: {', '.join(map(shown, weights))}", cost=cost
+            )
+        values = {name: _value(answer) for name, answer in given.items()}
+        mean = _mean(values, weights)
+        lines = [f"[{cut(name)}] {values[name]:.3f}{_says(answer)}" for name, answer in given.items()]
+        return Score(
+            mean,
+            _mean({name: answer.confidence for name, answer in given.items()}, weights),
+            details=", ".join(f"{cut(name)} {value:.3g}" for name, value in list(values.items())[:_LISTED]),
+            feedback="\n".join([*lines, f"Overall: {mean:.3f}, the weighted mean."]),
+            cost=cost,
+            signals={"scores": _named(values), "weights": _named(weights)},
+        )
+
+
+def _waits(objective: Metric) -> bool:
+    return hasattr(objective, "judge") or iscoroutinefunction(objective.score)
+
+
+def _ask(objective: Any, subject: Subject) -> object:
+    """Its answer, perhaps to be awaited: a judge may stand wherever a metric is expected."""
+    return objective.judge(subject, ()) if hasattr(objective, "judge") else objective.score(subject)
+
+
+def _stated(value: object, place: str) -> Score | Failure:
+    """The score that the output states for an objective."""
+    score, says = (value.get("score"), value.get("feedback")) if isinstance(value, Mapping) else (value, "")
+    if type(score) not in (int, float) or not 0 <= score <= 1:  # type: ignore[operator]  # a number, if it comes to that
+        return Failure("invalid_score", f"{place} is {shown(score)}, not a number from 0 to 1")
+    return Score(score, feedback=says if isinstance(says, str) else "")  # type: ignore[arg-type]  # as above
+
+
+def _mean(numbers: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The weighted mean, with weights scaled to keep the sums finite; a rounding error must not bring it above 1."""
+    _, exponent = frexp(max(weights.values()))
+    shares = {name: ldexp(weight, -exponent) for name, weight in weights.items()}
+    return min(1.0, fsum(shares[name] * number for name, number in numbers.items()) / fsum(shares.values()))
+
+
+def _value(answer: Score | Judgment) -> float:
+    return answer.value if isinstance(answer, Score) else answer.score
+
+
+def _says(answer: Score | Judgment) -> str:
+    text = (answer.feedback or answer.details) if isinstance(answer, Score) else ""
+    return f": {cut(text, _SAID)}" if text else ""
+
+
+def _named(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {cut(name): number for name, number in numbers.items()}

@@ -1,0 +1,72 @@
+"""How much does a text have in common with its reference?"""
+
+from __future__ import annotations
+
+import attrs
+
+from dicast import Failure, Score, Subject, check_field
+
+from .inputs import judged, listed, reference, shown, text
+
+IGNORING_CASE = 0.95
+"""What a text scores that differs from the reference in upper and lower case alone (document 003's feedback helpers)."""
+
+
+@attrs.frozen
+class StringSimilarity:
+    """1 for the reference's text, 0.95 for it in other case, else the F1 of the words that both have.
+
+    White space at the ends does not count. F1 is 2·c/(n + m) of n different words in the output, m in the reference and c in
+    both, in lower case, their order aside (S. Dice, Ecology 26(3), 1945); so the same words in another order score 1. What is
+    no text is compared as JSON with sorted keys. ``signals`` has ``equal``, ``equal_ignoring_case``, ``f1``, ``precision``,
+    ``recall``, and ``missing_words`` and ``extra_words``, which count.
+
+    :param field: compare only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
+        (``/steps/0/code``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
+    """
+
+    name = "string_similarity"
+    tier = "proxy"
+
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Compare the output of *subject* with its reference; without one the answer is a Failure ``missing_input``."""
+        expected = reference(subject, "feedback/string_similarity")
+        if isinstance(expected, Failure):
+            return expected
+        output = judged(subject, self.field)
+        if isinstance(output, Score | Failure):
+            return output
+        return _compare(text(output).strip(), text(expected).strip())
+
+
+def _compare(output: str, expected: str) -> Score:
+    if output == expected:
+        return Score(1.0, details="equal", feedback="Exact match.", signals={"equal": True})
+    left, right = output.casefold(), expected.casefold()
+    signals: dict[str, object] = {"equal": False, "equal_ignoring_case": left == right}
+    if left == right:
+        says = f"Mind upper and lower case: expected {shown(expected)}."
+        return Score(IGNORING_CASE, details="equal but for case", feedback=says, signals=signals)
+    return _compare_words(left, right, f"Expected {shown(expected)}, got {shown(output)}.", signals)
+
+
+def _compare_words(output: str, expected: str, says: str, signals: dict[str, object]) -> Score:
+    left, right = dict.fromkeys(output.split()), dict.fromkeys(expected.split())
+    missing, extra = [word for word in right if word not in left], [word for word in left if word not in right]
+    common = len(right) - len(missing)
+    f1 = 2 * common / (len(left) + len(right))  # of unequal texts one has a word
+    signals |= {
+        "f1": f1,
+        "precision": common / len(left) if left else 0.0,
+        "recall": common / len(right) if right else 1.0,
+        "missing_words": len(missing),
+        "extra_words": len(extra),
+    }
+    if missing:
+        says += f" Missing words: {listed(missing)}."
+    if extra:
+        says += f" Extra words: {listed(extra)}."
+    details = f"{common:,} words in common, {len(missing):,} missing, {len(extra):,} extra"
+    return Score(f1, details=details, feedback=says, signals=signals)
