@@ -1,0 +1,62 @@
+"""The plan and the synthesis of a task together."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from dicast import ConfigError, Score, Subject, check_field
+
+from .checks import grade, problems, results
+from .planning import all_verbs, plan_checks, words
+from .synthesis import synthesis_checks
+from .values import Record
+
+
+def _check_weight(_instance: object, attribute: attrs.Attribute[float], weight: float) -> None:
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ConfigError(f"{attribute.name} is {weight}; a weight is a finite number, never negative")
+
+
+@attrs.frozen
+class Combined:
+    """How well a task was planned and summed up: .6 of ``agent_steps/subtask_planning``, .4 of ``agent_steps/synthesis``.
+
+    The signals hold both scores and the result of each of their eight checks.
+
+    :param planning_weight: the share of the plan.
+    :param synthesis_weight: the share of the synthesis; the two sum to 1.
+    :param more_verbs: words that an instruction may begin with, as for ``agent_steps/subtask_planning``.
+    :param field: where in the output the object with ``subtasks``, ``success``, ``summary``, ``modified_files`` and
+        ``confidence`` stands: a dotted path (``task.0``) or a JSON pointer (``/task/0``); text is read as JSON to get there.
+        By default the output is it.
+    """
+
+    tier = "proxy"
+
+    planning_weight: float = attrs.field(default=0.6, validator=_check_weight)
+    synthesis_weight: float = attrs.field(default=0.4, validator=_check_weight)
+    more_verbs: tuple[str, ...] = attrs.field(default=(), converter=words)
+    field: str | None = attrs.field(default=None, validator=check_field)
+    _verbs: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+
+    @_verbs.default
+    def _default_verbs(self) -> frozenset[str]:
+        return all_verbs(self.more_verbs)
+
+    def __attrs_post_init__(self) -> None:
+        total = self.planning_weight + self.synthesis_weight
+        if not math.isclose(total, 1, abs_tol=1e-6):
+            raise ConfigError(f"planning_weight and synthesis_weight sum to {total:g}, not to 1: change both")
+
+    def score(self, subject: Subject) -> Score:
+        """Check plan and synthesis in the output of *subject*."""
+        record = Record.of(subject, self.field)
+        plan, synthesis = plan_checks(record.values, self._verbs), synthesis_checks(record.values)
+        planned, summed_up = grade(plan).value, grade(synthesis).value
+        total = self.planning_weight + self.synthesis_weight  # 1, as near as floats are
+        value = (self.planning_weight * planned + self.synthesis_weight * summed_up) / total
+        checks = [*plan, *synthesis]
+        scores: dict[str, object] = {"planning": planned, "synthesis": summed_up}
+        return Score(value, details=record.problem or problems(checks), signals=scores | results(checks))

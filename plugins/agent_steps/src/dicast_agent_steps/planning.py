@@ -1,0 +1,156 @@
+"""Is the plan one that can be carried out?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+import orjson
+
+from dicast import ConfigError, Score, Subject, check_field
+
+from .checks import Check, absent, grade
+from .values import Record, parsed, shown
+
+VERBS = frozenset({
+    "add", "analyze", "build", "change", "check", "configure", "create", "define", "delete", "deploy", "ensure",
+    "execute", "export", "find", "fix", "implement", "import", "install", "modify", "move", "read", "refactor",
+    "remove", "rename", "run", "search", "set", "test", "understand", "update", "verify", "write",
+})  # fmt: skip
+"""What an instruction may begin with."""
+
+_ACTIONS = ("read", "edit", "bash")
+_KEYS = ("id", "action", "target", "instruction")
+_WEIGHT = 0.25
+_BLANK = re.compile(r"\s")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_FIRST_WORD = re.compile(r"[\W\d_]*([^\W\d_]+)")
+_LOOKED_AT = 200
+
+
+def words(given: Iterable[str]) -> tuple[str, ...]:
+    """The option ``more_verbs``.
+
+    :raises ConfigError: for what is no list of single words.
+    """
+    if isinstance(given, str):
+        raise ConfigError(f"more_verbs is a list: write [{given}]")
+    found = tuple(given)
+    for word in found:
+        if not word.isalpha():
+            raise ConfigError(f"{word!r} is not one word; an instruction is told by the first word it begins with")
+    return found
+
+
+def all_verbs(more: Iterable[str]) -> frozenset[str]:
+    """What an instruction may begin with, in lower case."""
+    return VERBS.union(map(str.casefold, more))
+
+
+@attrs.frozen
+class SubtaskPlanning:
+    """How much of a plan can be carried out: a quarter for each of four checks of its ``subtasks``.
+
+    ``subtasks_valid``: they are a list, or JSON text of one, of objects with ``id``, ``action``, ``target`` and
+    ``instruction``. ``actions_valid``: every action is ``read``, ``edit`` or ``bash``. ``targets_valid``: every target of a
+    ``read`` or ``edit`` has a ``/`` or a ``.``, no blank, and is no URL. ``instructions_actionable``: the first word of every
+    instruction is a verb that asks for something. An empty list passes the first check alone.
+
+    :param more_verbs: words that an instruction may begin with, beside ``add``, ``analyze``, ``build``, ``change``,
+        ``check``, ``configure``, ``create``, ``define``, ``delete``, ``deploy``, ``ensure``, ``execute``, ``export``,
+        ``find``, ``fix``, ``implement``, ``import``, ``install``, ``modify``, ``move``, ``read``, ``refactor``, ``remove``,
+        ``rename``, ``run``, ``search``, ``set``, ``test``, ``understand``, ``update``, ``verify`` and ``write``.
+    :param field: where in the output the object with ``subtasks`` stands, or the list itself: a dotted path (``plan.0``) or
+        a JSON pointer (``/plan/0``); text is read as JSON to get there. By default the output is it.
+    """
+
+    tier = "proxy"
+
+    more_verbs: tuple[str, ...] = attrs.field(default=(), converter=words)
+    field: str | None = attrs.field(default=None, validator=check_field)
+    _verbs: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+
+    @_verbs.default
+    def _default_verbs(self) -> frozenset[str]:
+        return all_verbs(self.more_verbs)
+
+    def score(self, subject: Subject) -> Score:
+        """Check the plan in the output of *subject*."""
+        record = Record.of(subject, self.field, bare_list="subtasks")
+        return grade(plan_checks(record.values, self._verbs), record.problem)
+
+
+def plan_checks(values: Mapping[str, object], verbs: frozenset[str]) -> list[Check]:
+    """The four checks of the plan in *values*; an instruction begins with one of *verbs*, which are in lower case."""
+    subtasks, unread = _subtasks(values)
+    finders = {
+        "actions_valid": _wrong_action,
+        "targets_valid": _wrong_target,
+        "instructions_actionable": lambda subtask: _wrong_instruction(subtask, verbs),
+    }
+    if not subtasks:
+        nothing = "" if unread else "subtasks is empty"
+        return [Check.of("subtasks_valid", _WEIGHT, unread), *(Check.of(name, _WEIGHT, nothing) for name in finders)]
+    return [
+        Check.of("subtasks_valid", _WEIGHT, _first(subtasks, _lacking)),
+        *(Check.of(name, _WEIGHT, _first(subtasks, find)) for name, find in finders.items()),
+    ]
+
+
+def _subtasks(values: Mapping[str, object]) -> tuple[Sequence[object], str | None]:
+    """The subtasks, or none and why."""
+    try:
+        value = parsed(values.get("subtasks"))
+    except orjson.JSONDecodeError as error:
+        return (), f"subtasks is text that is not JSON: {error}"
+    if isinstance(value, list | tuple):
+        return value, None
+    return (), absent(values, "subtasks") or f"subtasks is {shown(value)}, not a list"
+
+
+def _first(subtasks: Sequence[object], find: Callable[[Mapping[str, object]], str | None]) -> str | None:
+    """What *find* says about the first subtask it finds wrong."""
+    for number, subtask in enumerate(subtasks):
+        if not isinstance(subtask, Mapping):
+            return f"subtasks.{number} is {shown(subtask)}, not an object"
+        if (problem := find(subtask)) is not None:
+            return problem and f"subtasks.{number}{problem}"  # empty where another check has said it
+    return None
+
+
+def _lacking(subtask: Mapping[str, object]) -> str | None:
+    missing = [key for key in _KEYS if key not in subtask]
+    return f" lacks {', '.join(missing)}" if missing else None
+
+
+def _wrong_action(subtask: Mapping[str, object]) -> str | None:
+    action = subtask.get("action")
+    if isinstance(action, str) and action in _ACTIONS:
+        return None
+    return f".action is {shown(action)}, not read, edit or bash" if "action" in subtask else ".action is missing"
+
+
+def _wrong_target(subtask: Mapping[str, object]) -> str | None:
+    action, target = subtask.get("action"), subtask.get("target")
+    if action == "bash":
+        return None
+    if not isinstance(action, str) or action not in _ACTIONS:
+        return ""  # what a target must be depends on the action
+    if not isinstance(target, str):
+        return f".target is {shown(target)}, not a path" if "target" in subtask else ".target is missing"
+    if _URL.match(target):
+        return f".target is the URL {shown(target)}, not a path"
+    is_path = ("/" in target or "." in target) and not _BLANK.search(target)
+    return None if is_path else f".target is {shown(target)}, not a path: it needs a / or a . and no blank"
+
+
+def _wrong_instruction(subtask: Mapping[str, object], verbs: frozenset[str]) -> str | None:
+    instruction = subtask.get("instruction")
+    if not isinstance(instruction, str):
+        known = "instruction" in subtask
+        return f".instruction is {shown(instruction)}, not text" if known else ".instruction is missing"
+    word = _FIRST_WORD.match(instruction[:_LOOKED_AT])
+    if word and word[1].casefold() in verbs:
+        return None
+    return f".instruction is {shown(instruction)}, which does not begin with a verb that is known; see more_verbs"

@@ -1,0 +1,62 @@
+"""Does the agent say what came of its work?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import orjson
+
+from dicast import Score, Subject, check_field
+
+from .checks import Check, absent, fraction_problem, grade, text_problem, truth_value_problem
+from .values import Record, parsed, shown
+
+_SUMMARY_BYTES = 15
+_WEIGHT = 0.25
+
+
+@attrs.frozen
+class Synthesis:
+    """How much of its outcome the agent states: a quarter for each of four checks.
+
+    ``success_boolean``: ``success`` is true or false, or the text of one in any case. ``summary_substantive``: ``summary`` is
+    text of 15 bytes of UTF-8, blanks around it not counted. ``modified_files_valid``: ``modified_files`` is a list, or JSON
+    text of one, of paths; it may be empty. ``confidence_calibrated``: ``confidence`` is a number from 0 to 1, or the text of
+    one.
+
+    :param field: where in the output the object with these four stands: a dotted path (``summary.0``) or a JSON pointer
+        (``/summary/0``); text is read as JSON to get there. By default the output is it.
+    """
+
+    tier = "proxy"
+
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def score(self, subject: Subject) -> Score:
+        """Check the synthesis in the output of *subject*."""
+        record = Record.of(subject, self.field)
+        return grade(synthesis_checks(record.values), record.problem)
+
+
+def synthesis_checks(values: Mapping[str, object]) -> list[Check]:
+    """The four checks of the synthesis in *values*."""
+    return [
+        Check.of("success_boolean", _WEIGHT, truth_value_problem(values, "success")),
+        Check.of("summary_substantive", _WEIGHT, text_problem(values, "summary", _SUMMARY_BYTES)),
+        Check.of("modified_files_valid", _WEIGHT, _files_problem(values)),
+        Check.of("confidence_calibrated", _WEIGHT, fraction_problem(values, "confidence")),
+    ]
+
+
+def _files_problem(values: Mapping[str, object]) -> str | None:
+    try:
+        files = parsed(values.get("modified_files"))
+    except orjson.JSONDecodeError as error:
+        return f"modified_files is text that is not JSON: {error}"
+    if not isinstance(files, list | tuple):
+        return absent(values, "modified_files") or f"modified_files is {shown(files)}, not a list"
+    for number, path in enumerate(files):
+        if not isinstance(path, str) or not path.strip():
+            return f"modified_files.{number} is {shown(path)}, not a path"
+    return None

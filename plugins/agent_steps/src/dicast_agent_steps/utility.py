@@ -1,0 +1,45 @@
+"""Can the agent's own view of a tool step be used?"""
+
+from __future__ import annotations
+
+import attrs
+
+from dicast import Score, Subject, check_field
+
+from .checks import Check, fraction_problem, grade, text_problem, truth_value_problem
+from .values import Record
+
+_HINT_BYTES = 6
+_WEIGHT = 0.25
+
+
+@attrs.frozen
+class ToolStepUtility:
+    """How usable an assessment of a tool step is: a quarter for each of four checks.
+
+    ``step_utility_in_range``: ``step_utility_norm``, or ``step_utility`` where that is not there, is a number from 0 to 1, or
+    the text of one. ``should_continue_boolean``: ``should_continue`` is true or false, or the text of one in any case.
+    ``next_action_hint_substantive``: ``next_action_hint`` is text of 6 bytes of UTF-8, blanks around it not counted.
+    ``confidence_calibrated``: ``confidence`` is a number from 0 to 1, or the text of one.
+
+    :param field: where in the output the object with these four stands: a dotted path (``steps.0``) or a JSON pointer
+        (``/steps/0``); text is read as JSON to get there. By default the output is it.
+    """
+
+    tier = "proxy"
+
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def score(self, subject: Subject) -> Score:
+        """Check the assessment in the output of *subject*."""
+        record = Record.of(subject, self.field)
+        values = record.values
+        # Where both are there, step_utility is the one on the scale from -1 to 1.
+        utility = "step_utility_norm" if "step_utility_norm" in values else "step_utility"
+        checks = [
+            Check.of("step_utility_in_range", _WEIGHT, fraction_problem(values, utility)),
+            Check.of("should_continue_boolean", _WEIGHT, truth_value_problem(values, "should_continue")),
+            Check.of("next_action_hint_substantive", _WEIGHT, text_problem(values, "next_action_hint", _HINT_BYTES)),
+            Check.of("confidence_calibrated", _WEIGHT, fraction_problem(values, "confidence")),
+        ]
+        return grade(checks, record.problem)

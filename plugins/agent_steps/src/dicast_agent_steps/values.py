@@ -1,0 +1,59 @@
+"""What stands in an output, and how a message shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import orjson
+
+from dicast import MISSING, Subject, locate
+
+_SHOWN = 40
+
+
+@attrs.frozen
+class Record:
+    """The object that is checked; *problem* says why it could not be read, and then it has no values."""
+
+    values: Mapping[str, object]
+    problem: str = ""
+
+    @classmethod
+    def of(cls, subject: Subject, field: str | None, bare_list: str | None = None) -> Record:
+        """The output of *subject*, or the object at *field* in it; text is read as JSON.
+
+        A list on its own counts as an object that has it under the name *bare_list*.
+        """
+        value = subject.output if field is None else locate(subject.output, field)
+        where = "the output" if field is None else f"the output's field {field!r}"
+        if value is MISSING:
+            return cls({}, f"the output has no field {field!r}")
+        try:
+            value = parsed(value)
+        except orjson.JSONDecodeError as error:
+            return cls({}, f"{where} is text that is not JSON: {error}")
+        if bare_list is not None and isinstance(value, list | tuple):
+            return cls({bare_list: value})
+        return cls(value) if isinstance(value, Mapping) else cls({}, f"{where} is {shown(value)}, not an object")
+
+
+def parsed(value: object) -> object:
+    """What *value* stands for: text is read as JSON, anything else is taken as it is.
+
+    :raises orjson.JSONDecodeError: for text that is not JSON.
+    """
+    return orjson.loads(value) if isinstance(value, str) else value
+
+
+def shown(value: object) -> str:
+    """*value* in a message: short whatever it is, and without looking into lists and objects."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+    if value is None or isinstance(value, bool):
+        return orjson.dumps(value).decode()
+    if isinstance(value, int | float):
+        return str(value) if isinstance(value, float) or abs(value) < 10**20 else "a huge number"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list | tuple) else type(value).__name__

@@ -1,0 +1,136 @@
+"""The source of labelled steps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import attrs
+
+from dicast import (
+    MAX_LINE_BYTES,
+    DataError,
+    InputCheck,
+    InputFile,
+    InputPath,
+    Problem,
+    RunContext,
+    Subject,
+    identifier,
+)
+
+from .step import KEYS, Step
+
+_SCORE = "outcome_score"
+
+
+@attrs.frozen
+class LabelFile:
+    """Labelled steps from a file of JSON lines, as ``outcome/labels`` writes it: each becomes a subject to score again.
+
+    A line is an object with ``step_utility`` (from -1 to 1) or ``step_utility_norm`` (from 0 to 1), ``verification_delta`` or
+    ``tests_before`` and ``tests_after``, ``was_repeated`` and ``params_valid``: they become the subject's output, together with
+    ``outcome_score``. ``id`` (the line number by default), ``session_id`` and ``input`` are the subject's own, and all else
+    lands in its context. A line whose labels are incomplete, out of range or at odds is refused before anything is judged.
+
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param kind: the subject kind of the steps.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    """
+
+    name = "labels"
+
+    path: InputPath
+    kind: str = "tool_cycle"
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Examples]:
+        """Give the live source, which can be read more than once whatever the path is."""
+        with self._examples() as examples:
+            yield examples
+
+    def check(self) -> str:
+        """Read all steps; see :meth:`Examples.check`."""
+        with self._examples() as examples:
+            return examples.check()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the steps; see :meth:`Examples.subjects`."""
+        with self._examples() as examples:
+            yield from examples.subjects()
+
+    @contextmanager
+    def _examples(self) -> Iterator[Examples]:
+        with InputFile.opened(self.path) as file:
+            yield Examples(file, self.kind, self.max_line_bytes)
+
+
+@attrs.define
+class Examples:
+    """An opened file of labelled steps; *total* is how many there are, once they were checked."""
+
+    file: InputFile
+    kind: str
+    max_line_bytes: int
+    total: int | None = None
+
+    def check(self) -> str:
+        """Read everything once and return the SHA-256 of the data.
+
+        :raises DataError: naming the bad lines, or that there are no steps.
+        """
+        with InputCheck(self.file) as check:
+            steps = 0
+            for line, row in self.file.objects(self.max_line_bytes, check):
+                steps += 1
+                try:
+                    check.add_id(_subject(self.kind, line, row).id, line)
+                except DataError as error:
+                    self.file.fault(error, line, check)
+            self.total = steps
+            return check.finish(steps)
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the steps in the order of the file.
+
+        :raises DataError: at the first bad line.
+        """
+        for line, row in self.file.objects(self.max_line_bytes):
+            try:
+                subject = _subject(self.kind, line, row)
+            except DataError as error:
+                self.file.fault(error, line, None)
+            else:
+                yield subject
+
+
+def _subject(kind: str, line: int, row: dict[str, Any]) -> Subject:
+    """The step of *row*, which is taken apart.
+
+    :raises DataError: (without file and line) naming what is wrong with it.
+    """
+    Step.read(row)
+    _check_score(row.get(_SCORE))
+    name, session, asked = row.pop("id", line), row.pop("session_id", None), row.pop("input", None)
+    output = {key: row.pop(key) for key in (*KEYS, _SCORE) if key in row}
+    return Subject(
+        kind,
+        identifier(name),
+        asked,
+        output,
+        context=row,
+        session_id=None if session in (None, "") else identifier(session, "session_id"),
+    )
+
+
+def _check_score(value: object) -> None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1):
+        return
+    raise DataError(Problem(f"{_SCORE} is not a number from 0 to 1", path=_SCORE, value=value))
