@@ -319,8 +319,8 @@ def test_the_gate_says_every_reason_and_the_exit_code_the_first(gate, values, co
     assert done.exit_code == code
 
 
-BASE = {"disabled": False, "stopped": None, "scored": 1, "failed": 0, "failures": {}, "sinks": {}, "coverage": 1.0,
-        "gate": {"passed": True}}  # fmt: skip
+BASE = {"disabled": False, "stopped": None, "scored": 1, "failed": 0, "unaffordable": 0, "failures": {}, "sinks": {},
+        "coverage": 1.0, "gate": {"passed": True}}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -332,6 +332,9 @@ BASE = {"disabled": False, "stopped": None, "scored": 1, "failed": 0, "failures"
         ({"sinks": {"s": {"lost": 1}}, "coverage": 0.1}, 4),
         ({"stopped": {"reason": "ledger_failed"}, "scored": 0, "coverage": None}, 4),
         ({"scored": 0, "failed": 2, "failures": {"throttled_no_heuristic": 2}, "sinks": {"s": {"lost": 1}}}, 5),
+        ({"scored": 0, "unaffordable": 2, "coverage": 0.0}, 5),
+        ({"scored": 0, "unaffordable": 1, "failed": 1, "failures": {"timeout": 1}, "coverage": 0.0}, 3),
+        ({"scored": 1, "unaffordable": 1, "coverage": 0.5}, 3),
         ({"scored": 1, "failed": 1, "failures": {"throttled_no_heuristic": 1}, "coverage": 0.5}, 3),
         ({"scored": 0, "failed": 2, "failures": {"throttled_no_heuristic": 1, "timeout": 1}, "coverage": 0.0}, 3),
         ({"scored": 0, "failed": 0, "coverage": None}, 3),

@@ -98,6 +98,30 @@ class Purse:
             self._throttled(subject, found, cost)
         return found
 
+    async def admit(
+        self, subject: Subject, eval_id: str, costs: Mapping[str, Cost], seconds: float
+    ) -> Mapping[str, Reservation] | Refusal:
+        """Make room for a call of each of *costs*, by its key, or for none of them; waits like :meth:`reserve`."""
+        held: dict[str, Reservation] = {}
+        for unit in dict.fromkeys(cost.unit for cost in costs.values()):
+            mine = {key: cost for key, cost in costs.items() if cost.unit == unit}
+            whole = await self.reserve(subject, eval_id, sum(mine.values(), Cost.zero(unit)), seconds)
+            if isinstance(whole, Refusal):
+                for reservation in held.values():
+                    self.release(reservation)
+                return whole
+            held |= {key: whole for key in mine} if len(mine) == 1 else await self._split(whole, mine, seconds)
+        return held
+
+    async def _split(
+        self, whole: Reservation, costs: Mapping[str, Cost], seconds: float
+    ) -> Mapping[str, Reservation]:
+        """Close *whole* and reserve its parts instead. Nobody is told that there is room, so it stays theirs."""
+        self._record.tell([self._record.event("spend.released", {"reservation_id": whole.id}, whole.subject)])
+        tries = [self._try(whole.subject, whole.eval_id, cost, seconds) for cost in costs.values()]
+        found = zip(costs, await asyncio.gather(*tries), strict=True)
+        return {key: part for key, part in found if isinstance(part, Reservation)}
+
     async def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
         reservation, claim = self._claim(subject, eval_id, cost, seconds)
         answer = self._record.claim(claim, self.lost)

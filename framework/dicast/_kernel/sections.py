@@ -11,6 +11,7 @@ import attrs
 from .aggregation import Aggregation
 from .model import Cost
 
+OnBudget = Literal["skip_metric", "skip_subject"]
 OnFailure = Literal["fail", "exclude", "zero"]
 Tier = Literal["proxy", "truth"]
 
@@ -43,7 +44,15 @@ class Audit:
 
 @attrs.frozen
 class Scoring:
-    """How metrics become a score."""
+    """How metrics become a score.
+
+    :param threshold: what every proxy has to reach, in [0, 1], for the truth metrics to run.
+    :param rollouts: how often the metrics judge each subject; 1 or more.
+    :param aggregation: how rollouts, and then subjects, come to one score.
+    :param audit: which subjects below the threshold the truth metrics look at all the same.
+    :param on_budget: what becomes of a subject where the budget has no room: ``skip_metric`` leaves out each truth metric that does
+        not fit; ``skip_subject`` judges the subject only where all its metrics fit together, and else skips it.
+    """
 
     threshold: float = attrs.field(default=0.5, validator=_SHARE)
     rollouts: int = attrs.field(
@@ -51,6 +60,7 @@ class Scoring:
     )
     aggregation: Aggregation = "median"
     audit: Audit | None = None
+    on_budget: OnBudget = "skip_metric"
 
 
 def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:

@@ -37,11 +37,11 @@ def _run_lines(done: Document) -> Iterator[str]:
 def _headline(done: Document) -> str:
     scored, failed, skipped = done["scored"], done["failed"], done["skipped"]
     beside = done["subjects"] - scored - failed - skipped
-    unjudged = "not judged" if done["stopped"] else "that no metric or judge accepts"
+    unjudged = "not judged" if done["stopped"] or done["unaffordable"] else "that no metric or judge accepts"
     parts = [
         "none scored"
         if done["coverage"] is None
-        else f"{scored:,} scored of {scored + failed:,} (coverage {done['coverage']:.1%})",
+        else f"{scored:,} scored of {scored + failed + done['unaffordable']:,} (coverage {done['coverage']:.1%})",
         f"{failed:,} failed" if failed else "",
         f"{beside:,} judged beside the score" if beside else "",
         f"{skipped:,} {unjudged}" if skipped else "",
@@ -54,7 +54,7 @@ def _score_lines(done: Document) -> Iterator[str]:
     if score is None:
         yield "score: none for the whole run; 'on' in the section 'gate' says which judge counts"
     elif score["mean"] is not None:
-        over = f"over {scored:,} of {scored + done['failed']:,} subjects"
+        over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
         yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"

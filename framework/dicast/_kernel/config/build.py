@@ -213,12 +213,9 @@ class _Building:
         if built.component.kind != "preset":
             return [(path, built)]
         place = (*path, Part(built.component.name))
-        try:
-            items = members(built)
-        except Exception as error:  # the border: a preset is a plugin's code
-            self.faults.append(Fault(place, f"{built.component.name} failed: {type(error).__name__}: {error}", plugin=True))
-            return []
-        return self._list(place, items, _METRIC_KINDS, SlotOptions)
+        with self._structurer.at(faults=self.faults):
+            return self._list(place, members(built, place), _METRIC_KINDS, SlotOptions)
+        return []
 
     def _judges(self) -> list[Placed]:
         made: list[Placed] = []

@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from ..components import parts
-from ..converter import Built, describe, unstructure
+from ..converter import Built, Fault, Invalid, Path, describe, unstructure
 from ..model import KINDS, PARENTS, Rubric, Subject
 from ..protocols import estimate
 from ..sections import Scoring, Slot, SlotOptions
@@ -40,19 +40,26 @@ def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: An
     return attrs.evolve(made, fingerprint=digest(counts | {"rubrics": rubrics}))
 
 
-def members(preset: Built) -> list[object]:
-    """The metrics that *preset* stands for, as a file would have them, with the preset's slot keys in each; ``as`` comes before."""
+def members(preset: Built, place: Path) -> list[object]:
+    """The metrics that *preset* at *place* stands for, as a file would have them, with its slot keys in each; ``as`` comes before.
+
+    :raises Invalid: when it cannot say.
+    """
     given = {
         field.metadata.get("keys", (field.name,))[0]: list(value) if isinstance(value, tuple) else value
         for field in attrs.fields(SlotOptions)
         if (value := getattr(preset.beside, field.name)) != field.default
     }
-    items: list[object] = []
-    for item in preset.live.metrics():
-        ((name, options),) = [(item, {})] if isinstance(item, str) else item.items()
-        label = {"as": f"{given['as']}/{options.get('as', name.rpartition('/')[2])}"} if "as" in given else {}
-        items.append({name: {**given, **options, **label}})
-    return items
+    try:
+        items = [(item, {}) if isinstance(item, str) else next(iter(item.items())) for item in preset.live.metrics()]
+    except Exception as error:  # the border: a preset is a plugin's code
+        message = f"{preset.component.name} cannot say what it stands for: {type(error).__name__}: {error}"
+        raise Invalid([Fault(place, message, plugin=True)]) from error
+    prefix, made = given.pop("as", None), list[object]()
+    for name, options in items:
+        label = {"as": f"{prefix}/{options.get('as', name.rpartition('/')[2])}"} if prefix else {}
+        made.append({name: {**given, **options, **label}})
+    return made
 
 
 def with_children(built: Built, before: Sequence[Slot]) -> Built:

@@ -26,7 +26,8 @@ def document(
     """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them."""
     report.close()
     score = _score(report, aggregation)
-    coverage = report.scored / (report.scored + report.failed) if report.scored + report.failed else None
+    due = report.scored + report.failed + report.unaffordable
+    coverage = report.scored / due if due else None
     return {
         "run_id": report.run_id,
         "name": report.started.get("name"),
@@ -34,6 +35,7 @@ def document(
         "scored": report.scored,
         "failed": report.failed,
         "skipped": report.subjects - report.judged,
+        "unaffordable": report.unaffordable,
         "coverage": coverage,
         "failures": dict(sorted(report.failures.items())),
         "score": score,
@@ -141,7 +143,8 @@ def exit_code(done: Document, gate: Gate) -> int:
             if any(Cost(spent[unit]).amount != 0 for spent in (done["cost"], done["spend_lost"]) for unit in spent)
             else 2
         )
-    if not done["scored"] and done["failed"] and set(done["failures"]) == {"throttled_no_heuristic"}:
+    throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
+    if not done["scored"] and throttled:
         return 5
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
         return 4

@@ -67,6 +67,7 @@ class Group:
     labels: set[str] = attrs.field(factory=set)
     counted: bool = False
     failure: str | None = None
+    skipped: bool = False
 
 
 class Report:
@@ -76,7 +77,7 @@ class Report:
         self.expected: int | None = None
         self.started: Mapping[str, Any] = {}
         self.run_id = ""
-        self.subjects = self.judged = self.scored = self.failed = self.overruns = 0
+        self.subjects = self.judged = self.scored = self.failed = self.unaffordable = self.overruns = 0
         self.failures: Counter[str] = Counter()
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
@@ -110,6 +111,9 @@ class Report:
         """Count the subject whose events came last."""
         group, self._group = self._group, None
         if group is None:
+            return
+        if group.skipped:
+            self.unaffordable += 1
             return
         self.judged += 1
         if group.failure is not None:
@@ -181,6 +185,9 @@ class Report:
         self.judges[label].total += 1
         self.judges[label].kinds[event.subject_kind] += 1
         group = self._grouped(event, label)
+        if "skipped" in payload:
+            group.skipped = label in self._counted
+            return
         if len(self.failed_shown) < FAILED_SHOWN:
             shown = ("subject_kind", "subject_id", "judge", "failure_mode", "error_message")
             self.failed_shown.append({key: payload[key] for key in shown})

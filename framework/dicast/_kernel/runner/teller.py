@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
 import orjson
 
-from ..budget import Purse
+from ..budget import Purse, Reservation
 from ..converter import structure, unstructure
 from ..define import maybe_await
 from ..errors import AccessRefused
@@ -24,6 +25,16 @@ Payload = dict[str, Any]
 Answered = Score | Judgment | Failure
 
 
+@attrs.frozen
+class Later:
+    """An answer that is asked for once it is awaited; or never, when the run ends before."""
+
+    ask: Callable[[], Coroutine[Any, Any, Answer]]
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        return self.ask().__await__()
+
+
 class Teller:
     """Asks components about one subject for one unit."""
 
@@ -31,16 +42,37 @@ class Teller:
         self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
         self.bill = Bill()
         self.models: set[str] = set()
+        self._held: dict[str, Reservation] = {}
+
+    async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
+        """Reserve for all *slots* what a rollout of them may cost; a Skip when there is no room for all."""
+        caller, costs, seconds = self._desk.caller, dict[str, Cost](), 0.0
+        for call in (self._desk.calls[slot.path] for slot in slots):
+            cost = caller.estimate(call, subject)
+            key = (subject.kind, subject.id, self._label, call.slot.label, 0)
+            if isinstance(cost, Cost) and cost.amount and self._desk.kept_reply(key, call) is None:
+                costs[call.slot.path] = cost
+                seconds += call.seconds
+        held = await self._desk.purse.admit(subject, self._eval_id, costs, seconds)
+        if isinstance(held, Refusal):
+            return Skip(held.cap.reason, sum(costs.values(), Cost.zero(held.cap.limit.unit)))
+        self._held.update(held)
+        return None
+
+    def dismiss(self) -> None:
+        """Release what was reserved for calls that were not made."""
+        while self._held:
+            self._desk.purse.release(self._held.popitem()[1])
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
         call = self._desk.calls[slot.path]
         if not call.quick or self._desk.careful(slot):
-            return self._ask_score(slot, subject, rollout)
+            return Later(partial(self._ask_score, slot, subject, rollout))
         answer = self._desk.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and answer.cost.is_zero:
             return answer
-        return self._as_score(call, subject, rollout, answer)
+        return Later(partial(self._as_score, call, subject, rollout, answer))
 
     async def _ask_score(self, slot: Slot, subject: Subject, rollout: int) -> Answer:
         answer = await self.ask_raw(slot, subject, rollout)
@@ -103,6 +135,8 @@ class Teller:
         if isinstance(projected, Failure):
             return projected
         scope.until = time.monotonic() + call.seconds
+        if scope.around is None:
+            scope.held = self._held.pop(call.slot.path, None)
         if projected.is_zero:
             projected = self._desk.purse.dearest.get(call.slot.path, projected)
         refused = await self.cover(scope, projected)

@@ -36,9 +36,9 @@ class Unit:
         """Judge *subject*; return the type and the payload of the terminal event."""
         began = time.perf_counter()
         teller = Teller(desk, self.label, eval_id, children)
-        outcome: Combined | Judgment | Failure
+        outcome: Combined | Judgment | Failure | Skip
         if self.metrics is not None:
-            outcome = await self.metrics.judge(subject, teller.ask)
+            outcome = await self._metrics(self.metrics, teller, subject)
         else:
             outcome = await self._own(teller, subject)
         latency = int((time.perf_counter() - began) * 1000)
@@ -51,6 +51,10 @@ class Unit:
             "judge_cost_usd": teller.bill.usd.decimal,
             "judge_cost_msat": teller.bill.msat.decimal,
         }
+        if isinstance(outcome, Skip):
+            payload["skipped"] = outcome.reason
+            message = f"not judged: its metrics may cost up to {outcome.cost}, which is more than is left ({outcome.reason})"
+            outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
@@ -60,6 +64,17 @@ class Unit:
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
         return "eval.completed", payload | found
+
+    @staticmethod
+    async def _metrics(metrics: MetricSet, teller: Teller, subject: Subject) -> Combined | Failure | Skip:
+        """Ask the metrics; under ``on_budget: skip_subject`` only where there is room for all of them."""
+        if metrics.scoring.on_budget == "skip_metric":
+            return await metrics.judge(subject, teller.ask)
+        proxies, truths = metrics.tiers(subject.kind)
+        try:
+            return await teller.admit((*proxies, *truths), subject) or await metrics.judge(subject, teller.ask)
+        finally:
+            teller.dismiss()
 
     async def _own(self, teller: Teller, subject: Subject) -> Judgment | Failure:
         slot = self.slot
