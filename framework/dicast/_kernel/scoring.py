@@ -32,7 +32,7 @@ class Skip:
 
 Answer = Score | Failure | Skip
 Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
-"""Asks one metric about one subject in one rollout (from 0); what is quick answers at once."""
+"""Asks one metric about one subject in one rollout (from 0): what is quick answers at once, the rest once it is awaited."""
 
 
 @attrs.frozen
@@ -87,19 +87,16 @@ class MetricSet:
     async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
         failure = None
-        for slot in proxies:
-            answer = ask(slot, subject, rollout.number)
-            if type(answer) is not Score and isinstance(answer, Awaitable):
-                answer = await answer
+        for slot, told in [(slot, ask(slot, subject, rollout.number)) for slot in proxies]:
+            answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
             failure = rollout.take(slot, answer) or failure
         if failure is not None:
             return failure
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
-            for slot in truths if passed or self._audits(subject) else ():
-                answer = ask(slot, subject, rollout.number)
-                if type(answer) is not Score and isinstance(answer, Awaitable):
-                    answer = await answer
+            asked = truths if passed or self._audits(subject) else ()
+            for slot, told in [(slot, ask(slot, subject, rollout.number)) for slot in asked]:
+                answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
         return failure or rollout.empty_failure()
 

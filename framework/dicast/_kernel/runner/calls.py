@@ -28,6 +28,9 @@ ASYNC_SECONDS = 600.0
 Children = Sequence[Verdict]
 """The verdicts that a judge is given beside its subject."""
 
+Elsewhere = Callable[["Caller", "Call", Subject], Awaitable[object]]
+"""Asks for a call's answer elsewhere, and at once; what is awaited is the answer."""
+
 
 @attrs.frozen
 class Call:
@@ -35,7 +38,8 @@ class Call:
 
     *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
     says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
-    again.
+    again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
+    keeps its time by itself.
     """
 
     slot: Slot
@@ -47,6 +51,7 @@ class Call:
     quick: bool
     nests: bool
     fallback: Judge | None
+    elsewhere: Elsewhere | None = None
 
     @classmethod
     def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
@@ -87,7 +92,8 @@ class Caller:
         if isinstance(answer, Score | Judgment | Failure):
             return answer
         try:
-            return checked(await _within(answer, call.seconds), call)
+            found = await (within(answer, call.seconds) if call.elsewhere is None else answer)
+            return checked(found, call)
         except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
 
@@ -95,21 +101,32 @@ class Caller:
         self, call: Call, subject: Subject, children: Children = ()
     ) -> Score | Judgment | Failure | Awaitable[object]:
         """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
-        timer = self._timer
         try:
-            before = timer.begin(call.seconds)
-            try:
-                answer = call.function(subject) if call.expects is Score else call.function(subject, children)
-            finally:
-                timer.end(before)
-            if timer.over:
-                raise Overtime  # the component has swallowed the first one
+            if call.elsewhere is not None:
+                return call.elsewhere(self, call, subject)
+            given = (subject,) if call.expects is Score else (subject, children)
+            answer = self.timed(call.function, given, call.seconds)
             if type(answer) is Score:
                 bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
                 return answer if bare and call.expects is Score else checked(answer, call)
             return answer if isinstance(answer, Awaitable) else checked(answer, call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
+
+    def timed(self, function: Callable[..., object], given: Sequence[object], seconds: float) -> object:
+        """What *function* returns in its time.
+
+        :raises Overtime: when its time was over.
+        """
+        timer = self._timer
+        before = timer.begin(seconds)
+        try:
+            answer = function(*given)
+        finally:
+            timer.end(before)
+        if timer.over:
+            raise Overtime  # the component has swallowed the first one
+        return answer
 
     def estimate(self, call: Call, subject: Subject) -> Cost | Failure:
         """What *call* may cost at most; nothing where it does not say."""
@@ -171,7 +188,8 @@ def _readable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-async def _within(answer: Awaitable[object], seconds: float) -> object:
+async def within(answer: Awaitable[object], seconds: float) -> object:
+    """What was awaited in its time; raises what :meth:`Caller.failure` counts as a timeout."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

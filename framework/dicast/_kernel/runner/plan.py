@@ -16,6 +16,7 @@ from ..model import Lookahead, Rubric, RunContext
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
 from ..sections import METRICS, Pipeline, Slot
 from .calls import Call
+from .gathering import Host, placed
 from .nesting import open_call
 from .opening import Opener
 from .unit import Unit
@@ -31,8 +32,9 @@ class Plan:
 
     @property
     def inline(self) -> bool:
-        """Whether nothing ever waits: all components are ``def`` and none can cost anything."""
-        return not any(call.waits or call.nests or call.estimate is not None for call in self.calls.values())
+        """Whether nothing ever waits: all components are ``def``, asked here and alone, and none can cost anything."""
+        calls = self.calls.values()
+        return not any(call.waits or call.nests or (call.estimate or call.elsewhere) is not None for call in calls)
 
     def units_for(self, kind: str) -> tuple[Unit, ...]:
         """The units that judge subjects of *kind*."""
@@ -45,11 +47,14 @@ def _judges(unit: Unit, kind: str) -> bool:
     return unit.metrics is not None and any(unit.metrics.tiers(kind))
 
 
-async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack) -> Plan:
-    """Open every metric and judge of *pipeline*."""
+async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, executor: object = None) -> Plan:
+    """Open every metric and judge of *pipeline*; a live *executor* may take metrics upon itself."""
     metrics = pipeline.metrics
     opener = Opener(run, stack)
     calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges)}
+    host: Host | None = getattr(executor, "host", None)
+    hosted = {} if host is None else await host(metrics)
+    calls = {path: placed(call, hosted.get(path), stack) for path, call in calls.items()}
     units = []
     if metrics:
         combined = MetricSet(metrics, pipeline.scoring)
