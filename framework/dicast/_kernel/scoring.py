@@ -242,6 +242,7 @@ class _Rollout:
                 "details": score.details,
                 "cost": _FREE if score.cost is _NOTHING else cost_json(score),
                 "signals": score.signals,
+                **({"feedback": score.feedback} if score.feedback else {}),
             }
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dicast.testing import FakeMetric, MetricConformance
 from dicast import Score
+from dicast.testing import FakeMetric, MetricConformance
 
 
 class TestRetrieval(MetricConformance):

@@ -38,10 +38,10 @@ class Verdict:
     """One judgment of one subject, with its provenance: the payload of ``eval.completed``.
 
     *scores* holds a mapping a metric and rollout: ``{metric, value, confidence, tier, weight, rollout, details, cost,
-    signals}``. *tier* is ``truth`` when a truth metric or a judge entered the score; *truth_reason* is ``gate`` when the
-    truth metrics ran because every proxy passed, ``audit`` when they ran to measure the gate (then with weight 0), else
-    None; *propensity* is the probability with which the truth was looked at. *fingerprint* digests everything that could
-    change the number. Amounts are None when unknown.
+    signals}``, and ``feedback`` where the metric gave some. *tier* is ``truth`` when a truth metric or a judge entered the
+    score; *truth_reason* is ``gate`` when the truth metrics ran because every proxy passed, ``audit`` when they ran to measure
+    the gate (then with weight 0), else None; *propensity* is the probability with which the truth was looked at.
+    *fingerprint* digests everything that could change the number. Amounts are None when unknown.
     """
 
     eval_id: str

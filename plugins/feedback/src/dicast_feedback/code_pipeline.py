@@ -63,7 +63,7 @@ class CodePipeline:
         for name in results:
             if name not in self.stages:
                 message = f"has the stage {shown(name)}; stages are {', '.join(self.stages)}"
-                raise _NoRecord(str(Problem(message, hint=nearest(name, self.stages))))
+                raise _NoRecord(str(Problem(message, hint=nearest(str(name), self.stages))))
         lines: list[str] = []
         error = None
         for name in self.stages:

@@ -46,6 +46,8 @@ def text(value: object) -> str:
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    if type(value) is int:
+        return str(value)  # lists may have millions of them
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
