@@ -190,7 +190,9 @@ def test_the_right_class_scores_1_and_another_0_with_both_named():
     assert value(Classification(), " spam\n", "spam") == 1.0
     score = judged(Classification(), "ham", "spam")
     assert (score.value, score.feedback) == (0.0, "Expected 'spam', got 'ham'.")
-    assert score.signals == {"correct": False, "predicted": "ham", "expected": "spam"}
+    assert score.signals == {"correct": False}
+    score = judged(Classification(labels=["spam", "ham"]), "ham", "spam")
+    assert score.signals == {"correct": False, "known": True, "predicted": "ham", "expected": "spam"}
 
 
 @pytest.mark.parametrize(("output", "reference"), [(7, "7"), ("7", 7.0), (True, "true")])
@@ -204,7 +206,7 @@ def test_case_matters():
 
 def test_an_output_that_is_no_class_is_told_the_classes():
     score = judged(Classification(labels=["spam", "ham"]), "It is spam.", "spam")
-    assert score.signals["known"] is False
+    assert (score.signals["known"], score.signals["predicted"]) == (False, None)
     assert score.feedback.endswith("Answer with one of 'spam', 'ham'.")
 
 
@@ -351,7 +353,7 @@ def test_the_feedback_has_the_stages_up_to_the_error():
     output = {"parse": True, "compile": {"success": False, "error": "missing ;"}, "execute": True}
     score = judged(CodePipeline(), output)
     assert score.feedback == "parse: passed\ncompile: missing ;"
-    assert (score.signals["last_passed"], score.signals["error"]) == ("parse", "missing ;")
+    assert (score.signals["last_passed"], score.details) == ("parse", "failed at compile: missing ;")
     assert "not reached" in judged(CodePipeline(), {"parse": True}).feedback
 
 

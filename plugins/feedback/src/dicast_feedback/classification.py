@@ -8,7 +8,7 @@ import attrs
 
 from dicast import MISSING, ConfigError, Failure, Problem, Score, Subject, check_field, locate, nearest
 
-from .inputs import cut, judged, listed, reference, shown, text
+from .inputs import judged, listed, reference, shown, text
 
 
 def _labels(given: Iterable[object]) -> tuple[str, ...]:
@@ -25,10 +25,11 @@ class Classification:
     """1 for the reference's class, else 0.
 
     Classes are compared as text, without white space at their ends, and case matters: 7 and "7" are one class, "Spam" and
-    "spam" two. ``signals`` has ``correct``, ``predicted`` and ``expected``, and what the options add.
+    "spam" two. ``signals`` has ``correct``, and what the options add.
 
-    :param labels: the classes there are; none by default, then any text is one. ``signals.known`` says whether the output is
-        one of them, and the feedback lists them; a reference that is none of them is a Failure.
+    :param labels: the classes there are; none by default, then any text is one. ``signals`` has ``predicted`` and ``expected``
+        then, and ``known``, whether the output is one of them; the feedback lists them where it is not. A reference that is
+        none of them is a Failure.
     :param confidence_field: where in the output its confidence stands, a number from 0 to 1, which ``signals.confidence`` and
         the feedback repeat; it does not change the score.
     :param field: where in the output the class stands, a dotted path (``result.label``) or a JSON pointer
@@ -58,11 +59,13 @@ class Classification:
 
     def _compare(self, predicted: str, expected: str, confidence: float | None) -> Score:
         correct = predicted == expected
-        signals: dict[str, object] = {"correct": correct, "predicted": cut(predicted), "expected": cut(expected)}
+        signals: dict[str, object] = {"correct": correct}
         says = f"Correct: {shown(expected)}." if correct else f"Expected {shown(expected)}, got {shown(predicted)}."
         if self.labels:
-            signals["known"] = predicted in self.labels
-            if predicted not in self.labels:
+            # Only these: signals hold no text of a user's.
+            known = predicted in self.labels
+            signals |= {"known": known, "expected": expected, "predicted": predicted if known else None}
+            if not known:
                 says += f" Answer with one of {listed(self.labels)}."
         if confidence is not None:
             signals["confidence"] = confidence

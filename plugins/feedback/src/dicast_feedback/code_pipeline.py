@@ -32,7 +32,8 @@ class CodePipeline:
     as a list ``[{stage: parse, success: true}, {stage: execute, success: false, error: "ZeroDivisionError"}]``. A stage's
     result is true, false, the text of its error, or ``{success, error}``. The stages after the first failed one do not count,
     whatever is said of them; one of which nothing is said has not been reached. No reference is needed. ``signals`` has
-    ``passed``, ``failed_at`` and ``last_passed`` (names, or null), ``stages`` (how many), and the ``error``.
+    ``passed`` and ``stages`` (how many), ``failed_at`` and ``last_passed`` (names, or null); the details and the feedback have
+    the error.
 
     An output that is no such record is a Failure: the record is the harness's, not the model's. So is a stage that is none of
     ``stages``.
@@ -77,7 +78,6 @@ class CodePipeline:
             "stages": len(self.stages),
             "failed_at": None if error is None else self.stages[passed],
             "last_passed": self.stages[passed - 1] if passed else None,
-            "error": error,
         }
         details = "" if error is None else f"failed at {self.stages[passed]}: {cut(error)}"
         return Score(passed / len(self.stages), details=details, feedback="\n".join(lines), signals=signals)
