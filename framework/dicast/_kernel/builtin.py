@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
 import attrs
 
 from .hooks import hookimpl
+from .model import RunContext
+from .protocols import Executor
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+
+def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ValueError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
 
 @attrs.frozen
@@ -14,15 +29,46 @@ class Async:
     :param concurrency: how many subjects are judged at the same time, at most; 1 or more.
     """
 
-    concurrency: int = attrs.field(default=32)
+    concurrency: int = attrs.field(default=32, validator=_at_least_one)
 
-    @concurrency.validator
-    def _at_least_one(self, attribute: attrs.Attribute[int], value: int) -> None:
-        if value < 1:
-            raise ValueError(f"invalid value for concurrency, expected 1 or more, got {value}")
+
+@attrs.frozen
+class Processes:
+    """Asks the metrics that only compute in worker processes, so that they use every core; the rest is as in dicast/async.
+
+    A metric goes to the workers when its ``score`` is a ``def``, it needs no ``open`` and has no chat model or judge inside,
+    and it can be pickled; ``dicast check`` says which do. A worker that dies is replaced, and costs one call.
+
+    :param workers: how many processes; 1 or more. By default one for each core that this process may use.
+    :param concurrency: how many subjects are judged at the same time, at most; 1 or more.
+    """
+
+    workers: int | None = attrs.field(default=None, validator=_at_least_one)
+    concurrency: int = attrs.field(default=64, validator=_at_least_one)
+
+    def __attrs_post_init__(self) -> None:
+        if os.name != "posix":
+            raise ValueError("dicast/processes needs a POSIX system; use dicast/async")
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Pool]:
+        """The pool of workers of one run; they start with the first metric that is sent to them."""
+        from .pool import Pool  # asyncio's processes and mmap, which listing components does not need
+
+        pool = Pool(self.workers or cores())
+        try:
+            yield pool
+        finally:
+            await pool.close()
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 @hookimpl
-def dicast_executors() -> list[type[Async]]:
-    """Offer ``dicast/async``."""
-    return [Async]
+def dicast_executors() -> list[type[Executor]]:
+    """Offer ``dicast/async`` and ``dicast/processes``."""
+    return [Async, Processes]

@@ -127,7 +127,8 @@ class _Run:
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
             self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
-            plan = await make_plan(self.pipeline, self.context, stack)
+            executor = await open_component(self.pipeline.executor.component, self.context, stack)
+            plan = await make_plan(self.pipeline, self.context, stack, executor)
             subjects = read(source, self._source_name())
             if not is_live(source):
                 subjects = await peeked(subjects)
