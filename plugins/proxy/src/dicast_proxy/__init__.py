@@ -1,4 +1,4 @@
-"""Cheap checks of form: format, keywords, length."""
+"""Cheap checks of form and of tool calls: format, keywords, length, params, repeats."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dicast import Metric, hookimpl
 from .format import Format
 from .keywords import Keywords
 from .length import Length
+from .tool_params_schema import ToolParamsSchema
+from .was_repeated import WasRepeated
 
-__all__ = ["Format", "Keywords", "Length"]
+__all__ = ["Format", "Keywords", "Length", "ToolParamsSchema", "WasRepeated"]
 
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
-    """Offer the three metrics."""
-    return [Format, Keywords, Length]
+    """Offer the metrics."""
+    return [Format, Keywords, Length, ToolParamsSchema, WasRepeated]

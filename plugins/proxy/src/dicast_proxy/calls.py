@@ -1,0 +1,150 @@
+"""The tool calls that a subject is about, and the form in which two of them are compared."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+import orjson
+
+from dicast import MISSING, Subject, locate
+
+_FORMS = (("tool", "params"), ("tool_name", "input"), ("name", "arguments"))
+"""How a call may be written: document 003's own, that of traces, and that of OpenAI, whose arguments are JSON text."""
+_TRACED = ("turn", "session")
+_INTEGRAL = re.compile(rb"[:,\[]-?\d+(?:\.0(?!\d)|(?:\.\d+)?e)")  # a float that may be an integer, as orjson writes it
+_LEAST, _MOST = -(2.0**63), 2.0**64  # the integers that orjson writes
+_LONGEST = 200
+
+
+class Call(NamedTuple):  # made in a third of the time that an attrs class takes
+    """One call of a tool. *params* is MISSING where it has none; *id* names it, where it is text.
+
+    *digest* stands for the params of a recorded call that was recorded without them.
+    """
+
+    tool: object
+    params: object = MISSING
+    id: object = None
+    digest: object = None
+
+    @property
+    def named(self) -> str | None:
+        """The tool's name for a reader; None where it names none."""
+        return shortened(self.tool) if isinstance(self.tool, str) else None
+
+    def place(self, number: int) -> str | int:
+        """What a reader finds it by: its id, else its *number*."""
+        return shortened(self.id) if isinstance(self.id, str) and self.id else number
+
+
+@attrs.frozen
+class Calls:
+    """The *calls* to judge. *single* says that the subject is one call; *absence*, why there is none where one was wanted."""
+
+    calls: Sequence[Call]
+    single: bool = True
+    absence: str | None = None
+
+
+def calls_of(subject: Subject, field: str | None) -> Calls:
+    """The calls of *subject*: the one that its output (or the *field* of it) is, or each of those that are listed there.
+
+    A tool cycle that a trace brought is the call in its input; a turn or session with events is all its ``tool.called``.
+    """
+    if field is None:
+        asked = subject.input
+        if subject.kind == "tool_cycle" and isinstance(asked, Mapping) and "tool_name" in asked:
+            return Calls((_traced(subject, asked),))
+        if subject.kind in _TRACED and subject.events:
+            payloads = (event.payload for event in subject.events if event.type == "tool.called")
+            return Calls([_known(payload) for payload in payloads], single=False)
+    output = subject.output if field is None else locate(subject.output, field)
+    if isinstance(output, str):
+        output = parsed(output)
+    if isinstance(output, list | tuple) and output:
+        return Calls([as_call(item) or Call(MISSING) for item in output], single=False)
+    call = as_call(output)
+    if call is not None:
+        return Calls((call,))
+    where = "the output" if field is None else f"the field {field!r} of the output"
+    return Calls((), absence=f"{where} is missing" if output in (MISSING, None) else f"{where} is no tool call")
+
+
+def as_call(value: object) -> Call | None:
+    """The call that *value* describes; None where it describes none."""
+    if type(value) is not dict and not isinstance(value, Mapping):
+        return None
+    for tool, params in _FORMS:
+        if tool in value:
+            given = value.get(params, MISSING)
+            if params == "arguments" and isinstance(given, str):
+                given = parsed(given)
+            return Call(value[tool], given, _id(value))
+    inner = value.get("function")
+    call = as_call(inner) if inner is not value else None
+    return None if call is None else call._replace(id=_id(value))
+
+
+def parsed(text: str) -> object:
+    """The value that *text* is the JSON of; *text* itself where it is no JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def canonical(value: object) -> bytes:
+    """The JSON of *value* in which equal values are written alike: keys sorted, ``1.0`` as ``1``, texts in Unicode's form NFC.
+
+    ``1``, ``"1"`` and ``true`` stay different, and so do keys that would become one.
+
+    :raises ValueError: when it is not JSON, or nested deeper than 254 levels.
+    """
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        plain = text.isascii() or unicodedata.is_normalized("NFC", text.decode())
+        if plain and not _INTEGRAL.search(text):  # so with nearly every value
+            return text
+        return orjson.dumps(_normal(value), option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def shortened(text: str) -> str:
+    """*text* as far as a reader needs it, and as UTF-8 can hold it."""
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return cut if cut.isascii() else cut.encode(errors="replace").decode()
+
+
+def _traced(subject: Subject, asked: Mapping[str, object]) -> Call:
+    """The call of a tool cycle; its input is unknown where the trace has only its hash."""
+    if asked.get("input") is None:
+        for event in subject.events:
+            if event.type == "tool.called" and str(event.payload.get("tool_use_id")) == subject.id:
+                return _known(event.payload)
+    return Call(asked["tool_name"], asked.get("input", MISSING), subject.id)
+
+
+def _known(payload: Mapping[str, object]) -> Call:
+    """The call that a ``tool.called`` records."""
+    digest = None if "input" in payload else payload.get("input_hash")
+    return Call(payload.get("tool_name"), payload.get("input", MISSING), _id(payload), digest)
+
+
+def _id(value: Mapping[Any, object]) -> object:
+    return value.get("tool_use_id", value.get("id"))
+
+
+def _normal(value: object) -> object:
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, float) and value.is_integer() and _LEAST <= value < _MOST:
+        return int(value)
+    if isinstance(value, Mapping):
+        named = {unicodedata.normalize("NFC", key): _normal(item) for key, item in value.items()}
+        return named if len(named) == len(value) else {key: _normal(item) for key, item in value.items()}
+    return [_normal(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,205 @@
+"""Has the same call been made before?"""
+
+from __future__ import annotations
+
+import importlib.util
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, locate, lookup
+
+from .calls import Call, as_call, calls_of, canonical, parsed
+
+_HISTORY = "execution_history"
+_LISTED = 20  # repeated calls in the signals
+_COMPARED = 20_000  # characters of params: nearness of longer ones would take seconds
+
+Key = tuple[str | bytes, bytes]
+"""A call's tool and params in canonical form; the tool is bytes where it is no text."""
+
+
+@attrs.frozen
+class _Repeat:
+    """That a call *repeats* an earlier step, and how like the two are."""
+
+    repeats: str
+    similarity: float = 1.0
+
+
+@attrs.frozen
+class WasRepeated:
+    """1 when a tool call is new, 0 when the same tool was called with the same params before.
+
+    The output is the call, ``{tool, params}``, and ``execution_history`` lists the calls before it: in the input object, else
+    in the context. A tool cycle of a trace is the call in its input; its source brings the history where it is asked to. Calls
+    are the same when their params are equal JSON values: the order of keys, ``1`` or ``1.0`` and the normal form of Unicode
+    do not matter; ``1``, ``"1"`` and ``true`` are different. Of an output that lists calls, and of a turn or session of a trace,
+    each call is compared with those before it: the score is the share of calls that are new, and 1 without any.
+
+    :param similarity: from which likeness of the params on a call of the same tool counts as the same, above 0 and up to 1:
+        1 less the edit distance (Levenshtein) of their canonical JSON as a share of the longer one. 1: equal ones only.
+    :param field: the call is at this place in the output, a dotted path (``steps.0``) or a JSON pointer (``/steps/0``); text
+        is read as JSON to get there.
+    """
+
+    name = "was_repeated"
+    tier = "proxy"
+
+    similarity: float = 1.0
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def __attrs_post_init__(self) -> None:
+        if not 0.0 < self.similarity <= 1.0:
+            raise ConfigError(
+                f"similarity is {self.similarity}; it is above 0 and at most 1, which asks for equal params"
+            )
+        if self.similarity < 1.0 and importlib.util.find_spec("rapidfuzz") is None:
+            raise ConfigError(
+                "similarity below 1 needs rapidfuzz, which is not installed: pip install 'dicast[similarity]'"
+            )
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Look for the call, or the calls, of *subject* among those before."""
+        found = calls_of(subject, self.field)
+        history = _history(subject)
+        if history is MISSING and found.single:
+            return Failure("missing_input", f"{subject.kind} {subject.id!r} has no {_HISTORY} in its input or context")
+        steps = () if history is MISSING else history
+        if not isinstance(steps, list | tuple):
+            message = f"the {_HISTORY} of {subject.kind} {subject.id!r} is {type(steps).__name__}, not a list of calls"
+            return Failure("missing_input", message)
+        if found.absence is not None:
+            signals = {"was_repeated": False, "steps": len(steps)}
+            return Score(1.0, details=f"{found.absence}, so that it repeats none", signals=signals)
+        try:
+            return self._one(found.calls[0], steps) if found.single else self._each(found.calls, steps)
+        except ValueError as error:
+            return Failure("missing_input", f"{subject.kind} {subject.id!r}: {error}")
+
+    def _one(self, call: Call, steps: Sequence[object]) -> Score:
+        own, seen = _key(call), _Seen(self.similarity)
+        for number, earlier in _earlier(steps):
+            if earlier == own:
+                return _scored(call, _Repeat(f"step {number}"), len(steps))
+            if self.similarity < 1.0:
+                seen.meet(earlier, number)
+        near = seen.likest(own)
+        return _scored(call, None if near is None else _Repeat(f"step {near[0]}", near[1]), len(steps))
+
+    def _each(self, calls: Sequence[Call], steps: Sequence[object]) -> Score:
+        """Judge each call by those before it; every one is looked at once."""
+        seen, before = _Seen(self.similarity), len(steps)
+        for number, earlier in _earlier(steps):
+            seen.meet(earlier, number)
+        repeated = list[tuple[int, Call, _Repeat]]()
+        for number, call in enumerate(calls, 1):
+            found = seen.meet(_key(call, number), before + number)
+            if found is not None:
+                place = found[0] - before
+                step = f"step {found[0]}" if place <= 0 else f"call {calls[place - 1].place(place)}"
+                repeated.append((number, call, _Repeat(step, found[1])))
+        return _share(len(calls), repeated)
+
+
+class _Seen:
+    """The calls that were made before, each with the number of the step that made it first."""
+
+    def __init__(self, similarity: float) -> None:
+        self._similarity = similarity
+        self._steps: dict[Key, int] = {}
+        self._texts: dict[str | bytes, list[tuple[str, int]]] = {}  # by tool: the params, and the step
+
+    def meet(self, key: Key, step: int) -> tuple[int, float] | None:
+        """The step that made the same call, or the likest, and how like it is; then remember this one as *step*."""
+        first = self._steps.setdefault(key, step)
+        if first != step:
+            return first, 1.0
+        if self._similarity == 1.0:
+            return None
+        found = self.likest(key)
+        if len(key[1]) <= _COMPARED:
+            self._texts.setdefault(key[0], []).append((key[1].decode(), step))
+        return found
+
+    def likest(self, key: Key) -> tuple[int, float] | None:
+        """The first of the steps that made the likest call, and how like it is; None where none is like enough."""
+        tool, params = key
+        if tool not in self._texts or len(params) > _COMPARED:
+            return None
+        return self._nearest(params.decode(), self._texts[tool])
+
+    def _nearest(self, params: str, others: Iterable[tuple[str, int]]) -> tuple[int, float] | None:
+        from rapidfuzz.distance import Levenshtein  # 12 MB, and only nearness needs it
+
+        best, least = None, self._similarity
+        for text, step in others:
+            if min(len(text), len(params)) < least * max(len(text), len(params)):
+                continue
+            alike = Levenshtein.normalized_similarity(params, text, score_cutoff=least)
+            if alike >= least and (best is None or alike > best[1]):
+                best, least = (step, alike), alike
+        return best
+
+
+def _history(subject: Subject) -> object:
+    """What the input, else the context, has as the calls before; MISSING where neither has it."""
+    found = MISSING if subject.input is None else locate(subject.input, _HISTORY)
+    if found is MISSING:
+        found = lookup(subject.context, _HISTORY)
+    return parsed(found) if isinstance(found, str) else found
+
+
+def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
+    """The calls among *steps*, each under its number; what is no call repeats none."""
+    for number, item in enumerate(steps, 1):
+        call = as_call(item)
+        if call is not None:
+            yield number, _key(call, number, f" of the {_HISTORY}")
+
+
+def _key(call: Call, number: int = 0, of: str = "") -> Key:
+    """The call in canonical form; without params they are null, as in document 003, or stand by their recorded hash."""
+    tool, params, _, digest = call
+    if digest is not None:
+        params = {"input_hash": digest}
+    try:
+        if not isinstance(tool, str):
+            tool = canonical(None if tool is MISSING else tool)
+        elif not tool.isascii():
+            tool = unicodedata.normalize("NFC", tool)
+        return tool, canonical(None if params is MISSING else params)
+    except ValueError as error:
+        raise ValueError(f"call {number or ''}{of} is not JSON that can be compared: {error}") from error
+
+
+def _scored(call: Call, repeat: _Repeat | None, steps: int) -> Score:
+    signals: dict[str, object] = {"was_repeated": repeat is not None, "steps": steps}
+    if repeat is None:
+        return Score(1.0, signals=signals)
+    signals |= {"repeats": repeat.repeats, "similarity": repeat.similarity}
+    return Score(0.0, details=f"{call.named} {_told(repeat)} of {steps}", signals=signals)
+
+
+def _told(repeat: _Repeat) -> str:
+    same = "repeats" if repeat.similarity == 1.0 else f"repeats nearly ({repeat.similarity:.2f})"
+    return f"{same} {repeat.repeats}"
+
+
+def _share(calls: int, repeated: Sequence[tuple[int, Call, _Repeat]]) -> Score:
+    """The score of several calls, which names those that were made before."""
+    signals: dict[str, object] = {"calls": calls, "was_repeated": len(repeated)}
+    if not repeated:
+        return Score(1.0, details="" if calls else "there are no tool calls", signals=signals)
+    number, call, repeat = repeated[0]
+    details = (
+        f"{len(repeated)} of {calls} calls were made before; call {call.place(number)}: {call.named} {_told(repeat)}"
+    )
+    signals["repeated"] = [_listed(*one) for one in repeated[:_LISTED]]
+    return Score((calls - len(repeated)) / calls, details=details, signals=signals)
+
+
+def _listed(number: int, call: Call, repeat: _Repeat) -> Mapping[str, object]:
+    named = {"call": call.place(number), "tool": call.named}
+    return {**named, "repeats": repeat.repeats, "similarity": repeat.similarity}
