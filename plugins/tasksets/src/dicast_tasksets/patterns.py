@@ -1,0 +1,29 @@
+"""Regular expressions that need time in proportion to the text, whatever they are: RE2's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def compiled(pattern: str) -> Any:
+    """*pattern* in RE2's syntax, made ready; RE2 keeps the last ones.
+
+    :raises ValueError: when it is no such pattern: it has no look-around and no back-references.
+    """
+    import re2  # most task sets have no patterns
+
+    options = re2.Options()
+    options.log_errors = False  # it would write to stderr
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        said = error.args[0] if error.args else error
+        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+
+
+def occurs(pattern: str, text: str) -> bool:
+    """Whether *pattern* matches anywhere in *text*; a lone surrogate there is taken for a question mark."""
+    try:
+        return compiled(pattern).search(text) is not None
+    except UnicodeEncodeError:
+        return compiled(pattern).search(text.encode(errors="replace").decode()) is not None

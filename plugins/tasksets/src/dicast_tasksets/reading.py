@@ -1,0 +1,194 @@
+"""Reading task files: one file, or all of a folder; a task set, a list of tasks, one task, or a task a line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any, Protocol
+
+import attrs
+import orjson
+
+from dicast import DataError, InputCheck, InputFile, Problem, too_deep
+
+from .places import Path, json_place
+from .shape import Fault, shown
+from .tasks import TASK, TASK_SET
+from .yamls import read_yaml
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
+"""What the files of a folder are told by; any may be packed by gzip, as ``.jsonl.gz``."""
+
+MAX_FILE_BYTES = 64 * 2**20
+"""How large a file may be that is read whole; one of JSON lines has no limit."""
+
+KEPT = 100
+"""How many problems are named; the others are counted."""
+
+_LINES = (".jsonl", ".ndjson")
+
+
+class Digest(Protocol):
+    """Takes bytes, as the hashes of ``hashlib`` do."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take *data*."""
+        ...
+
+
+class Find(Protocol):
+    """Says where the value at a path stands, or with *key* its key."""
+
+    def __call__(self, path: Path, *, key: bool = False) -> tuple[int, int | None]:
+        """Line and column, counted from 1."""
+        ...
+
+
+@attrs.define
+class Findings:
+    """What is wrong with the input: the first problems, and how many there are."""
+
+    problems: list[Problem] = attrs.field(factory=list)
+    total: int = 0
+
+    def add(self, *problems: Problem) -> None:
+        """Count *problems*; keep them if they are among the first."""
+        self.total += len(problems)
+        self.problems += problems[: max(0, KEPT - len(self.problems))]
+
+    def add_faults(self, faults: list[Fault], label: str, find: Find) -> None:
+        """Count *faults* in the file *label*, where *find* knows the places."""
+        for fault in faults:
+            line, column = find(fault.path, key=fault.key)
+            self.add(Problem(fault.message, label, line, column, dotted(fault.path) or None, hint=fault.hint))
+
+    def refuse(self) -> None:
+        """Raise what was found, if anything was.
+
+        :raises DataError: with every problem that was kept, and the number of the others.
+        """
+        if self.problems:
+            more = self.total - len(self.problems)
+            listed = sorted(self.problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0))
+            raise DataError([*listed, *([Problem(f"… and {more:,} more")] if more else [])])
+
+
+@attrs.frozen
+class Found:
+    """A task that is as it should be, with what its *task_set* is called, and where it stands."""
+
+    task: dict[str, Any]
+    task_set: Mapping[str, Any]
+    file: str
+    line: int
+
+
+def task_files(path: FilePath) -> list[FilePath]:
+    """*path* itself, or the task files below the folder that it is, by their names; hidden ones are left out."""
+    if not path.is_dir():
+        return [path]
+    files = [each for each in path.rglob("*") if _suffix(each) in SUFFIXES and each.is_file()]
+    return sorted(each for each in files if not any(part.startswith(".") for part in each.relative_to(path).parts))
+
+
+def read_tasks(path: FilePath, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[Found]:
+    """Yield the tasks of the file at *path* that are as they should be; what is wrong with others goes to *findings*.
+
+    *digest* takes all that was read.
+    """
+    with InputFile.opened(path) as file:
+        if _suffix(path) in _LINES:
+            yield from _lines(file, findings, max_line_bytes, digest)
+            return
+        try:
+            data = _whole(file)
+            digest.update(data)
+            value, find = _parse(_suffix(path), data)
+        except DataError as error:
+            findings.add(*(attrs.evolve(problem, file=file.label) for problem in error.problems))
+        else:
+            yield from _tasks(file.label, value, find, findings)
+
+
+def dotted(path: Path) -> str:
+    """*path* as messages show it: ``tasks[0].repo.source``."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def _suffix(path: FilePath) -> str:
+    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+
+
+def _lines(file: InputFile, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[Found]:
+    wrong: dict[int, list[Fault]] = defaultdict(list)
+    with InputCheck(file) as check:
+        for line, task in file.objects(max_line_bytes, check):
+            faults = list(TASK(task, ()))
+            if not faults:
+                yield Found(task, {}, file.label, line)
+            elif findings.total + len(wrong) < KEPT:
+                wrong[line] = faults
+            else:
+                findings.total += len(faults)
+        try:
+            digest.update(check.finish(1).encode())
+        except DataError as error:
+            findings.add(*error.problems)
+    for line, text in file.lines(max_line_bytes, InputCheck(file)) if wrong else ():
+        if line in wrong:
+            findings.add_faults(wrong[line], file.label, _in_line(text.decode(), line))
+
+
+def _in_line(text: str, line: int) -> Find:
+    return lambda path, *, key=False: (line, json_place(text, path, key=key)[1])
+
+
+def _whole(file: InputFile) -> bytes:
+    parts, size = list[bytes](), 0
+    for line, part in file.lines(MAX_FILE_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > MAX_FILE_BYTES:
+            limit = f"{MAX_FILE_BYTES // 2**20} MiB"
+            raise DataError(Problem(f"the file is larger than {limit}; write a task a line, as .jsonl", line=line))
+    return b"".join(parts)
+
+
+def _parse(suffix: str, data: bytes) -> tuple[Any, Find]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(Problem(f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8", line=line)) from error
+    if suffix in (".yaml", ".yml"):
+        read = read_yaml(text)
+        return read.value, read.place
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise DataError(Problem(f"not JSON: {error.msg}", line=error.lineno, column=error.colno)) from error
+    if too_deep(data, value):
+        raise DataError(Problem("nested too deep to be recorded; flatten it, or keep its deep part as text", line=1))
+    return value, lambda path, *, key=False: json_place(text, path, key=key)
+
+
+def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[Found]:
+    """The tasks of a document: a task set, which has neither id nor goal; a list; or one task."""
+    is_set = isinstance(value, Mapping) and ("tasks" in value or not {"id", "goal"} & value.keys())
+    if not isinstance(value, Mapping | list):
+        message = f"a task file is a task set, a list of tasks or one task, not {shown(value)}"
+        findings.add(Problem(message, label, *find(())))
+        return
+    faults = list(TASK_SET(value, ())) if is_set else []
+    findings.add_faults(faults, label, find)
+    tasks = value.get("tasks") if is_set else value
+    task_set = {name: value[name] for name in ("name", "version") if name in value} if is_set else {}
+    places: list[Path] = [()]
+    if isinstance(tasks, list):
+        places = [("tasks", index) if is_set else (index,) for index in range(len(tasks))]
+    for place, task in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
+        faults = list(TASK(task, place))
+        findings.add_faults(faults, label, find)
+        if not faults:
+            yield Found(task, task_set, label, find(place)[0])

@@ -1,0 +1,130 @@
+"""What data must look like: shapes, and what is wrong with a value that is to have one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from dicast import nearest
+
+from .places import Path
+
+
+@attrs.frozen
+class Fault:
+    """What is wrong with the value at *path*, or with its *key*; *hint* is the nearest right name."""
+
+    path: Path
+    message: str
+    hint: str | None = None
+    key: bool = False
+
+
+Shape = Callable[[Any, Path], Iterator[Fault]]
+"""Yields what is wrong with a value at a path."""
+
+
+def fits(test: Callable[[Any], bool], words: str) -> Shape:
+    """The shape of a value that passes *test*; *words* say what that is."""
+
+    def check(value: Any, path: Path) -> Iterator[Fault]:
+        if not test(value):
+            yield Fault(path, f"{_name(path)} is {words}, not {shown(value)}")
+
+    return check
+
+
+def listed(item: Shape) -> Shape:
+    """A list of values of one shape."""
+
+    def check(value: Any, path: Path) -> Iterator[Fault]:
+        if not isinstance(value, list):
+            yield Fault(path, f"{_name(path)} is a list, not {shown(value)}")
+            return
+        for index, each in enumerate(value):
+            yield from item(each, (*path, index))
+
+    return check
+
+
+def mapped(item: Shape) -> Shape:
+    """An object whose values are of one shape, under any names."""
+
+    def check(value: Any, path: Path) -> Iterator[Fault]:
+        if not isinstance(value, Mapping):
+            yield Fault(path, f"{_name(path)} is an object, not {shown(value)}")
+            return
+        for name, each in value.items():
+            yield from item(each, (*path, name))
+
+    return check
+
+
+def record(what: str, members: Mapping[str, Shape], required: tuple[str, ...] = ()) -> Shape:
+    """An object with these *members* and no others; *what* names it in messages."""
+
+    def check(value: Any, path: Path) -> Iterator[Fault]:
+        if not isinstance(value, Mapping):
+            yield Fault(path, f"{what} is an object, not {shown(value)}")
+            return
+        for name, each in value.items():
+            if name in members:
+                yield from members[name](each, (*path, name))
+            else:
+                hint = nearest(name, members)
+                yield Fault((*path, name), f"{what} has no {name!r} (it has {', '.join(members)})", hint, key=True)
+        for name in required:
+            if name not in value:
+                yield Fault(path, f"{what} needs {name!r}")
+
+    return check
+
+
+def one_of(*words: str) -> Shape:
+    """One of these texts."""
+
+    def check(value: Any, path: Path) -> Iterator[Fault]:
+        if value not in words:
+            hint = nearest(value, words) if isinstance(value, str) else None
+            yield Fault(path, f"{_name(path)} is {', '.join(words[:-1])} or {words[-1]}, not {shown(value)}", hint)
+
+    return check
+
+
+def either(*shapes: Shape) -> Shape:
+    """A value of any of *shapes*; what is wrong with it is told by the last."""
+
+    def check(value: Any, path: Path) -> Iterator[Fault]:
+        faults = [list(shape(value, path)) for shape in shapes]
+        if all(faults):
+            yield from faults[-1]
+
+    return check
+
+
+def is_number(value: object) -> bool:
+    """Whether *value* is a finite number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def shown(value: object) -> str:
+    """*value* as messages show it, in a few words."""
+    if isinstance(value, Mapping | list | tuple):
+        return f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
+    return "null" if value is None else f"{value!r:.60}"
+
+
+ANY: Shape = fits(lambda value: True, "anything")
+TEXT = fits(lambda value: isinstance(value, str), "a text")
+NUMBER = fits(is_number, "a number")
+COUNT = fits(lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number, 0 or more")
+SHARE = fits(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1")
+
+
+def _name(path: Path) -> str:
+    """The last key of *path* with the indices behind it: ``tags[0]``."""
+    path = path[max((index for index, step in enumerate(path) if isinstance(step, str)), default=0) :]
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".") or "this"

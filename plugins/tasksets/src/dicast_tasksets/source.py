@@ -1,0 +1,257 @@
+"""The source ``tasksets/files``."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import (
+    MAX_LINE_BYTES,
+    ConfigError,
+    DataError,
+    InputCheck,
+    InputFile,
+    InputPath,
+    Problem,
+    RunContext,
+    Subject,
+    identifier,
+    nearest,
+)
+
+from .reading import KEPT, Findings, Found, read_tasks, task_files
+from .tasks import as_subject
+
+_ID_KEYS = ("id", "task_id")
+
+
+def _existing(path: Path) -> Path:
+    """The *path* of a file or a folder.
+
+    :raises ConfigError: when there is nothing.
+    """
+    if path.exists():
+        return path
+    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    problem = Problem(f"the file {path.name!r} does not exist: {path}", path="path", value=str(path))
+    raise ConfigError(attrs.evolve(problem, hint=nearest(path.name, names)))
+
+
+def _rising(instance: object, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
+    if value is not None and not 0 <= value[0] <= value[1] <= 1:
+        raise ValueError(f"invalid value for difficulty, expected [low, high] with 0 <= low <= high <= 1, got {[*value]}")
+
+
+@attrs.frozen
+class Files:
+    """Evaluation tasks from files, joined with the outputs that a system under test gave for them.
+
+    A file is a task set ``{name, version, tasks}``, a list of tasks, or one task, as JSON or YAML; or a task a line (``.jsonl``,
+    ``.ndjson``). Each task becomes a subject: its input is an object with ``goal`` and, where given, ``repo_source``, ``repo_ref``,
+    ``focus_files`` and ``expected_commands``; its reference is the content of its first gold file; ``constraints``,
+    ``gold_files``, ``expected``, ``metadata`` and ``task_set`` are in its context.
+
+    :param path: a file, or a folder whose task files are all read, in the order of their names.
+    :param outputs: a file of JSON lines, each with the ``id`` of a task (or ``task_id``) and its ``output``, any JSON value. A
+        ``session_id`` may be there too; all other keys land in the context. Without this option no task has an output.
+    :param allow_missing: take tasks that ``outputs`` says nothing of, without an output; else they are errors.
+    :param tags: only tasks with at least one of these tags; all by default.
+    :param difficulty: only tasks with a difficulty from the first to the second of these two numbers, both included.
+    :param ids: only these tasks.
+    :param kind: the subject kind of the tasks.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    """
+
+    path: Path = attrs.field(converter=_existing)
+    outputs: InputPath | None = None
+    allow_missing: bool = False
+    tags: tuple[str, ...] = ()
+    difficulty: tuple[float, float] | None = attrs.field(default=None, validator=_rising)
+    ids: tuple[str, ...] = ()
+    kind: str = "task"
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Tasks]:
+        """Give the live source, which can be read more than once."""
+        with self._tasks() as tasks:
+            yield tasks
+
+    def check(self) -> str:
+        """Read everything; see :meth:`Tasks.check`."""
+        with self._tasks() as tasks:
+            return tasks.check()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the tasks; see :meth:`Tasks.subjects`."""
+        with self._tasks() as tasks:
+            yield from tasks.subjects()
+
+    def wants(self, task: dict[str, Any]) -> bool:
+        """Whether *task* passes the filters."""
+        metadata = task.get("metadata", {})
+        if self.ids and task["id"] not in self.ids:
+            return False
+        if self.tags and not set(self.tags).intersection(metadata.get("tags", ())):
+            return False
+        low, high = self.difficulty or (None, None)
+        return low is None or high is None or low <= metadata.get("difficulty", -1) <= high
+
+    @contextmanager
+    def _tasks(self) -> Iterator[Tasks]:
+        database = sqlite3.connect("", isolation_level=None)  # a file without a name, gone at the end
+        try:
+            database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
+            database.execute("CREATE TABLE tasks (id BLOB PRIMARY KEY, file TEXT, line INTEGER) WITHOUT ROWID")
+            database.execute("CREATE TABLE outputs (id BLOB PRIMARY KEY, line INTEGER, row BLOB)")
+            if self.outputs is None:
+                yield Tasks(self, database, None)
+            else:
+                with InputFile.opened(self.outputs) as file:
+                    yield Tasks(self, database, file)
+        finally:
+            database.close()
+
+
+class Tasks:
+    """An opened source of tasks; ids and outputs wait in a temporary database, so that memory does not grow with them."""
+
+    def __init__(self, options: Files, database: sqlite3.Connection, outputs: InputFile | None) -> None:
+        self.kinds = options.kinds
+        self.total: int | None = None
+        self._options, self._database, self._outputs = options, database, outputs
+
+    def check(self) -> str:
+        """Read everything once and return the SHA-256 of the data.
+
+        :raises DataError: naming what is wrong with the tasks and their outputs, or that no task passes the filters.
+        """
+        findings, digest = Findings(), hashlib.sha256()
+        self._database.executescript("BEGIN; DELETE FROM tasks; DELETE FROM outputs")
+        try:
+            count = self._note_tasks(findings, digest)
+            if self._outputs is not None:
+                self._note_outputs(self._outputs, findings, digest)
+        finally:
+            self._database.execute("COMMIT")
+        if not findings.total and not count:
+            findings.add(Problem("there is no task in these files that passes the filters", str(self._options.path)))
+        findings.refuse()
+        self.total = count
+        return digest.hexdigest()
+
+    def subjects(self) -> Iterator[Subject]:
+        """Yield the tasks that pass the filters, in the order of the files.
+
+        :raises DataError: when something is wrong with any of them.
+        """
+        if self.total is None:
+            self.check()
+        findings = Findings()
+        for found in self._all(findings, hashlib.sha256()):
+            if self._options.wants(found.task):
+                yield as_subject(found.task, self._options.kind, found.task_set, self._row(found.task["id"]))
+        findings.refuse()
+
+    def _all(self, findings: Findings, digest: Any) -> Iterator[Found]:
+        for file in task_files(self._options.path):
+            digest.update(b"\0" + file.name.encode(errors="surrogateescape"))
+            yield from read_tasks(file, findings, self._options.max_line_bytes, digest)
+
+    def _note_tasks(self, findings: Findings, digest: Any) -> int:
+        """Note which tasks there are; return how many pass the filters."""
+        count, tags = 0, set[str]()
+        for found in self._all(findings, digest):
+            id_ = found.task["id"]
+            tags.update(found.task.get("metadata", {}).get("tags", ()))
+            first = self._place(id_)
+            if first is None:
+                self._database.execute("INSERT INTO tasks VALUES (?, ?, ?)", (_key(id_), found.file, found.line))
+                count += self._options.wants(found.task)
+            else:
+                message = f"duplicate id {id_!r}, first at {first[0]}:{first[1]}"
+                findings.add(Problem(message, found.file, found.line, path="id", value=id_))
+        if not findings.total:
+            self._check_filters(tags, findings)
+        return count
+
+    def _check_filters(self, tags: Collection[str], findings: Findings) -> None:
+        """Find what the filters ask for and no task has: it is misspelt, or the wrong set."""
+        for tag in sorted(set(self._options.tags).difference(tags)):
+            findings.add(Problem(f"no task has the tag {tag!r}", path="tags", value=tag, hint=nearest(tag, tags)))
+        for id_ in self._options.ids:
+            if self._place(id_) is None:
+                findings.add(Problem(f"there is no task {id_!r}", path="ids", value=id_, hint=self._near(id_)))
+
+    def _note_outputs(self, file: InputFile, findings: Findings, digest: Any) -> None:
+        with InputCheck(file) as check:
+            for line, row in file.objects(self._options.max_line_bytes, check):
+                try:
+                    self._note_output(line, row, known=not findings.total)
+                except DataError as error:
+                    file.fault(error, line, check)
+            try:
+                digest.update(check.finish(1).encode())
+            except DataError as error:
+                findings.add(*error.problems)
+        if not findings.total and not self._options.allow_missing:
+            self._check_missing(file.label, findings)
+
+    def _note_output(self, line: int, row: dict[str, Any], *, known: bool) -> None:
+        """Keep an output by its task.
+
+        :raises DataError: without a place, when it is not as it should be, or its task is not *known*.
+        """
+        names = [name for name in _ID_KEYS if name in row]
+        for name, there in (("id", names), ("output", "output" in row)):
+            if not there:
+                hint = nearest(name, row)
+                raise DataError(Problem(f"the line has no {name!r}; it has {', '.join([*row][:10])}", hint=hint))
+        id_ = identifier(row.pop(names[0]), names[0])
+        if row.get("session_id") is not None:
+            row["session_id"] = identifier(row["session_id"], "session_id")
+        if known and self._place(id_) is None:
+            raise DataError(Problem(f"there is no task {id_!r}", path=names[0], value=id_, hint=self._near(id_)))
+        first = self._database.execute("SELECT line FROM outputs WHERE id = ?", (_key(id_),)).fetchone()
+        if first is not None:
+            raise DataError(Problem(f"duplicate {names[0]} {id_!r}, first on line {first[0]}", value=id_))
+        self._database.execute("INSERT INTO outputs VALUES (?, ?, ?)", (_key(id_), line, orjson.dumps(row)))
+
+    def _check_missing(self, label: str, findings: Findings) -> None:
+        """Find tasks without an output, among those that pass the filters."""
+        for found in self._all(Findings(), hashlib.sha256()):
+            if self._options.wants(found.task) and not self._row(found.task["id"]):
+                message = f"{label} has no output for the task {found.task['id']!r}; with allow_missing it is judged without"
+                findings.add(Problem(message, found.file, found.line, value=found.task["id"]))
+
+    def _row(self, id_: str) -> dict[str, Any]:
+        kept = self._database.execute("SELECT row FROM outputs WHERE id = ?", (_key(id_),)).fetchone()
+        row: dict[str, Any] = {} if kept is None else orjson.loads(kept[0])
+        return row
+
+    def _place(self, id_: str) -> tuple[str, int] | None:
+        """File and line of a task; None when there is none."""
+        found = self._database.execute("SELECT file, line FROM tasks WHERE id = ?", (_key(id_),)).fetchone()
+        place: tuple[str, int] | None = found
+        return place
+
+    def _near(self, id_: str) -> str | None:
+        names = self._database.execute("SELECT id FROM tasks LIMIT ?", (KEPT * KEPT,))
+        return nearest(id_, (bytes(name).decode(errors="surrogatepass") for (name,) in names))
+
+
+def _key(id_: str) -> bytes:
+    """*id_* as the database keeps it: a lone surrogate too."""
+    return id_.encode(errors="surrogatepass")

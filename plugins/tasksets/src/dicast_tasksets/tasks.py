@@ -1,0 +1,158 @@
+"""What a task may say, and the subject that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dicast import Subject
+
+from .patterns import compiled
+from .places import Path
+from .shape import ANY, COUNT, NUMBER, SHARE, TEXT, Fault, either, fits, listed, mapped, one_of, record, shown
+
+TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+"""The types that a field may be expected to have: those of JSON, and whole numbers."""
+
+CONSTRAINTS = (
+    "max_tokens",
+    "max_latency",
+    "must_use_file",
+    "must_not_modify",
+    "require_tests",
+    "budget_msats",
+    "custom",
+)
+
+_NUMBERS = ("max_tokens", "max_latency", "budget_msats")
+_FILES = ("must_use_file", "must_not_modify")
+
+
+def _pattern(value: Any, path: Path) -> Iterator[Fault]:
+    if not isinstance(value, str):
+        yield Fault(path, f"a pattern is a text, not {shown(value)}")
+        return
+    try:
+        compiled(value)
+    except ValueError as error:
+        yield Fault(path, f"{value!r:.60} is no regular expression of RE2: {error}")
+
+
+_CONSTRAINT = record(
+    "a constraint", {"kind": one_of(*CONSTRAINTS), "description": TEXT, "value": ANY}, required=("kind",)
+)
+
+
+def _constraint(value: Any, path: Path) -> Iterator[Fault]:
+    yield from _CONSTRAINT(value, path)
+    if isinstance(value, Mapping) and value.get("kind") in _NUMBERS + _FILES:
+        checks = COUNT if value["kind"] in _NUMBERS else TEXT
+        if "value" in value:
+            yield from checks(value["value"], (*path, "value"))
+        else:
+            yield Fault(path, f"the constraint {value['kind']} needs a 'value'")
+
+
+_FIELD_MEMBERS = {
+    "value": ANY,
+    "type": one_of(*TYPES),
+    "expected_type": one_of(*TYPES),
+    "min": NUMBER,
+    "max": NUMBER,
+    "pattern": _pattern,
+}
+_FIELD = record("an expected field", _FIELD_MEMBERS)
+
+
+def _field(value: Any, path: Path) -> Iterator[Fault]:
+    yield from _FIELD(value, path)
+    if isinstance(value, Mapping):
+        given = dict.fromkeys(_FIELD_MEMBERS) | dict(value)
+        if not value:
+            yield Fault(path, "an expected field says value, type, min, max or pattern")
+        if not [*NUMBER(given["min"], ()), *NUMBER(given["max"], ())] and given["min"] > given["max"]:
+            yield Fault((*path, "min"), f"min {given['min']} is more than max {given['max']}")
+
+
+EXPECTED = record(
+    "what is expected",
+    {
+        "fields": mapped(_field),
+        "pass_commands": listed(TEXT),
+        "required_patterns": listed(_pattern),
+        "forbidden_patterns": listed(_pattern),
+    },
+)
+"""The shape of a task's ``expected``."""
+
+_COMPARISON = either(
+    record("a comparison", {"contains_patterns": listed(_pattern)}, required=("contains_patterns",)),
+    one_of("exact", "semantic", "ast_equivalent"),
+)
+_NAMED = fits(lambda value: isinstance(value, str) and value != "", "a text that is not empty")
+
+TASK = record(
+    "a task",
+    {
+        "id": _NAMED,
+        "goal": TEXT,
+        "repo": record("a repo", {"source": TEXT, "ref_spec": TEXT, "ref": TEXT, "focus_files": listed(TEXT)}),
+        "constraints": listed(_constraint),
+        "gold_files": listed(
+            record(
+                "a gold file", {"path": TEXT, "content": TEXT, "comparison": _COMPARISON}, required=("path", "content")
+            )
+        ),
+        "expected": EXPECTED,
+        "metadata": record(
+            "metadata",
+            {
+                "tags": listed(TEXT),
+                "difficulty": SHARE,
+                "estimated_time_secs": COUNT,
+                "source": TEXT,
+                "extra": mapped(ANY),
+            },
+        ),
+    },
+    required=("id", "goal"),
+)
+"""The shape of a task: document 003's ``EvalTask`` as its JSON."""
+
+TASK_SET = record(
+    "a task set",
+    {"name": TEXT, "description": TEXT, "version": TEXT, "tasks": fits(lambda value: isinstance(value, list), "a list")},
+    required=("tasks",),
+)
+"""The shape of a task set around its tasks: document 003's ``EvalTaskSet``."""
+
+_IN_CONTEXT = ("constraints", "gold_files", "expected", "metadata")
+
+
+def as_subject(task: Mapping[str, Any], kind: str, task_set: Mapping[str, Any], row: Mapping[str, Any]) -> Subject:
+    """The subject that *task* becomes, with what *row* of the outputs brings; both have been checked.
+
+    Its input is what document 003's scorer gives a predictor, but for the gold file's content: that is the reference.
+    """
+    repo, gold, more = task.get("repo", {}), task.get("gold_files", ()), dict(row)
+    given = {
+        "goal": task["goal"],
+        "repo_source": repo.get("source"),
+        "repo_ref": repo.get("ref_spec", repo.get("ref")),
+        "focus_files": repo.get("focus_files"),
+        "expected_commands": task.get("expected", {}).get("pass_commands"),
+    }
+    output, session = more.pop("output", None), more.pop("session_id", None)
+    context = more | {name: task[name] for name in _IN_CONTEXT if name in task}
+    if task_set:
+        context["task_set"] = dict(task_set)
+    return Subject(
+        kind,
+        task["id"],
+        {name: value for name, value in given.items() if value},
+        output,
+        gold[0]["content"] if gold else None,
+        context,
+        (),
+        session,
+    )
