@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from .protocols import Executor
 
 if TYPE_CHECKING:
     from .pool import Pool
+    from .sections import Slot
 
 
 def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int | None) -> None:
@@ -49,6 +50,12 @@ class Processes:
     def __attrs_post_init__(self) -> None:
         if os.name != "posix":
             raise ValueError("dicast/processes needs a POSIX system; use dicast/async")
+
+    def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
+        """Why metrics of *slots* stay in the main process, by label; those that are not named are sent to workers."""
+        from .pool import kept  # as below
+
+        return {slot.label: why for slot in slots if (why := kept(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:

@@ -50,7 +50,10 @@ class Source(Protocol):
 class Metric(Protocol):
     """Scores a subject. The class attribute ``tier`` is ``"proxy"`` (cheap, may gate) or ``"truth"``.
 
-    A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing.
+    A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing. A metric that
+    costs nothing may have ``score_batch(subjects) -> Sequence[Score | Failure]``, an answer for each in their order: it is asked
+    about the subjects that are under way at the same time together. When it raises, or takes longer than one call may,
+    each of them is asked about alone, with ``score``.
     """
 
     def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:

@@ -13,6 +13,7 @@ from ..components import Component
 from ..config import json_schema, load_pipeline, options_schema
 from ..errors import RequestError
 from ..plugins import Plugin, Registry
+from ..sections import Pipeline
 from .output import only_document, print_json, problems_json
 from .runs import as_json, overrides
 
@@ -25,7 +26,7 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     """Build everything in FILE and run nothing. Exit code 2 when something is wrong."""
     try:
         with only_document(as_json):
-            load_pipeline(file, overrides)
+            pipeline = load_pipeline(file, overrides)
     except RequestError as error:
         if as_json:
             print_json({"ok": False, "errors": problems_json(error)})
@@ -33,10 +34,18 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
             click.echo(str(error), err=True)
         return 2
     if as_json:
-        print_json({"ok": True, "errors": []})
+        print_json({"ok": True, "errors": [], **_placement(pipeline)})
     else:
         click.echo(f"{file}: ok")
+        for label, why in _placement(pipeline).get("main_process", {}).items():
+            click.echo(f"{label} is asked in the main process: {why}")
     return 0
+
+
+def _placement(pipeline: Pipeline) -> dict[str, Mapping[str, str]]:
+    """Which metrics an executor with other processes leaves in this one, and why."""
+    placement = getattr(pipeline.executor.component, "placement", None)
+    return {} if placement is None else {"main_process": placement(pipeline.metrics)}
 
 
 @click.command()
