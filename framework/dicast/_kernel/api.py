@@ -120,7 +120,7 @@ def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> For
 
 
 def rubric(name: str) -> Rubric:
-    """The installed rubric with the id *name*: for a component whose rubric depends on what it judges.
+    """The rubric *name*, an installed one's id or a file's path: for a component whose rubric depends on what it judges.
 
     :raises ConfigError: when there is none.
     :raises PluginError: when the distribution that has it is broken, or another one has the same id.

@@ -1,0 +1,160 @@
+"""What a ledger has of a candidate and of the run it is compared with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Event, Ledger, Query, nearest
+
+from .gates import GATES, OVERALL, Evidence, Gates, Shadow
+
+COMBINED = "metrics"
+"""The label of the verdict that a pipeline's metrics make together."""
+
+Row = tuple[int, str, str, str, float]
+"""Which run (0 the baseline, 1 the candidate), label, kind and id of the subject, score."""
+
+
+@attrs.frozen
+class Standing:
+    """What was found: the *evidence*, by the verdicts of *label*; of how many subjects each run, and *both*, have a score.
+
+    *differs* names what the runs were not judged alike by.
+    """
+
+    label: str
+    evidence: Evidence
+    baseline: int
+    candidate: int
+    both: int
+    differs: tuple[str, ...]
+
+
+class Records:
+    """The scores of two runs, in a file without a name that is gone with the process."""
+
+    def __init__(self, ledger: Ledger, baseline: str, candidate: str) -> None:
+        self._ledger = ledger
+        self._runs = (baseline, candidate)
+        self._first, self._last = "", ""
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute(
+            "CREATE TABLE scores (side INTEGER, label, kind, id, value REAL, PRIMARY KEY (side, label, kind, id)) WITHOUT ROWID"
+        )
+
+    def close(self) -> None:
+        """Forget them."""
+        self._database.close()
+
+    def standing(self, label: str | None, gates: Gates) -> Standing:
+        """How the candidate stands. *label* is compared; by default the combined verdict, or the only one there is.
+
+        :raises ConfigError: when not both runs have such verdicts.
+        """
+        made = [self._read(side) for side in (0, 1)]
+        label = self._compared(label)
+        scores, margins = dict(self._means()), dict(self._margins())
+        scores[OVERALL] = scores[label]
+        if label in margins:
+            margins[OVERALL] = margins[label]
+        evidence = Evidence(scores, margins, Shadow.of(self._pairs(label), gates.tie_margin), self._hours())
+        compared = {label}.union(*(getattr(gates, state).beat_baseline for state in GATES))
+        return Standing(
+            label,
+            evidence,
+            self._count(0, label),
+            self._count(1, label),
+            evidence.shadow.samples,
+            tuple(_differences(compared, *made)),
+        )
+
+    def _read(self, side: int) -> Mapping[str, str]:
+        """Add the verdicts of one run, the newest of each label on each subject; return what the run was judged by."""
+        fingerprints: Mapping[str, str] = {}
+
+        def rows() -> Iterator[Row]:
+            nonlocal fingerprints
+            for entry in self._ledger.read(Query(self._runs[side], ("run.started", "eval.completed"))):
+                if entry.event.type == "run.started":
+                    fingerprints = dict(entry.event.payload.get("fingerprints") or {})  # type: ignore[call-overload]  # JSON
+                    continue
+                if side:
+                    self._first, self._last = self._first or entry.event.time, entry.event.time
+                yield from _rows(side, entry.event)
+
+        self._database.execute("BEGIN")  # else each row is a transaction of its own
+        self._database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?)", rows())
+        self._database.execute("COMMIT")
+        return fingerprints
+
+    def _compared(self, label: str | None) -> str:
+        found = [
+            {str(name) for (name,) in self._all("SELECT DISTINCT label FROM scores WHERE side = ?", side)}
+            for side in (0, 1)
+        ]
+        common = found[0] & found[1]
+        names = ", ".join(sorted(common)) or "none"
+        if label is None and (COMBINED in common or len(common) == 1):
+            return COMBINED if COMBINED in common else common.pop()
+        if label is None:
+            raise ConfigError(f"choose with --judge whose scores are compared; both runs have {names}")
+        if label not in common:
+            hint = nearest(label, common)
+            advice = f", did you mean {hint!r}?" if hint else ""
+            raise ConfigError(f"the runs have no scores of {label!r} both; they have {names}{advice}")
+        return label
+
+    def _means(self) -> Iterator[tuple[str, float]]:
+        yield from self._all("SELECT label, avg(value) FROM scores WHERE side = 1 GROUP BY label")
+
+    def _margins(self) -> Iterator[tuple[str, float]]:
+        yield from self._all(
+            "SELECT label, avg(b.value - a.value) FROM scores a JOIN scores b USING (label, kind, id) "
+            "WHERE a.side = 0 AND b.side = 1 GROUP BY label"
+        )
+
+    def _pairs(self, label: str) -> Iterable[tuple[float, float]]:
+        return self._all(
+            "SELECT b.value, a.value FROM scores a JOIN scores b USING (label, kind, id) "
+            "WHERE a.side = 0 AND b.side = 1 AND label = ?",
+            label,
+        )
+
+    def _count(self, side: int, label: str) -> int:
+        ((count,),) = self._all("SELECT count(*) FROM scores WHERE side = ? AND label = ?", side, label)
+        return int(count)
+
+    def _hours(self) -> float:
+        between = datetime.fromisoformat(self._last) - datetime.fromisoformat(self._first)
+        return between.total_seconds() / 3600
+
+    def _all(self, query: str, *values: object) -> Iterator[Any]:
+        yield from self._database.execute(query, values)
+
+
+def _rows(side: int, event: Event) -> Iterator[Row]:
+    """The score of a verdict, and the means over rollouts of its metrics', but for those that an audit gave."""
+    payload: Mapping[str, Any] = event.payload
+    kind, id = payload["subject_kind"], payload["subject_id"]
+    yield side, payload["judge"], kind, id, payload["score"]
+    audit = payload.get("truth_reason") == "audit"
+    items = [item for item in payload.get("scores", ()) if not (audit and item["tier"] == "truth")]
+    for label, group in groupby(sorted(items, key=lambda item: item["metric"]), key=lambda item: item["metric"]):
+        values = [item["value"] for item in group]
+        yield side, label, kind, id, sum(values) / len(values)
+
+
+def _differences(labels: Collection[str], *made: Mapping[str, str]) -> Iterator[str]:
+    """What the scores under *labels* were made by that is not the same in both runs: names as in ``metrics[helpful]``."""
+    for name in sorted(set().union(*made)):
+        _, _, label = name.rstrip("]").partition("[")
+        combined = COMBINED in labels and name.startswith(("scoring", "metrics["))
+        if (combined or label in labels) and len({one.get(name) for one in made}) > 1:
+            yield name
