@@ -86,6 +86,18 @@ def test_judge_has_the_replies_that_its_script_writes(tmp_path):
     assert shipped == asked(replies), "run examples/judge/by_hand.py: conversations, options or rubric have changed"
 
 
+def test_agent_steps_asks_what_came_of_a_step_only_where_its_form_passes(tmp_path):
+    document = run(EXAMPLES / "agent-steps" / "pipeline.yaml", tmp_path)
+    folder = tmp_path / "examples" / "agent-steps"
+    written = (folder / "out" / "labels.jsonl").read_text(encoding="utf-8")
+    labels = {label["id"]: label["outcome_score"] for label in map(json.loads, written.splitlines())}
+    assert document["score"]["by_tier"] == {"truth": 6, "proxy": 1}
+    assert "no-plan/1" not in labels
+    assert labels["mend-dates/2"] == pytest.approx(0.98)
+    assert labels["rename-flag/2"] == pytest.approx(0.36)  # made before, and of no use
+    assert (folder / "labels.jsonl").read_text(encoding="utf-8") == written, "copy out/labels.jsonl to labels.jsonl"
+
+
 def asked(replies: Path) -> set[str]:
     """What the recorded replies answer."""
     return {json.loads(line).get("digest") for line in replies.read_text(encoding="utf-8").splitlines()}

@@ -119,8 +119,5 @@ def _facts(step: Step) -> dict[str, object]:
 
 
 def _describe(step: Step) -> str:
-    tests = (
-        "as many tests pass" if step.delta == 0 else f"{abs(step.delta)} {'more' if step.delta > 0 else 'fewer'} pass"
-    )
     repeated, params = "repeated" if step.was_repeated else "new", "valid" if step.params_valid else "invalid"
-    return f"utility {step.utility:g}, {repeated}, {tests}, parameters {params}"
+    return f"utility {step.utility:g}, {repeated}, tests {step.delta:+d}, parameters {params}"
