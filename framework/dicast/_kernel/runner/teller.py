@@ -55,7 +55,8 @@ class Teller:
                 seconds += call.seconds
         held = await self._desk.purse.admit(subject, self._eval_id, costs, seconds)
         if isinstance(held, Refusal):
-            return Skip(held.cap.reason, sum(costs.values(), Cost.zero(held.cap.limit.unit)))
+            none = Cost.zero(held.cap.limit.unit)
+            return Skip(held.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
         self._held.update(held)
         return None
 
