@@ -5,11 +5,14 @@ from __future__ import annotations
 from dicast import Metric, hookimpl
 
 from .match import Match
+from .numeric import Numeric
+from .similarity import Similarity
+from .structure import Json
 
-__all__ = ["Match"]
+__all__ = ["Json", "Match", "Numeric", "Similarity"]
 
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
-    """Offer the comparison."""
-    return [Match]
+    """Offer the comparisons."""
+    return [Match, Numeric, Json, Similarity]

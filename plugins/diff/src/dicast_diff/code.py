@@ -1,0 +1,77 @@
+"""Code compared by how it parses."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from dicast import Failure, Score
+
+from . import grammar, python_code
+from .excerpts import excerpt
+from .sides import Sides
+from .texts import equal, unequal
+from .tokens import Token, Unparsable, column
+
+PYTHON = "python"
+
+LONGEST = 1_000_000
+"""How many characters of code are parsed: it takes a second, in which nothing else can go on."""
+
+
+def compare_code(sides: Sides, language: str) -> Score | Failure:
+    """1 for code that parses to the same tree, else 0."""
+    output, reference = sides.output, sides.reference
+    if not isinstance(reference, str):
+        return sides.unusable(f"is not code but {excerpt(reference)}")
+    if not isinstance(output, str):
+        return unequal(f"not code but {excerpt(output)}", signals={"parsed": False})
+    longest = max(len(output), len(reference))
+    if longest > LONGEST:
+        sizes = f"{len(output):,} and {len(reference):,} characters"
+        why = f"output and reference of {sides.whose} have {sizes}; code is parsed up to {LONGEST:,}"
+        return Failure("timeout", f"diff/match: {why}")
+    try:
+        wanted = _tokens(reference := _lines(reference), language)
+    except Unparsable as fault:
+        return sides.unusable(f"is not {language}: {_told(fault, reference)}")
+    try:
+        found = _tokens(output := _lines(output), language)
+    except Unparsable as fault:
+        place = {} if fault.line is None else dict(zip(("line", "column"), _place(output, fault), strict=True))
+        return unequal(f"not {language}: {_told(fault, output)}", signals={"parsed": False, **place})
+    return _compare(found, wanted, output, reference)
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _tokens(text: str, language: str) -> list[Token]:
+    return python_code.tokens(text) if language == PYTHON else grammar.tokens(text, language)
+
+
+def _compare(found: list[Token], wanted: list[Token], output: str, reference: str) -> Score:
+    last: Token = ("the end", 1, 0)
+    for one, other in zip_longest(found, wanted):
+        if one is None or other is None or one[0] != other[0]:
+            places = (_at(text, token or last) for text, token in ((output, one), (reference, other)))
+            return unequal("differs at {} from the reference at {}".format(*places), signals={"parsed": True})
+        last = one
+    return equal(parsed=True)
+
+
+def _at(text: str, token: Token) -> str:
+    _, line, offset = token
+    at = column(text, line, offset)
+    code = text.split("\n", line)[line - 1][at - 1 :]
+    return f"{line}:{at} {excerpt(code)}"
+
+
+def _place(text: str, fault: Unparsable) -> tuple[int, int]:
+    assert fault.line is not None  # as the caller has seen
+    return fault.line, column(text, fault.line, fault.offset)
+
+
+def _told(fault: Unparsable, text: str) -> str:
+    place = "" if fault.line is None else " at {}:{}".format(*_place(text, fault))
+    return f"{fault.why}{place}".encode(errors="backslashreplace").decode()

@@ -1,0 +1,156 @@
+"""Code of other languages than Python as tokens, by their tree-sitter grammars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, get_args
+
+import attrs
+
+from dicast import ConfigError, Problem, nearest
+
+from .tokens import Token, Unparsable
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_SEMICOLONS = frozenset(
+    ("bash", "go", "javascript", "kotlin", "lua", "luau", "ruby", "scala", "swift", "tsx", "typescript")
+)
+"""Languages where the end of a line ends a statement as a semicolon does."""
+
+_EITHER_QUOTE = frozenset(("css", "dart", "javascript", "lua", "luau", "r", "scss", "tsx", "typescript"))
+"""Languages where a string means the same between quotes of either kind."""
+
+_PLAIN_QUOTE = frozenset(("bash", "html", "perl", "php", "powershell", "ruby", "svelte", "toml", "vue", "yaml"))
+"""Languages where it does as long as it has no special characters."""
+
+_QUOTED = re.compile(rb"""(["'])((?:\\.|(?!\1)[^\\])*+)\1""", re.DOTALL)
+_SPECIAL = re.compile(rb"""[\\$#@%&`{'"\n]""")
+_ESCAPED_QUOTE = re.compile(rb"""\\(?:(["'])|.)""", re.DOTALL)
+_CONTINUED = re.compile(rb"\\\n")
+
+_HEADS = ("call", "field", "member", "subscript", "method", "navigation", "selector", "decltype")
+"""In the types of nodes: there ``(a.b)()`` and ``(a?.b).c`` mean another thing than without parentheses."""
+
+_PARENTHESES_MATTER = frozenset(("lua", "luau", "r"))
+_TEXTS = ("string", "char", "text", "template", "literal", "heredoc")
+
+
+def check_language(language: str) -> None:
+    """Check that there is a grammar for *language*.
+
+    :raises ConfigError: when there is none, or when the grammars are not installed.
+    """
+    if find_spec("tree_sitter_language_pack") is None:
+        known: Sequence[str] = ("python",)
+        wrong = f"there is no grammar for language {language!r}: pip install 'dicast[grammars]'"
+    else:
+        from tree_sitter_language_pack import SupportedLanguage  # loads tree-sitter, which python does without
+
+        known = ("python", *get_args(SupportedLanguage))
+        wrong = f"unknown language {language!r}"
+    if language not in known:
+        raise ConfigError(Problem(wrong, value=language, hint=nearest(language, known)))
+
+
+def tokens(text: str, language: str) -> list[Token]:
+    """The tokens of *text*; its comments, layout, and where they do not matter quotes and parentheses, are not in them.
+
+    :raises Unparsable: when it is not *language*.
+    """
+    from tree_sitter_language_pack import get_parser  # as above
+
+    source = text.encode(errors="surrogatepass")
+    named: Any = language  # one of those that check_language knows
+    root = get_parser(named).parse(source).root_node
+    if root.has_error:
+        raise _fault(root)
+    return list(_Reading(source, language).tokens(root))
+
+
+def _fault(root: Node) -> Unparsable:
+    node = root
+    while not (node.is_error or node.is_missing):
+        node = next(child for child in node.children if child.has_error)
+    why = f"{node.type!r} is missing" if node.is_missing else "a syntax error"
+    return Unparsable(why, node.start_point.row + 1, node.start_point.column)
+
+
+@attrs.frozen
+class _Reading:
+    """Reads the tokens of one *source*."""
+
+    source: bytes
+    language: str
+
+    def tokens(self, root: Node) -> Iterator[Token]:
+        """The tree in preorder, in a loop: code may be nested deeper than functions can call themselves."""
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            content = self._content(node)
+            inside = self._kept(node) if content is None else []
+            what = (node.type, len(inside), *self._between(node)) if content is None else content
+            yield what, node.start_point.row + 1, node.start_point.column
+            waiting += reversed(inside)
+
+    def _text(self, node: Node) -> bytes:
+        return self.source[node.start_byte : node.end_byte]
+
+    def _content(self, node: Node) -> tuple[str, bytes] | None:
+        """A leaf, or a quoted string where either kind of quotes will do, by its text; None for anything else."""
+        text = self._quoted(node)
+        if text is not None:
+            return "a string", text
+        return None if node.child_count else (node.type, self._text(node))
+
+    def _quoted(self, node: Node) -> bytes | None:
+        if not (node.is_named and ("string" in node.type or "quote" in node.type or "scalar" in node.type)):
+            return None
+        quoted = _QUOTED.fullmatch(self._text(node))
+        if quoted is None:
+            return None
+        if self.language in _EITHER_QUOTE:
+            return _ESCAPED_QUOTE.sub(lambda found: found[1] or found[0], quoted[2])
+        return quoted[2] if self.language in _PLAIN_QUOTE and not _SPECIAL.search(quoted[2]) else None
+
+    def _kept(self, node: Node) -> list[Node]:
+        children = [child for child in node.children if not child.type.endswith("comment")]
+        semicolons = self.language in _SEMICOLONS and not node.type.startswith("for")
+        kept = []
+        for index, child in enumerate(children):
+            ended = semicolons and child.type in (";", "\n", "empty_statement")
+            if not ended and not _is_last_comma(node, children, index):
+                kept.append(self._bare(child, node, first=not index))
+        return kept
+
+    def _bare(self, node: Node, parent: Node, *, first: bool) -> Node:
+        """*node* without redundant parentheses around it."""
+        matter = self.language in _PARENTHESES_MATTER or (first and any(head in parent.type for head in _HEADS))
+        while node.type == "parenthesized_expression" and not matter:
+            inside = [child for child in node.named_children if not child.type.endswith("comment")]
+            if len(inside) != 1:
+                break
+            node = inside[0]
+        return node
+
+    def _between(self, node: Node) -> Iterator[bytes]:
+        """What of the text is in no child of *node* and is no layout: some grammars have no nodes for parts of a string."""
+        exact = any(part in node.type for part in _TEXTS)
+        start = node.start_byte
+        for end, after in [*((child.start_byte, child.end_byte) for child in node.children), (node.end_byte, 0)]:
+            text = self.source[start:end]
+            if text and (exact or (text := _CONTINUED.sub(b"", text).strip())):
+                yield text
+            start = after
+
+
+def _is_last_comma(node: Node, children: Sequence[Node], index: int) -> bool:
+    """Whether a comma only follows the last item of a list that is closed after it."""
+    if children[index].type != "," or not 0 < index < len(children) - 1:
+        return False
+    counts = "tuple" in node.type or "token_tree" in node.type
+    return not counts and children[index - 1].is_named and children[index + 1].type in (")", "]", "}", ">")

@@ -1,0 +1,62 @@
+"""Places in JSON values, and those that a comparison leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dicast import ConfigError
+
+ANY = "*"
+"""In a path that is left out: any key, any index."""
+
+Path = tuple[Any, object] | None
+"""The path of the object or list that a value is in, and its key or index there; None for the whole value."""
+
+Branch = Mapping[str, Any]
+"""What follows a step in the paths to leave out, by the next step; an empty key where one of them ends."""
+
+Branches = tuple[Branch, ...]
+
+_END = ""
+
+
+def pointer(path: Path) -> str:
+    """*path* as a JSON pointer (RFC 6901); what cannot be written as UTF-8 is escaped."""
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(str(step).replace("~", "~0").replace("/", "~1"))
+    return "".join(f"/{step}" for step in reversed(steps)).encode(errors="backslashreplace").decode()
+
+
+def grow(paths: Iterable[str]) -> Branches:
+    """The dotted paths and JSON pointers *paths* as branches of one tree; none for no paths.
+
+    :raises ConfigError: for a path without steps.
+    """
+    tree: dict[str, Any] = {}
+    for path in paths:
+        if not path.strip("/."):
+            raise ConfigError(f"ignore has the path {path!r}, which is the whole value; write a.b.0, /a/b/0 or a.*.b")
+        branch = tree
+        for step in _steps(path):
+            branch = branch.setdefault(f"/{step}", {})
+        branch[_END] = True
+    return (tree,) if tree else ()
+
+
+def follow(branches: Branches, step: object) -> Branches:
+    """What is left of *branches* below *step*."""
+    return tuple(branch[key] for branch in branches for key in dict.fromkeys((f"/{step}", f"/{ANY}")) if key in branch)
+
+
+def ends(branches: Branches) -> bool:
+    """Whether one of the paths ends here, so that what is here is left out."""
+    return any(_END in branch for branch in branches)
+
+
+def _steps(path: str) -> list[str]:
+    if not path.startswith("/"):
+        return path.split(".")
+    return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]

@@ -1,0 +1,73 @@
+"""Python code as tokens, by the grammar of the Python that runs this."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+
+from .tokens import Token, Unparsable
+
+_IGNORED = frozenset(("kind", "type_comment", "type_ignores"))  # u"" beside "", and comments
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of *text*; its comments, layout, quotes, redundant parentheses and ways to write a number are not in them.
+
+    Docstrings are in them without their indentation and the white space at the ends of their lines.
+
+    :raises Unparsable: when it is not Python.
+    """
+    return list(_tokens(_parsed(text)))
+
+
+def _parsed(text: str) -> ast.Module:
+    if "\0" in text:
+        raise Unparsable("a null byte", *_place(text, text.index("\0")))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes and comparisons in what is judged
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise Unparsable(str(error.msg), error.lineno, _offset(error)) from error
+    except UnicodeEncodeError as error:
+        raise Unparsable("a lone surrogate", *_place(text, error.start)) from error
+    except (RecursionError, MemoryError) as error:
+        raise Unparsable("nested deeper than Python parses") from error
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    """The line of the character *at*, and the bytes before it there."""
+    before = text[:at].split("\n")
+    return len(before), len(before[-1].encode(errors="replace"))
+
+
+def _offset(error: SyntaxError) -> int:
+    """The bytes before the place of *error*, which counts characters from 1."""
+    return len((error.text or "")[: max(0, (error.offset or 1) - 1)].encode(errors="replace"))
+
+
+def _tokens(tree: ast.Module) -> Iterator[Token]:
+    """The tree in preorder, in a loop: code may be nested deeper than functions can call themselves."""
+    waiting: list[object] = [tree]
+    line, offset = 1, 0
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, ast.AST):
+            line, offset = getattr(item, "lineno", line), getattr(item, "col_offset", offset)
+            yield type(item).__name__, line, offset
+            waiting += reversed(_fields(item))
+        elif isinstance(item, list):
+            yield len(item), line, offset
+            waiting += reversed(item)
+        else:
+            yield (type(item), item), line, offset  # 1, 1.0 and True are equal, and different code
+
+
+def _fields(node: ast.AST) -> list[object]:
+    found = [(name, getattr(node, name, None)) for name in node._fields if name not in _IGNORED]
+    if isinstance(node, _DOCUMENTED) and (docstring := ast.get_docstring(node)) is not None:
+        stripped = "\n".join(line.rstrip() for line in docstring.strip().splitlines())
+        return [[stripped, *node.body[1:]] if name == "body" else value for name, value in found]
+    return [value for _, value in found]

@@ -1,0 +1,130 @@
+"""How alike are output and reference, as texts?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+
+import attrs
+
+from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, nearest
+
+from .excerpts import contrast
+from .sides import Sides, sides
+from .texts import alike, written
+
+MOST_WORK = 10**11
+"""How many pairs of characters may be compared, by the scorers' own measure: a few seconds, in which nothing else can go on."""
+
+Measure = Callable[[int, int], int]
+
+
+def _product(one: int, other: int) -> int:
+    return one * other
+
+
+def _windows(one: int, other: int) -> int:
+    """Every window of the longer text is compared with the shorter one."""
+    return one * other * max(1, min(one, other) // 8)
+
+
+def _transpositions(one: int, other: int) -> int:
+    """Not by 64 characters at once, as the others are."""
+    return one * other * 150
+
+
+def _sum(one: int, other: int) -> int:
+    return one + other
+
+
+_SCORERS: Mapping[str, Measure] = {
+    "ratio": _product,
+    "QRatio": _product,
+    "WRatio": _windows,
+    "token_ratio": _product,
+    "token_sort_ratio": _product,
+    "token_set_ratio": _product,
+    "partial_ratio": _windows,
+    "partial_token_ratio": _windows,
+    "partial_token_sort_ratio": _windows,
+    "partial_token_set_ratio": _windows,
+    "Levenshtein": _product,
+    "OSA": _product,
+    "DamerauLevenshtein": _transpositions,
+    "Indel": _product,
+    "LCSseq": _product,
+    "Jaro": _product,
+    "JaroWinkler": _product,
+    "Hamming": _sum,
+    "Prefix": _sum,
+    "Postfix": _sum,
+}
+"""rapidfuzz's scorers, and what their time grows with."""
+
+
+def _scorer(given: str) -> str:
+    """rapidfuzz's own name of the scorer *given*, whose case and underscores do not matter."""
+    names = {_bare(name): name for name in _SCORERS}
+    return names.get(_bare(given), given)
+
+
+def _bare(name: str) -> str:
+    return str(name).replace("_", "").lower()
+
+
+@attrs.frozen
+class Similarity:
+    """How alike output and reference are as texts, from 0 to 1, by one of rapidfuzz's scorers.
+
+    Equal texts score 1. What is no text is compared as JSON text with sorted keys. Case and white space count. Needs the
+    extra ``dicast[similarity]``.
+
+    :param scorer: rapidfuzz's name for it. Of ``rapidfuzz.fuzz``: ``ratio`` (the share of characters in common, in their
+        order), ``partial_ratio`` (of the best-fitting part of the longer text), ``token_sort_ratio``, ``token_set_ratio``, ``token_ratio``
+        (words in any order), their ``partial_`` forms, ``WRatio`` and ``QRatio``. Of ``rapidfuzz.distance``, normalised:
+        ``Levenshtein``, ``DamerauLevenshtein``, ``OSA``, ``Indel``, ``LCSseq``, ``Jaro``, ``JaroWinkler``, ``Hamming``, ``Prefix``, ``Postfix``.
+    :param field: compare only this place in the output, a dotted path (``steps.0.text``) or a JSON pointer
+        (``/steps/0/text``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
+    """
+
+    name = "similarity"
+    tier = "truth"
+
+    scorer: str = attrs.field(default="ratio", converter=_scorer)
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def __attrs_post_init__(self) -> None:
+        if self.scorer not in _SCORERS:
+            wrong = f"unknown scorer {self.scorer!r}; rapidfuzz has {', '.join(_SCORERS)}"
+            raise ConfigError(Problem(wrong, value=self.scorer, hint=nearest(self.scorer, _SCORERS)))
+        if find_spec("rapidfuzz") is None:
+            raise ConfigError("diff/similarity needs rapidfuzz: pip install 'dicast[similarity]'")
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Compare the output of *subject*, or its field, with its reference."""
+        found = sides(subject, self.field, "diff/similarity")
+        if not isinstance(found, Sides):
+            return found
+        output, reference = map(written, alike(found))
+        if output is None or reference is None:
+            side = "output" if output is None else "reference"
+            why = "is nested too deep, or holds what is not JSON, so that it cannot be written as text"
+            return Failure("missing_input", f"diff/similarity: the {side} of {found.whose} {why}")
+        if output == reference:
+            return Score(1.0, signals={"scorer": self.scorer, "equal": True})
+        if _SCORERS[self.scorer](len(output), len(reference)) > MOST_WORK:
+            sizes = f"{len(output):,} and {len(reference):,} characters"
+            why = f"output and reference of {found.whose} have {sizes}, too many for {self.scorer}"
+            return Failure("timeout", f"diff/similarity: {why}; choose a place with field, or another scorer")
+        value = _likeness(self.scorer, output, reference)
+        signals = {"scorer": self.scorer, "equal": False}
+        return Score(value, details=f"{value:.4g} alike: {contrast(output, reference)}", signals=signals)
+
+
+def _likeness(scorer: str, output: str, reference: str) -> float:
+    # rapidfuzz takes 30 ms to import, and few runs need it
+    fuzz = import_module("rapidfuzz.fuzz")
+    if hasattr(fuzz, scorer):
+        return float(getattr(fuzz, scorer)(output, reference)) / 100
+    return float(getattr(import_module("rapidfuzz.distance"), scorer).normalized_similarity(output, reference))

@@ -1,0 +1,105 @@
+"""Two texts compared character by character, or word by word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from dicast import Failure, Score
+
+from .excerpts import LONGEST, excerpt, first_difference
+from .lcs import lcs_length
+from .sides import Sides
+from .values import differences
+
+MOST_WORK = 10**12
+"""How many pairs of words may be compared, after those that both texts begin with: about half a minute."""
+
+
+def alike(sides: Sides) -> tuple[object, object]:
+    """Output and reference; where only one of them is text, it is read as JSON."""
+    output, reference = sides.output, sides.reference
+    if isinstance(output, str) and not isinstance(reference, str):
+        return parse(output), reference
+    if isinstance(reference, str) and not isinstance(output, str):
+        return output, parse(reference)
+    return output, reference
+
+
+def parse(text: str) -> object:
+    """*text* read as JSON; the text itself where it is none."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def written(value: object) -> str | None:
+    """*value* as text: a text itself, anything else as JSON with sorted keys; None where it is nested too deep for that."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
+    except (RecursionError, TypeError, ValueError):
+        return None
+
+
+def compare_exactly(sides: Sides) -> Score | Failure:
+    """1 for the same text or the same JSON value, else 0."""
+    output, reference = alike(sides)
+    if isinstance(output, str) and isinstance(reference, str):
+        at = first_difference(output, reference)
+        if at == len(output) == len(reference):
+            return equal()
+        found, wanted = _shown(output[at : at + LONGEST + 1]), _shown(reference[at : at + LONGEST + 1])
+        return unequal(f"differs from character {at + 1}: {found}, not {wanted}")
+    difference = next(differences(output, reference), None)
+    return equal() if difference is None else unequal(f"differs at {difference}")
+
+
+def compare_words(sides: Sides) -> Score | Failure:
+    """1 for the same words or the same JSON value, else by the longest common subsequence of the words."""
+    output, reference = alike(sides)
+    if not (isinstance(output, str) and isinstance(reference, str)):
+        difference = next(differences(output, reference), None)
+        if difference is None:
+            return equal()
+        texts = written(output), written(reference)
+        if None in texts:
+            why = f"nested too deep, or not JSON, so that its words cannot be counted; it differs at {difference}"
+            return Failure("missing_input", f"the output or the reference of {sides.whose} is {why}")
+        output, reference = texts
+    return _credit(str(output).split(), str(reference).split(), sides.whose)
+
+
+def _credit(left: list[str], right: list[str], whose: str) -> Score | Failure:
+    if left == right:
+        return equal()
+    at = first_difference(left, right)
+    work = (len(left) - at) * (len(right) - at)
+    if work > MOST_WORK:
+        sizes = f"{len(left):,} words against {len(right):,}"
+        advice = "are too many to align; use strictness: exact, or field"
+        return Failure("timeout", f"diff/match: output and reference of {whose}, {sizes}, {advice}")
+    found, wanted = (_shown(" ".join(words[at : at + LONGEST])) for words in (left, right))
+    common = at + lcs_length(left[at:], right[at:])  # what both begin with is in every longest common subsequence
+    counts = {"common_words": common, "output_words": len(left), "reference_words": len(right)}
+    credit = 2 * common / (len(left) + len(right))
+    return unequal(f"differs from word {at + 1}: {found}, not {wanted}", credit, counts)
+
+
+def equal(**signals: Any) -> Score:
+    """The score of what is equal."""
+    return Score(1.0, signals={"equal": True, **signals})
+
+
+def unequal(details: str, value: float = 0.0, signals: Mapping[str, object] | None = None) -> Score:
+    """The score of what is not."""
+    return Score(value, details=details, signals={"equal": False, **(signals or {})})
+
+
+def _shown(text: str) -> str:
+    return excerpt(text) if text else "the end"
