@@ -146,6 +146,21 @@ class MetricConformance(AnsweringConformance):
         method: Ask = live.score
         return method
 
+    def test_a_batch_gets_the_same_answers(self, component: Any, bench: Bench) -> None:
+        """``score_batch``, where there is one, says of every subject what ``score`` says of it alone."""
+        if self.deterministic:
+            changed = self.opened(component, bench.folder, self._changed_together)
+            assert not changed, f"score_batch and score differ about {', '.join(changed)}; or set deterministic = False"
+
+    async def _changed_together(self, live: Any) -> list[str]:
+        if not hasattr(live, "score_batch"):
+            return []
+        asked = [(subject, await _answer(live.score, subject)) for subject in self.accepted(live)]
+        asked = [(subject, alone) for subject, alone in asked if not isinstance(alone, Exception)]
+        together = await maybe_await(live.score_batch([subject for subject, _ in asked]))
+        pairs = zip(asked, together, strict=True)
+        return [subject.id for (subject, alone), one in pairs if _figures(alone) != _figures(one)]
+
 
 class JudgeConformance(AnsweringConformance):
     """What a judge must do. ``judge = "plugin/name"`` says which one."""

@@ -24,7 +24,7 @@ def blocks(tmp_path, monkeypatch) -> dict[str, str]:
     return dict(found)
 
 
-def test_the_example_scores_9_tenths_and_its_labels_the_same_again(blocks):
+def test_the_example_scores_9_tenths_and_its_labels_other_weights(blocks):
     first = run_pipeline(blocks["score.yaml"])
     again = run_pipeline(blocks["again.yaml"])
     assert [verdict.score for verdict in first.verdicts] == pytest.approx([0.9])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import cast
 
 import attrs
 import orjson
@@ -166,16 +165,16 @@ def refuse_other_events(events: Sequence[object], subject: Subject) -> None:
 
 def _are_good(events: Sequence[object]) -> bool:
     """Whether all *events* are as they should be, which is quickly said of many together."""
-    if not {*map(type, events)} <= {TraceEvent}:
-        return False
-    traces = cast("Sequence[TraceEvent]", events)
-    texts = [text for trace in traces for text in (trace.time, trace.session_id, trace.turn_id) if text is not None]
-    texts += [trace.type for trace in traces]
-    parts = [part for trace in traces for part in (trace.payload, trace.extra)]
-    if not {*map(type, texts)} <= {str} or not {*map(type, parts)} <= {dict}:
-        return False
+    parts: list[object] = []
+    for trace in events:
+        if type(trace) is not TraceEvent or type(trace.payload) is not dict or type(trace.extra) is not dict:
+            return False
+        texts = (trace.time, trace.session_id, trace.turn_id)
+        if type(trace.type) is not str or any([text is not None and type(text) is not str for text in texts]):  # noqa: C419
+            return False
+        parts += (trace.type, texts, trace.payload, trace.extra)
     try:
-        orjson.dumps((texts, parts))
+        orjson.dumps(parts)
     except TypeError:
         return False
     return True

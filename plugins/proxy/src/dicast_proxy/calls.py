@@ -61,7 +61,7 @@ def calls_of(subject: Subject, field: str | None) -> Calls:
             return Calls((_traced(subject, asked),))
         if subject.kind in _TRACED and subject.events:
             payloads = (event.payload for event in subject.events if event.type == "tool.called")
-            return Calls([_known(payload) for payload in payloads], single=False)
+            return Calls([as_call(payload) or Call(MISSING, id=_id(payload)) for payload in payloads], single=False)
     output = subject.output if field is None else locate(subject.output, field)
     if isinstance(output, str):
         output = parsed(output)
@@ -83,7 +83,8 @@ def as_call(value: object) -> Call | None:
             given = value.get(params, MISSING)
             if params == "arguments" and isinstance(given, str):
                 given = parsed(given)
-            return Call(value[tool], given, _id(value))
+            digest = value.get("input_hash") if given is MISSING and params == "input" else None
+            return Call(value[tool], given, _id(value), digest)
     inner = value.get("function")
     call = as_call(inner) if inner is not value else None
     return None if call is None else call._replace(id=_id(value))
@@ -121,18 +122,12 @@ def shortened(text: str) -> str:
 
 
 def _traced(subject: Subject, asked: Mapping[str, object]) -> Call:
-    """The call of a tool cycle; its input is unknown where the trace has only its hash."""
+    """The call of a tool cycle: without input it may be known by the hash in the trace."""
     if asked.get("input") is None:
         for event in subject.events:
             if event.type == "tool.called" and str(event.payload.get("tool_use_id")) == subject.id:
-                return _known(event.payload)
-    return Call(asked["tool_name"], asked.get("input", MISSING), subject.id)
-
-
-def _known(payload: Mapping[str, object]) -> Call:
-    """The call that a ``tool.called`` records."""
-    digest = None if "input" in payload else payload.get("input_hash")
-    return Call(payload.get("tool_name"), payload.get("input", MISSING), _id(payload), digest)
+                return as_call(event.payload) or Call(asked["tool_name"])
+    return Call(asked["tool_name"], asked.get("input", MISSING))
 
 
 def _id(value: Mapping[Any, object]) -> object:

@@ -19,7 +19,7 @@ def texts(value: object) -> list[str]:
     if value is None or value is MISSING:
         return []
     if not isinstance(value, Mapping | list | tuple):
-        return [orjson.dumps(value).decode()]
+        return [_scalar(value)]
     found: list[str] = []
     left: list[object] = [value]
     while left:
@@ -29,3 +29,10 @@ def texts(value: object) -> list[str]:
         elif isinstance(item, Mapping | list | tuple):
             left.extend(reversed([*(item.values() if isinstance(item, Mapping) else item)]))
     return found
+
+
+def _scalar(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer of more than 64 bits, or what is no JSON at all
+        return str(value)

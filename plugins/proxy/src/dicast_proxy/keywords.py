@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from dicast import MISSING, ConfigError, Score, Subject, check_field, locate
 
 from .content import texts
+from .needles import Needle, expressions, literals, plain, utf8
 
-_PASSED = Score(1.0)
-Needle = str | re.Pattern[str]
+_TOLD = 10
 
 
 def _words(given: Iterable[str]) -> tuple[str, ...]:
@@ -26,15 +25,22 @@ def _words(given: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Keywords:
-    """The share of required keywords that the output has; 0 when it has a forbidden one.
+    r"""The share of required keywords that the output has; 0 when it has a forbidden one.
 
     Forbidden ones are looked for first. With nothing required the score is 1. In an object or list all its strings count.
+    A letter with an accent is the same written as one character or as two (both are composed, NFC).
+
+    With ``regex`` the keywords are regular expressions of RE2, which takes time in proportion to the text whatever is
+    asked. It is the syntax of Python's ``re`` without lookaround, backreferences, possessive repeats and ``(?x)``; ``$`` is
+    the very end unless ``(?m)``, ``\z`` stands for ``\Z``, and ``\w \d \s \b`` know ASCII alone: ``\pL`` is any letter,
+    ``\pN`` any digit, and ``whole_words`` any bounds of words.
 
     :param required: keywords that must be there; each has the same share of the score.
     :param forbidden: keywords that must not.
-    :param case_sensitive: tell "TODO" from "todo".
-    :param whole_words: "art" is not found in "party".
-    :param regex: the keywords are regular expressions, in the syntax of Python's ``re``.
+    :param case_sensitive: tell "TODO" from "todo". If false, "STRASSE" is "straße" too, but not in a regular expression.
+    :param whole_words: "art" is not found in "party": no letter, digit, accent or underscore of any script stands before
+        or after it. Scripts without blanks between words have no such bounds.
+    :param regex: the keywords are regular expressions. One that is wrong is refused when the pipeline is built.
     :param field: look only at this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``); text is read as JSON to get there. A missing field is empty.
     """
@@ -50,50 +56,39 @@ class Keywords:
     field: str | None = attrs.field(default=None, validator=check_field)
     _required: tuple[Needle, ...] = attrs.field(init=False, eq=False, repr=False)
     _forbidden: tuple[Needle, ...] = attrs.field(init=False, eq=False, repr=False)
-    _fold: bool = attrs.field(init=False, eq=False, repr=False)
 
     @_required.default
     def _compile_required(self) -> tuple[Needle, ...]:
-        return tuple(self._compile(keyword) for keyword in self.required)
+        return self._compile("required", self.required)
 
     @_forbidden.default
     def _compile_forbidden(self) -> tuple[Needle, ...]:
-        return tuple(self._compile(keyword) for keyword in self.forbidden)
-
-    @_fold.default
-    def _folds(self) -> bool:
-        return not (self.case_sensitive or self.whole_words or self.regex)
+        return self._compile("forbidden", self.forbidden)
 
     def score(self, subject: Subject) -> Score:
         """Search the output of *subject*, or its field."""
         value = subject.output if self.field is None else locate(subject.output, self.field)
-        text = value if isinstance(value, str) else "\n".join(texts(value))
-        if self._fold:
-            text = text.casefold()
-        forbidden = _occurrences(self._forbidden, text)
-        if True in forbidden:
-            return Score(0.0, details=f"has the forbidden {self.forbidden[forbidden.index(True)]!r}")
-        required = _occurrences(self._required, text)
-        return self._grade(required, value is MISSING) if False in required else _PASSED
+        given = value if isinstance(value, str) else "\n".join(texts(value))
+        text = utf8(given) if self.regex else plain(given, self.case_sensitive)
+        forbidden = {word: needle.occurs(text) for word, needle in zip(self.forbidden, self._forbidden, strict=True)}
+        if True in forbidden.values():
+            return Score(0.0, details=f"has the forbidden {_told(forbidden, True)}", signals={"forbidden": forbidden})
+        required = {word: needle.occurs(text) for word, needle in zip(self.required, self._required, strict=True)}
+        checks = {"forbidden": forbidden, "required": required}
+        signals = {check: found for check, found in checks.items() if found}
+        if False not in required.values():
+            return Score(1.0, signals=signals)
+        found = list(required.values()).count(True)
+        why = f"; the output has no field {self.field!r}" if value is MISSING else ""
+        lacks = f"lacks {len(required) - found} of {len(required)}: {_told(required, False)}{why}"
+        return Score(found / len(required), details=lacks, signals=signals)
 
-    def _grade(self, occurs: list[bool], no_field: bool) -> Score:
-        missing = [repr(keyword) for keyword, found in zip(self.required, occurs, strict=True) if not found]
-        why = f"; the output has no field {self.field!r}" if no_field else ""
-        lacks = f"lacks {len(missing)} of {len(occurs)}: {', '.join(missing)}{why}"
-        return Score(occurs.count(True) / len(occurs), details=lacks)
-
-    def _compile(self, keyword: str) -> Needle:
-        if not (self.regex or self.whole_words):
-            return keyword if self.case_sensitive else keyword.casefold()
-        pattern = keyword if self.regex else re.escape(keyword)
-        flags = 0 if self.case_sensitive else re.IGNORECASE
-        try:
-            plain = re.compile(pattern, flags)
-            # Not \b: a keyword may begin or end with a character that is no part of a word, as in "C++".
-            return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", flags) if self.whole_words else plain
-        except re.error as error:
-            raise ConfigError(f"keyword {keyword!r} is not a regular expression: {error}") from error
+    def _compile(self, option: str, keywords: tuple[str, ...]) -> tuple[Needle, ...]:
+        if self.regex:
+            return expressions(option, keywords, self.case_sensitive, self.whole_words)
+        return literals(keywords, self.case_sensitive, self.whole_words)
 
 
-def _occurrences(needles: tuple[Needle, ...], text: str) -> list[bool]:
-    return [needle in text if isinstance(needle, str) else needle.search(text) is not None for needle in needles]
+def _told(occurs: Mapping[str, bool], which: bool) -> str:
+    words = [repr(word) for word, found in occurs.items() if found is which]
+    return ", ".join(words[:_TOLD]) + (f" and {len(words) - _TOLD} more" if len(words) > _TOLD else "")

@@ -13,12 +13,23 @@ from .content import texts
 
 Unit = Literal["chars", "bytes", "words"]
 
-_PASSED = Score(1.0)
+_CHUNK = 2**20
+
+
+def _count_words(text: str) -> int:
+    """As ``len(text.split())``, but without holding all the words of a long text at once."""
+    if len(text) <= _CHUNK:
+        return len(text.split())
+    starts = range(0, len(text), _CHUNK)
+    divided = sum(not (text[at - 1].isspace() or text[at].isspace()) for at in starts[1:])
+    return sum(len(text[at : at + _CHUNK].split()) for at in starts) - divided
+
+
 _MEASURES: Mapping[str, Callable[[str], int]] = {
     "chars": len,
     # A lone surrogate is three bytes, as Python would write it; refusing it would say nothing about the length.
     "bytes": lambda text: len(text.encode("utf-8", "surrogatepass")),
-    "words": lambda text: len(text.split()),
+    "words": _count_words,
 }
 
 
@@ -58,13 +69,19 @@ class Length:
         value = subject.output if self.field is None else locate(subject.output, self.field)
         measure = _MEASURES[self.unit]
         length = measure(value) if isinstance(value, str) else sum(map(measure, texts(value)))
-        if self.min is not None and length < self.min:
-            why = f"; the output has no field {self.field!r}" if value is MISSING else ""
-            return Score(length / self.min, details=f"{length} {self.unit}, fewer than {self.min}{why}")
-        if self.max is not None and length > self.max:
-            return Score(self._credit_above(length, self.max), details=f"{length} {self.unit}, more than {self.max}")
-        return _PASSED
+        signals: dict[str, object] = {self.unit: length}
+        if self.min is not None:
+            signals["min"] = length >= self.min
+        if self.max is not None:
+            signals["max"] = length <= self.max
+        return Score(*self._grade(length, value is MISSING), signals=signals)
 
-    @staticmethod
-    def _credit_above(length: int, most: int) -> float:
-        return 0.0 if length >= 2 * most else 1 - (length - most) / most
+    def _grade(self, length: int, is_missing: bool) -> tuple[float, float, str]:
+        """The value, the confidence and the details."""
+        if self.min is not None and length < self.min:
+            why = f"; the output has no field {self.field!r}" if is_missing else ""
+            return length / self.min, 1.0, f"{length} {self.unit}, fewer than {self.min}{why}"
+        if self.max is not None and length > self.max:
+            credit = 0.0 if length >= 2 * self.max else 1 - (length - self.max) / self.max
+            return credit, 1.0, f"{length} {self.unit}, more than {self.max}"
+        return 1.0, 1.0, ""

@@ -27,13 +27,15 @@ class Assembly:
 
     def add(self, event: TraceEvent) -> None:
         """Take the next event."""
+        type_, turn_id = event.type, event.turn_id
         self.events.append(event)
-        if event.turn_id is not None:
-            self._begun.setdefault(event.turn_id, len(self._begun))
-        turn_id = turn_of(event)
+        if turn_id is not None and turn_id not in self._begun:
+            self._begun[turn_id] = len(self._begun)
+        if type_ in FEEDBACK:
+            turn_id = turn_of(event)
         if turn_id is not None:
             self._turns.setdefault(turn_id, []).append(event)
-        match event.type:
+        match type_:
             case "turn.completed":
                 self._completed.add(str(turn_id))
             case "tool.completed" | "tool.failed":

@@ -45,6 +45,8 @@ class Messages:
     :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
     :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``. A tool cycle is named by
         its call's id; where that occurs again in the file, the turn's id comes before it.
+    :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context: what
+        ``proxy/was_repeated`` reads. What is recorded then grows with the square of the calls in a session.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     """
 
@@ -53,6 +55,7 @@ class Messages:
     tool_error: str | None = None
     trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
+    history: bool = False
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
 
     def __attrs_post_init__(self) -> None:
@@ -117,7 +120,7 @@ class Conversations:
         if not self._repeats.known:
             self.check()
         for _, session in self._sessions(self._name_call, None):
-            yield from subjects(session, self.kinds)
+            yield from subjects(session, self.kinds, history=self._options.history)
 
     def _sessions(self, name_call: NameCall, check: InputCheck | None) -> Iterator[tuple[int, Session]]:
         if "tool_cycle" not in self.kinds:

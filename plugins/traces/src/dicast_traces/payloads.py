@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from dicast import DataError, Problem, TraceEvent, identifier
 
-_FIELDS = frozenset(("type", "time", "session_id", "turn_id", "payload"))
 _TEXTS = ("user_prompt_text", "final_response_text", "assistant_response_text")
 
 Check = Callable[[Any], str | None]
 """Says what a value should have been, None when it is that."""
 
 
-def read_event(record: Mapping[str, Any], *, calls_named: bool) -> TraceEvent:
+def read_event(record: dict[str, Any], *, calls_named: bool) -> TraceEvent:
     """Make the event of a line; *calls_named* as in :func:`check_event`.
 
     :raises DataError: (without a place) with everything that is wrong.
@@ -29,15 +28,15 @@ def check_event(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, s
     :raises DataError: (without a place) with everything that is wrong.
     """
     session_id, turn_id = record.get("session_id"), record.get("turn_id")
-    texts = type(session_id) is str and session_id and (turn_id is None or (type(turn_id) is str and turn_id))
+    named = type(session_id) is str and session_id and (turn_id is None or (type(turn_id) is str and turn_id))
     # Quick where nothing is wrong and the ids are texts, as with nearly all events.
-    if texts and next(_faults(record, calls_named=calls_named), None) is None:
-        return session_id, turn_id
-    return _checked(record, calls_named=calls_named)
+    if not named or _faults(record, calls_named=calls_named):
+        return _checked(record, calls_named=calls_named)
+    return str(session_id), turn_id
 
 
-def checked_event(record: Mapping[str, Any]) -> TraceEvent:
-    """Make the event of a line that :func:`check_event` has found good before."""
+def checked_event(record: dict[str, Any]) -> TraceEvent:
+    """Make the event of a line that :func:`check_event` has found good before; its parts are taken out of *record*."""
     session_id, turn_id = record["session_id"], record.get("turn_id")
     if type(session_id) is not str:
         session_id = identifier(session_id, "session_id")
@@ -46,9 +45,12 @@ def checked_event(record: Mapping[str, Any]) -> TraceEvent:
     return _event(record, session_id, turn_id)
 
 
-def _event(record: Mapping[str, Any], session_id: str, turn_id: str | None) -> TraceEvent:
-    extra = {} if record.keys() <= _FIELDS else {key: record[key] for key in record if key not in _FIELDS}
-    return TraceEvent(record["type"], record["payload"], record.get("time"), session_id, turn_id, extra)
+def _event(record: dict[str, Any], session_id: str, turn_id: str | None) -> TraceEvent:
+    take = record.pop
+    take("session_id")
+    take("turn_id", None)
+    type_, payload, time = take("type"), take("payload"), take("time", None)
+    return TraceEvent(type_, payload, time, session_id, turn_id, record or {})  # what is left is what is not known
 
 
 def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
@@ -72,27 +74,29 @@ def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str 
     return str(session_id), turn_id
 
 
-def _faults(record: Mapping[str, Any], *, calls_named: bool) -> Iterator[tuple[str, object, str]]:
+def _faults(record: Mapping[str, Any], *, calls_named: bool) -> list[tuple[str, object, str]]:
     """The path, the value and what it should have been, for every part of *record* that is wrong."""
+    faults: list[tuple[str, object, str]] = []
     type_, payload, time = record.get("type"), record.get("payload"), record.get("time")
     if not isinstance(type_, str) or not type_:
-        yield "type", type_, "an event's type, a string"
+        faults.append(("type", type_, "an event's type, a string"))
         type_ = ""
     if time is not None and not _is_time(time):
-        yield "time", time, "an ISO 8601 time"
+        faults.append(("time", time, "an ISO 8601 time"))
     if record.get("session_id") is None:
-        yield "session_id", None, "an id"
+        faults.append(("session_id", None, "an id"))
     if type_ == "turn.completed" and record.get("turn_id") is None:
-        yield "turn_id", None, "an id"
+        faults.append(("turn_id", None, "an id"))
     if not isinstance(payload, dict):
-        yield "payload", payload, "an object"
-        return
+        faults.append(("payload", payload, "an object"))
+        return faults
     if calls_named and type_ == "tool.called" and payload.get("tool_use_id") is None:
-        yield "payload.tool_use_id", None, "an id"
+        faults.append(("payload.tool_use_id", None, "an id"))
     for name, check in _KNOWN.get(type_, ()):
         value = payload.get(name)
         if value is not None and (wanted := check(value)):
-            yield f"payload.{name}", value, wanted
+            faults.append((f"payload.{name}", value, wanted))
+    return faults
 
 
 def _is_time(value: object) -> bool:

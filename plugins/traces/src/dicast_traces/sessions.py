@@ -56,11 +56,20 @@ class Session:
     context: Mapping[str, object]
 
 
-def subjects(session: Session, kinds: Sequence[Kind]) -> Iterator[Subject]:
-    """The tool cycles of a turn, then the turn, for one turn after the other, and the session last."""
+def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject]:
+    """The tool cycles of a turn, then the turn, for one turn after the other, and the session last.
+
+    With *history* the context of a tool cycle has all earlier calls of the session, as ``execution_history``.
+    """
     ends = _ends(session.events) if "tool_cycle" in kinds else {}
+    earlier: list[dict[str, object]] = []
     for turn in session.turns:
-        yield from turn_subjects(session, turn, kinds, ends)
+        for subject in turn_subjects(session, turn, kinds, ends):
+            if history and subject.kind == "tool_cycle":
+                yield attrs.evolve(subject, context={**subject.context, "execution_history": earlier.copy()})
+                earlier.append(_step(subject.events[0]))
+            else:
+                yield subject
     if "session" in kinds:
         yield session_subject(session)
 
@@ -99,6 +108,12 @@ def _tool_cycles(session: Session, turn: Turn, ends: Mapping[object, TraceEvent]
         asked = {"tool_name": call.payload.get("tool_name"), "input": call.payload.get("input")}
         events = (call, *calls[number + 1 :]) if end is None else (call, end, *calls[number + 1 :])
         yield Subject("tool_cycle", str(id_), asked, _result(end), None, session.context, events, session.id, turn.id)
+
+
+def _step(call: TraceEvent) -> dict[str, object]:
+    """A call as a step of a history; its input may be known by its hash alone."""
+    known = ("tool_name", "input") if "input" in call.payload else ("tool_name", "input_hash")
+    return {key: call.payload[key] for key in known if key in call.payload}
 
 
 def _result(end: TraceEvent | None) -> object:

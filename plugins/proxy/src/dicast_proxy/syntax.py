@@ -1,0 +1,132 @@
+"""Are the brackets and quotation marks of an output balanced, or is it a program of its language?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, locate
+
+from .content import texts
+from .grammar import CALLED, MAX_CODE_BYTES, check_language, syntax_errors
+from .scanner import Fault, Scanner
+
+_PLACES = ("code", "output", "result", "content")
+_TOLD = 10
+
+
+@attrs.frozen
+class Syntax:
+    r"""1 when brackets and quotes are balanced or, with a language, when its grammar can read the text; else 0.
+
+    Without ``language`` the text may be prose, Markdown or any code. Brackets inside quotation marks and backticks are not
+    looked at. No quotation mark is an apostrophe (in a word, at its end, or before what lost its beginning as in 'tis), a
+    mark of inches (5"), an escaped one (a backslash takes what follows it, so ``"a\\"`` is closed), or a typographic
+    one. A text in ' ends on its line, one in " may go on (and open each of its paragraphs), as may those in three
+    of them. Backticks are those of Markdown: as many close as opened, and a backslash is nothing in between. The brackets of
+    "1) this" and :) need no partner. Comments are text like any other.
+
+    With ``language`` a grammar decides about all of it. A text that it cannot read, but that has code fenced by ```, is
+    judged by what the fences hold: those that name the language or else all of them. More than 8 MiB are not read.
+
+    Of an object the text is the first of ``code``, ``output``, ``result`` and ``content`` that has one, else its first string.
+    Without any text the score is 0.
+
+    :param check_balanced_brackets: ( [ { are closed, in order. Without effect beside ``language``.
+    :param check_balanced_quotes: quotation marks and backticks are closed; if false, they are characters like others, and the
+        brackets between them count. Without effect beside ``language``.
+    :param language: the grammar's name, such as ``python``, ``javascript``, ``tsx``, ``rust``, ``cpp``, ``csharp``, ``json``
+        or ``sql``; needs ``dicast[grammars]``.
+    :param field: look only at this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
+        (``/steps/0/code``); text is read as JSON to get there. A missing field is empty.
+    """
+
+    name = "syntax"
+    tier = "proxy"
+
+    check_balanced_brackets: bool = True
+    check_balanced_quotes: bool = True
+    language: str | None = attrs.field(default=None, validator=check_language)
+    field: str | None = attrs.field(default=None, validator=check_field)
+    _scanner: Scanner = attrs.field(init=False, eq=False, repr=False)
+    _passed: Score = attrs.field(init=False, eq=False, repr=False)
+
+    @_scanner.default
+    def _make_scanner(self) -> Scanner:
+        return Scanner.of(self.check_balanced_brackets, self.check_balanced_quotes)
+
+    @_passed.default
+    def _name_checks(self) -> Score:
+        checks = {"balanced_brackets": self.check_balanced_brackets, "balanced_quotes": self.check_balanced_quotes}
+        return Score(1.0, signals={name: True for name, is_made in checks.items() if is_made})
+
+    def __attrs_post_init__(self) -> None:
+        if self.language is None and not (self.check_balanced_brackets or self.check_balanced_quotes):
+            raise ConfigError("nothing is checked: switch brackets or quotes on, or name a language")
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Look at the output of *subject*, or at its field."""
+        value = subject.output if self.field is None else locate(subject.output, self.field)
+        text = _code(value)
+        if not text or text.isspace():
+            why = f": the output has no field {self.field!r}" if value is MISSING else ""
+            return Score(0.0, details=f"No code found{why}", signals={"code_found": False})
+        return self._scan(text) if self.language is None else self._read(text, self.language)
+
+    def _scan(self, text: str) -> Score:
+        fault = self._scanner.fault(text)
+        if fault is None:
+            return self._passed
+        check = "balanced_brackets" if fault.message[0] in "()[]{}" else "balanced_quotes"
+        return Score(0.0, details=str(fault), signals={check: False, "line": fault.line, "column": fault.column})
+
+    def _read(self, text: str, language: str) -> Score | Failure:
+        if len(text) > MAX_CODE_BYTES:
+            large = f"{len(text):,} characters of code at {self.field or 'the output'} are too many"
+            return Failure("missing_input", f"{large}: with a language proxy/syntax reads {MAX_CODE_BYTES:,}")
+        found, more = _first(syntax_errors(text, language))
+        blocks = _fenced(text, language) if found else []
+        if blocks:
+            found, more = _first(
+                itertools.chain.from_iterable(syntax_errors(code, language, line) for line, code in blocks)
+            )
+        signals = {language: not found, "fenced": bool(blocks)}
+        if not found:
+            return Score(1.0, signals=signals)
+        told = "; ".join(map(str, found)) + (f"; and {more} more" if more else "")
+        errors = [attrs.asdict(fault) for fault in found]
+        return Score(0.0, details=told, signals={**signals, "errors": errors, "errors_total": len(found) + more})
+
+
+def _code(value: object) -> str:
+    """The text of an output that is judged: itself, or what stands in one of the usual places of an object."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        named = (value.get(place) for place in _PLACES)
+        found = next((text for text in named if isinstance(text, str) and text.strip()), None)
+        return found or next((text for text in value.values() if isinstance(text, str)), "")
+    return next(iter(texts(value)), "") if isinstance(value, list | tuple) else ""
+
+
+def _first(faults: Iterable[Fault]) -> tuple[list[Fault], int]:
+    """The first faults, and how many more there are."""
+    rest = iter(faults)
+    return list(itertools.islice(rest, _TOLD)), sum(1 for _ in rest)
+
+
+def _fenced(text: str, language: str) -> list[tuple[int, str]]:
+    """The blocks of code between ``` in *text*, each with the line it begins on; one that is not closed goes to the end."""
+    blocks: list[tuple[str, int, list[str]]] = []
+    is_open = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            is_open = not is_open
+            if is_open:
+                blocks.append((line.strip().strip("`").strip().lower(), number + 1, []))
+        elif is_open:
+            blocks[-1][2].append(line)
+    labelled = [block for block in blocks if CALLED.get(block[0], block[0]) == language]
+    return [(number, code) for _, number, lines in labelled or blocks if (code := "\n".join(lines)).strip()]
