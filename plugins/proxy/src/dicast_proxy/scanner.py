@@ -14,7 +14,7 @@ _CLOSES = {")": "(", "]": "[", "}": "{"}
 
 # Words that lose their beginning ('tis, '90s), and one letter (rock 'n' roll, &'a str): an apostrophe before them opens nothing.
 _ELIDED = (
-    r"(?!(?:\w|\d\ds?|bout|cause|cos|coz|cuz|ello|em|ere|er|fraid|gainst|im|is|ll|neath|nother|ouse|re|round|scuse|static|sup|til"
+    r"(?!(?i:\w|\d\ds?|bout|cause|cos|coz|cuz|ello|em|ere|er|fraid|gainst|im|is|ll|neath|nother|ouse|re|round|scuse|static|sup|til"
     r"|till|tis|twas|tween|twere|twill|twixt|twould|un|ve|way)\b)"
 )
 _PREFIXED = r"(?<=(?<!\w)[bfruBFRU]')(?!\((?!'))|(?<=(?<!\w)[bfrBFR]{2}')"  # as in Python; f'(x) is a derivative
@@ -24,7 +24,7 @@ _BEFORE = r"(?<![\w&<)\]}.!?]')"  # after these an apostrophe closes, is part of
 # The first character is there already. What is only skipped has no name. No branch looks far ahead twice, so the time is linear.
 _SINGLE = rf"""(?<=')(?:
     ''(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
-  | (?:{_BEFORE}{_ELIDED}|{_PREFIXED}){_TEXT}'(?!\w)
+  | (?!'')(?:{_BEFORE}{_ELIDED}|{_PREFIXED}){_TEXT}'(?!\w)
   | (?P<triple>'')
   | (?P<opening>{_BEFORE}{_ELIDED}(?=[^\s']))
   | (?P<closing>(?<=\S')(?!\w)))

@@ -7,8 +7,10 @@ import ipaddress
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -30,6 +32,11 @@ ANSWER_SECONDS = 60.0
 
 IDLE_SECONDS = 30.0
 """How long a connection may be silent."""
+
+SENDING_SECONDS = 2.0
+"""How long a client that was refused may go on sending."""
+
+_PIECE = 2**16
 
 Status = Mapping[str, object]
 
@@ -183,6 +190,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, code: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         self.close_connection = True  # its body may not have been read
         self._answer(code, {"error": message}, headers)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Take what a client is still sending, for a while: it would meet a closed connection and not see its answer."""
+        until = time.monotonic() + SENDING_SECONDS
+        with suppress(OSError):  # it went away, or has nothing more to say
+            self.connection.shutdown(socket.SHUT_WR)
+            while (left := until - time.monotonic()) > 0:
+                self.connection.settimeout(left)
+                if not self.rfile.read1(_PIECE):
+                    break
 
     def _answer(self, code: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         body = orjson.dumps(document)
