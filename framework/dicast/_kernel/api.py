@@ -37,6 +37,7 @@ class Run:
     scored: int
     failed: int
     skipped: int
+    unaffordable: int
     coverage: float | None
     failures: Mapping[str, int]
     score: Mapping[str, Any] | None
