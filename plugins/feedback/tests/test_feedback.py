@@ -474,3 +474,25 @@ def test_what_to_change_stands_in_the_verdict():
     done = run_pipeline(text, subjects=[Subject("row", "1", output="ham", reference="spam")])
     (verdict,) = done.verdicts
     assert [item.get("feedback", "")[:24] for item in verdict.scores] == ["Expected 'spam', got 'ham'."[:24]] * 2
+
+
+PAID = """
+metrics:
+  truth:
+    - feedback/multi_objective: {objectives: {good: grader, same: feedback/string_similarity}, weights: {same: 3}}
+"""
+
+
+def test_a_judge_that_is_an_objective_is_paid_for_once():
+    judge = FakeJudge(Judgment(0.5, cost=Cost("0.02")), cost=Cost("0.03"))
+    subject = Subject("row", "1", output="a", reference="a")
+    done = run_pipeline(PAID, subjects=[subject], components={"grader": judge})
+    (verdict,) = done.verdicts
+    assert (verdict.score, str(verdict.judge_cost_usd)) == (0.875, "0.02")
+    assert done.document["cost"]["usd"] == "0.02"
+
+
+def test_an_objective_that_costs_is_refused_among_the_proxies():
+    judge = FakeJudge(Judgment(0.5, cost=Cost("0.02")), cost=Cost("0.03"))
+    with pytest.raises(ConfigError, match="costs money, and proxies always run: move it to 'truth'"):
+        run_pipeline(PAID.replace("truth:", "proxy:"), subjects=[], components={"grader": judge})
