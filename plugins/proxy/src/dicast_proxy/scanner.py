@@ -12,10 +12,10 @@ import attrs
 _DEEPEST = 1_000_000
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 
-# Words that lose their beginning ('tis, '90s), and one letter (rock 'n' roll, &'a str): an apostrophe before them opens nothing.
+# Words that lose their beginning ('tis, '90s), and one letter ('n, &'a str): an apostrophe before them opens nothing.
 _ELIDED = (
     r"(?!(?i:\w|\d\ds?|bout|cause|cos|coz|cuz|ello|em|ere|er|fraid|gainst|im|is|ll|neath|nother|ouse|re|round|scuse|static|sup|til"
-    r"|till|tis|twas|tween|twere|twill|twixt|twould|un|ve|way)\b)"
+    r"|till|tis|twas|tween|twere|twill|twixt|twould|un|ve|way)\b(?!['\\]))"
 )
 _PREFIXED = r"(?<=(?<!\w)[bfruBFRU]')(?!\((?!'))|(?<=(?<!\w)[bfrBFR]{2}')"  # as in Python; f'(x) is a derivative
 _IN_WORD = r"'(?<=\w')(?=\w)(?<!(?<!\w)[bfruBFRU]')(?<!(?<!\w)[bfrBFR]{2}')"
