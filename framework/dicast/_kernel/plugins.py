@@ -155,8 +155,9 @@ def _install(plugin: str) -> str:
         wanted = importlib_metadata.requires("dicast") or []
     except importlib_metadata.PackageNotFoundError:
         wanted = []  # the kernel alone is installed
-    is_extra = any(re.match(rf"dicast-{plugin}\b.*extra\s*==\s*.{plugin}\b", line) for line in wanted)
-    return f"; pip install 'dicast[{plugin}]'" if is_extra else "; is the package that offers it installed?"
+    name = plugin.replace("_", "-")  # as metadata writes it
+    is_extra = any(re.match(rf"dicast-{name}\b.*extra\s*==\s*.{name}\b", line) for line in wanted)
+    return f"; pip install 'dicast[{name}]'" if is_extra else "; is the package that offers it installed?"
 
 
 def _kernel() -> Offer:
