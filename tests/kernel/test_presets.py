@@ -92,12 +92,17 @@ def test_each_metric_has_its_label_its_gate_and_its_cost():
     done = run_pipeline("metrics: [t/both]", subjects=[sample("abc"), sample("ab", id="short")])
     good, short = done.verdicts
     assert (good.score, good.tier, short.score, short.tier) == (0.875, "truth", 0.0, "proxy")
-    assert {label: done.document["metrics"][label]["scored"] for label in ("t/length", "t/dear")} == {"t/length": 2, "t/dear": 1}
+    assert {label: done.document["metrics"][label]["scored"] for label in ("t/length", "t/dear")} == {
+        "t/length": 2,
+        "t/dear": 1,
+    }
     assert done.document["cost"]["msat"] == "5"
 
 
 def test_a_metrics_own_slot_keys_come_before_those_of_the_preset():
-    (first, second) = load_pipeline("metrics: [{t/both: {weight: 2, on: [row, turn], as: b}}]", needs_source=False).metrics
+    (first, second) = load_pipeline(
+        "metrics: [{t/both: {weight: 2, on: [row, turn], as: b}}]", needs_source=False
+    ).metrics
     assert (first.label, first.weight, first.on) == ("b/length", 3.0, ("row", "turn"))
     assert (second.label, second.weight, second.on) == ("b/dear", 2.0, ("row", "turn"))
 

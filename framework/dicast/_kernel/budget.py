@@ -110,12 +110,10 @@ class Purse:
                 for reservation in held.values():
                     self.release(reservation)
                 return whole
-            held |= {key: whole for key in mine} if len(mine) == 1 else await self._split(whole, mine, seconds)
+            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else await self._split(whole, mine, seconds)
         return held
 
-    async def _split(
-        self, whole: Reservation, costs: Mapping[str, Cost], seconds: float
-    ) -> Mapping[str, Reservation]:
+    async def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
         """Close *whole* and reserve its parts instead. Nobody is told that there is room, so it stays theirs."""
         self._record.tell([self._record.event("spend.released", {"reservation_id": whole.id}, whole.subject)])
         tries = [self._try(whole.subject, whole.eval_id, cost, seconds) for cost in costs.values()]

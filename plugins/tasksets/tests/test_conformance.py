@@ -14,7 +14,10 @@ tasks:
 
 class TestFiles(SourceConformance):
     source = "tasksets/files"
-    files = {"tasks.yaml": SET, "outputs.jsonl": '{"id": "a", "output": [1], "tokens": 3}\n{"id": "b", "output": {"n": 1}}\n'}
+    files = {
+        "tasks.yaml": SET,
+        "outputs.jsonl": '{"id": "a", "output": [1], "tokens": 3}\n{"id": "b", "output": {"n": 1}}\n',
+    }
     options = {"path": "tasks.yaml", "outputs": "outputs.jsonl", "ids": ["a", "b"]}
 
 

@@ -212,10 +212,10 @@ class _Building:
         """The metrics that a preset stands for; of anything else, itself."""
         if built.component.kind != "preset":
             return [(path, built)]
-        place = (*path, Part(built.component.name))
+        place, items = (*path, Part(built.component.name)), list[object]()
         with self._structurer.at(faults=self.faults):
-            return self._list(place, members(built, place), _METRIC_KINDS, SlotOptions)
-        return []
+            items = members(built, place)
+        return self._list(place, items, _METRIC_KINDS, SlotOptions)
 
     def _judges(self) -> list[Placed]:
         made: list[Placed] = []
@@ -237,11 +237,7 @@ class _Building:
         if tier == "proxy" and costs(built.live):
             message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
             self._fault(path, message)
-        slot = {
-            field.name: getattr(beside, field.name)
-            for field in attrs.fields(SlotOptions)
-            if field.name not in ("label", "on")
-        }
+        slot = attrs.asdict(beside, recurse=False, filter=attrs.filters.exclude("label", "on"))
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
 
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:

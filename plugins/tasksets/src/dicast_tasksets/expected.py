@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -44,8 +45,12 @@ class Expected:
         faults = [] if expected is None else list(EXPECTED(expected, ("expected",)))
         if faults:
             place = dotted(("context", *faults[0].path))
-            return Failure("missing_input", f"what is expected of {subject.id!r} cannot be read: {faults[0].message} ({place})")
-        if not expected or not any(expected.get(name) for name in ("fields", "required_patterns", "forbidden_patterns")):
+            return Failure(
+                "missing_input", f"what is expected of {subject.id!r} cannot be read: {faults[0].message} ({place})"
+            )
+        if not expected or not any(
+            expected.get(name) for name in ("fields", "required_patterns", "forbidden_patterns")
+        ):
             only = ", beside commands to run" if expected and expected.get("pass_commands") else ""
             return Failure("missing_input", f"nothing is expected of {subject.id!r}{only}")
         if subject.output is None:
@@ -132,5 +137,5 @@ def _texts(value: object) -> str:
         if isinstance(item, Mapping | list | tuple):
             left.extend(reversed([*(item.values() if isinstance(item, Mapping) else item)]))
         elif item is not None:
-            found.append(item if isinstance(item, str) else orjson.dumps(item).decode())
+            found.append(item if isinstance(item, str) else json.dumps(item))
     return "\n".join(found)

@@ -10,7 +10,7 @@ def compiled(pattern: str) -> Any:
 
     :raises ValueError: when it is no such pattern: it has no look-around and no back-references.
     """
-    import re2  # most task sets have no patterns
+    import re2  # type: ignore[import-untyped]  # here, since most task sets have no patterns
 
     options = re2.Options()
     options.log_errors = False  # it would write to stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
@@ -160,7 +160,9 @@ def _parse(suffix: str, data: bytes) -> tuple[Any, Find]:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(Problem(f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8", line=line)) from error
+        raise DataError(
+            Problem(f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8", line=line)
+        ) from error
     if suffix in (".yaml", ".yml"):
         read = read_yaml(text)
         return read.value, read.place
@@ -182,8 +184,9 @@ def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[F
         return
     faults = list(TASK_SET(value, ())) if is_set else []
     findings.add_faults(faults, label, find)
-    tasks = value.get("tasks") if is_set else value
-    task_set = {name: value[name] for name in ("name", "version") if name in value} if is_set else {}
+    about: Mapping[str, Any] = value if isinstance(value, Mapping) and is_set else {}
+    tasks = about.get("tasks") if is_set else value
+    task_set = {name: about[name] for name in ("name", "version") if name in about}
     places: list[Path] = [()]
     if isinstance(tasks, list):
         places = [("tasks", index) if is_set else (index,) for index in range(len(tasks))]

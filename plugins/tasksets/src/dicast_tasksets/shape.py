@@ -107,7 +107,9 @@ def either(*shapes: Shape) -> Shape:
 
 def is_number(value: object) -> bool:
     """Whether *value* is a finite number, and no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def shown(value: object) -> str:
@@ -117,10 +119,12 @@ def shown(value: object) -> str:
     return "null" if value is None else f"{value!r:.60}"
 
 
-ANY: Shape = fits(lambda value: True, "anything")
+ANY = fits(lambda _: True, "anything")
 TEXT = fits(lambda value: isinstance(value, str), "a text")
 NUMBER = fits(is_number, "a number")
-COUNT = fits(lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number, 0 or more")
+COUNT = fits(
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number, 0 or more"
+)
 SHARE = fits(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1")
 
 

@@ -46,7 +46,9 @@ def _existing(path: Path) -> Path:
 
 def _rising(instance: object, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
     if value is not None and not 0 <= value[0] <= value[1] <= 1:
-        raise ValueError(f"invalid value for difficulty, expected [low, high] with 0 <= low <= high <= 1, got {[*value]}")
+        raise ValueError(
+            f"invalid value for difficulty, expected [low, high] with 0 <= low <= high <= 1, got {[*value]}"
+        )
 
 
 @attrs.frozen
@@ -233,7 +235,9 @@ class Tasks:
         """Find tasks without an output, among those that pass the filters."""
         for found in self._all(Findings(), hashlib.sha256()):
             if self._options.wants(found.task) and not self._row(found.task["id"]):
-                message = f"{label} has no output for the task {found.task['id']!r}; with allow_missing it is judged without"
+                message = (
+                    f"{label} has no output for the task {found.task['id']!r}; with allow_missing it is judged without"
+                )
                 findings.add(Problem(message, found.file, found.line, value=found.task["id"]))
 
     def _row(self, id_: str) -> dict[str, Any]:

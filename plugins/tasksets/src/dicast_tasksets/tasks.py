@@ -121,7 +121,12 @@ TASK = record(
 
 TASK_SET = record(
     "a task set",
-    {"name": TEXT, "description": TEXT, "version": TEXT, "tasks": fits(lambda value: isinstance(value, list), "a list")},
+    {
+        "name": TEXT,
+        "description": TEXT,
+        "version": TEXT,
+        "tasks": fits(lambda value: isinstance(value, list), "a list"),
+    },
     required=("tasks",),
 )
 """The shape of a task set around its tasks: document 003's ``EvalTaskSet``."""
