@@ -18,3 +18,17 @@ class TestKeywords(MetricConformance):
 class TestLength(MetricConformance):
     metric = "proxy/length"
     options = {"min": 5, "max": 500, "unit": "words"}
+
+
+class TestSyntax(MetricConformance):
+    metric = "proxy/syntax"
+
+
+class TestSyntaxOfALanguage(MetricConformance):
+    metric = "proxy/syntax"
+    options = {"language": "python", "field": "code"}
+
+
+class TestKeywordsByRegularExpressions(MetricConformance):
+    metric = "proxy/keywords"
+    options = {"required": ["f.x"], "forbidden": [r"\bTODO\b"], "regex": True, "whole_words": True}

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pickle
+import re
+import time
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -92,6 +95,38 @@ def test_an_empty_field_is_refused(metric):
         metric(field="")
 
 
+@pytest.mark.parametrize(
+    ("options", "output", "signals"),
+    [
+        ({}, "x", {"non_empty": True}),
+        ({}, "", {"non_empty": False}),
+        ({"require_json": True}, "[1]", {"non_empty": True, "json": True}),
+        ({"require_json": True}, "[1", {"non_empty": True, "json": False}),
+        ({"require_json": True, "require_non_empty": False}, None, {"json": False}),
+        ({"require_json": True, "field": "a"}, "{}", {"non_empty": False, "json": False}),
+        ({"require_non_empty": False}, "", {}),
+    ],
+)
+def test_every_check_of_format_is_named_in_the_signals(options, output, signals):
+    assert judged(Format(**options), output).signals == signals
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, "\ud800", "[\x00]"], ids=range(5)
+)
+def test_json_too_deep_or_of_no_characters_cannot_be_read(text):
+    assert "cannot be read as JSON" in judged(Format(require_json=True), text).details
+    assert value(Format(field="a"), text) == 0.0
+
+
+@given(st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)), st.booleans())
+def test_format_scores_0_or_1_and_the_same_again(output, require_json):
+    score = judged(Format(require_json=require_json), output)
+    assert score.value in (0.0, 1.0)
+    assert score == judged(Format(require_json=require_json), output)
+    assert bool(score.details) == (score.value == 0.0)
+
+
 # proxy/keywords
 
 
@@ -134,11 +169,110 @@ def test_keywords_may_be_regular_expressions():
     assert value(Keywords(required=["a.c"]), "abc") == 0.0
 
 
-@pytest.mark.parametrize("broken", ["(unclosed", "a)(b"])
-def test_a_broken_pattern_is_named_at_construction(broken):
-    with pytest.raises(ConfigError, match="is not a regular expression") as refused:
-        Keywords(forbidden=[broken], regex=True, whole_words=True)
-    assert repr(broken) in str(refused.value)
+@pytest.mark.parametrize("whole_words", [False, True])
+@pytest.mark.parametrize(
+    ("broken", "at", "said"),
+    [
+        ("ok(unclosed", 3, "missing )"),
+        ("a)(b", 2, "unexpected )"),
+        ("é[z-a]", 3, "invalid character class range"),
+        (r"a(?=b)", 2, "invalid perl operator"),
+        (r"(a)\1", 4, "invalid escape sequence"),
+        ("a{2,1}", 2, "invalid repetition size"),
+        ("a++", 2, "bad repetition operator"),
+    ],
+)
+def test_a_broken_pattern_is_refused_at_construction_with_its_place(broken, at, said, whole_words):
+    with pytest.raises(ConfigError, match="lookaround") as refused:
+        Keywords(required=["fine"], forbidden=["fine", broken], regex=True, whole_words=whole_words)
+    assert f"forbidden[1]: {broken!r} is wrong at character {at}: {said}" in str(refused.value)
+
+
+def test_all_broken_patterns_are_named_at_once():
+    with pytest.raises(ConfigError) as refused:
+        Keywords(required=["(", "fine", "[", "\ud800"], regex=True)
+    assert all(f"required[{index}]" in str(refused.value) for index in (0, 2, 3))
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*b$", r"(.*)*x\z", r"([a-z]+)*[^a-z]$"])
+def test_no_pattern_takes_more_than_time_in_proportion(pattern):
+    begun = time.process_time()
+    value(Keywords(forbidden=[pattern], regex=True), "a" * 1_000_000 + "!")
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("a|ab", "ab", 1.0),
+        ("été", "l'été!", 1.0),
+        ("été", "étés", 0.0),
+        ("^a", "a b", 1.0),
+        ("b$", "a b", 1.0),
+        (r"\QC++", "C++, of course", 1.0),
+        (r"\QC++", "C++11", 0.0),
+        ("नम", "नमः", 0.0),
+        (r"\pL+-\pN+", "(été-42)", 1.0),
+    ],
+)
+def test_a_regular_expression_may_match_whole_words_of_any_script(pattern, text, expected):
+    assert value(Keywords(required=[pattern], regex=True, whole_words=True), text) == expected
+
+
+@given(st.text("ab_ é.\u0301", max_size=12), st.sampled_from(["a", "ab", "a b", "é", "b.", "_a"]), st.booleans())
+def test_whole_words_agree_with_regular_expressions(text, word, case_sensitive):
+    text = unicodedata.normalize("NFC", text)
+    options = {"whole_words": True, "case_sensitive": case_sensitive}
+    literal = Keywords(required=[word], **options)
+    assert value(literal, text) == value(Keywords(required=[re.escape(word)], regex=True, **options), text)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "expected"),
+    [
+        ("straße", "Die STRASSE.", 1.0),
+        ("été", "L'E\u0301TE\u0301!", 1.0),
+        ("ete", "e\u0301te\u0301", 0.0),
+        ("नम", "नमस्ते", 0.0),
+        ("नमस्ते", "नमस्ते!", 1.0),
+        ("мир", "Мир, мировой", 1.0),
+        ("мир", "мировой", 0.0),
+        ("art", "art\u0308", 0.0),
+    ],
+)
+def test_whole_words_and_case_are_those_of_any_script(word, text, expected):
+    assert value(Keywords(required=[word], whole_words=True), text) == expected
+
+
+def test_every_keyword_is_named_in_the_signals():
+    metric = Keywords(required=["a", "b"], forbidden=["c"])
+    assert judged(metric, "a").signals == {"forbidden": {"c": False}, "required": {"a": True, "b": False}}
+    assert judged(metric, "a c").signals == {"forbidden": {"c": True}}
+
+
+def test_many_missing_keywords_are_counted_and_some_told():
+    score = judged(Keywords(required=[f"w{n}" for n in range(30)]), "")
+    assert score.details.startswith("lacks 30 of 30: 'w0', 'w1'")
+    assert score.details.endswith("and 20 more")
+
+
+short = st.lists(st.text(min_size=1, max_size=3), max_size=4)
+
+
+@given(short, short, st.text())
+def test_keyword_scores_are_shares_and_the_same_again(required, forbidden, text):
+    metric = Keywords(required=required, forbidden=forbidden)
+    score = judged(metric, text)
+    assert score == judged(metric, text)
+    assert 0.0 <= score.value <= 1.0
+    assert bool(score.details) == (score.value < 1.0)
+    assert value(Keywords(required=required), "\n".join(required)) == 1.0
+
+
+@pytest.mark.parametrize("options", [{}, {"regex": True}, {"whole_words": True}, {"regex": True, "whole_words": True}])
+@pytest.mark.parametrize("text", ["\ud800 fox", "\x00\xff fox", "🦊 fox"])
+def test_text_that_is_no_text_is_searched_all_the_same(text, options):
+    assert value(Keywords(required=["fox"], forbidden=["dog"], **options), text) == 1.0
 
 
 def test_an_empty_keyword_and_a_bare_string_are_refused():
@@ -217,6 +351,22 @@ def test_a_missing_field_has_length_0():
 def test_impossible_lengths_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         Length(**options)
+
+
+def test_the_length_and_each_bound_are_named_in_the_signals():
+    assert judged(Length(min=2, max=3, unit="words"), "a").signals == {"words": 1, "min": False, "max": True}
+    assert judged(Length(max=3), "abc").signals == {"chars": 3, "max": True}
+    assert judged(Length(), "abc").signals == {"chars": 3}
+
+
+@pytest.mark.parametrize("piece", ["word ", "aé", " \n\t", "a  b\u2003"])
+def test_words_of_a_long_text_are_counted_as_those_of_a_short_one(piece):
+    text = piece * (3 * 2**20 // len(piece))
+    assert judged(Length(unit="words"), text).signals == {"words": len(text.split())}
+
+
+def test_an_integer_of_any_size_has_a_length():
+    assert judged(Length(field="n"), {"n": 2**70}).signals == {"chars": 22}
 
 
 bounds = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted)
