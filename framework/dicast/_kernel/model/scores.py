@@ -107,6 +107,12 @@ class Cost:
     def __str__(self) -> str:
         return f"{self.decimal or 'unknown'} {self.unit}"
 
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickle nothing as the one nothing there is: most answers cost it, and are known by it."""
+        if self is _ZERO or self is _ZERO_MSAT:
+            return "_ZERO" if self is _ZERO else "_ZERO_MSAT"
+        return Cost, (self.amount, self.unit, self.pricing_version)
+
 
 _ZERO = Cost(0)
 _ZERO_MSAT = Cost(0, "msat")
