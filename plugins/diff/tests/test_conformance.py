@@ -1,8 +1,8 @@
-"""The comparison keeps the contract."""
+"""The comparisons keep the contract."""
 
 from __future__ import annotations
 
-from dicast.testing import MetricConformance
+from dicast.testing import FakeJudge, MetricConformance
 
 
 class TestMatch(MetricConformance):
@@ -12,3 +12,38 @@ class TestMatch(MetricConformance):
 class TestExactMatch(MetricConformance):
     metric = "diff/match"
     options = {"strictness": "exact", "field": "answer"}
+
+
+class TestPython(MetricConformance):
+    metric = "diff/match"
+    options = {"strictness": "ast_equivalent"}
+
+
+class TestJavaScript(MetricConformance):
+    metric = "diff/match"
+    options = {"strictness": "ast_equivalent", "language": "javascript"}
+
+
+class TestSemantic(MetricConformance):
+    metric = "diff/match"
+    options = {"strictness": "semantic", "judge": "grader"}
+    components = {"grader": FakeJudge()}
+
+
+class TestNumeric(MetricConformance):
+    metric = "diff/numeric"
+    options = {"abs_tol": 0.5, "rel_tol": 0.01, "field": "/total"}
+
+
+class TestJson(MetricConformance):
+    metric = "diff/json"
+    options = {"ignore": ["meta.*.time", "/id"], "ignore_order": True}
+
+
+class TestSimilarity(MetricConformance):
+    metric = "diff/similarity"
+
+
+class TestJaroWinkler(MetricConformance):
+    metric = "diff/similarity"
+    options = {"scorer": "JaroWinkler", "field": "answer"}

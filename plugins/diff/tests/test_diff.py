@@ -38,6 +38,58 @@ def test_exact_says_where_the_texts_part():
     assert judged("abc", "abcd", strictness="exact").details == "differs from character 4: the end, not 'd'"
 
 
+def test_every_check_is_named_in_the_signals():
+    assert judged("a", "a").signals == {"equal": True}
+    assert judged("a b c", "a c").signals == {
+        "equal": False,
+        "common_words": 2,
+        "output_words": 3,
+        "reference_words": 2,
+    }
+    assert judged("a", "b", strictness="exact").signals == {"equal": False}
+
+
+def test_exact_says_at_which_place_values_differ():
+    score = judged({"a": [1, {"b": True}]}, {"a": [1, {"b": 1}]}, strictness="exact")
+    assert score.details == "differs at /a/1/b: true, not 1"
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("strictness", ["exact", "normalized_whitespace"])
+def test_no_nesting_is_too_deep_to_be_equal(strictness):
+    assert judged(nested(100_000), nested(100_000), strictness=strictness).value == 1.0
+    assert judged("[" * 800 + "]" * 800, [nested(800)], strictness=strictness).value < 1.0
+
+
+def test_values_that_cannot_be_written_down_have_no_words():
+    assert judged(nested(100_000), [1], strictness="exact").value == 0.0
+    failure = judged(nested(100_000), [1])
+    assert isinstance(failure, Failure)
+    assert "'q1' is nested too deep" in failure.message
+
+
+@pytest.mark.parametrize("odd", ["\ud800", {"\ud800": "\udfff"}, b"bytes", {1: {2}}])
+def test_odd_values_are_told_in_text_that_can_be_written(odd):
+    for strictness in ("exact", "normalized_whitespace"):
+        score = judged(odd, "x y", strictness=strictness)
+        assert score.value == 0.0
+        score.details.encode()
+
+
+def test_too_many_words_to_align_are_a_failure_at_once():
+    failure = judged("a " * 20_000_000, "b " * 100_000)
+    assert isinstance(failure, Failure)
+    assert failure.kind == "timeout"
+    assert "20,000,000 words against 100,000" in failure.message
+    assert judged("a " * 20_000_000, "b " * 100_000, strictness="exact").value == 0.0
+
+
 def test_long_differences_are_cut():
     assert len(judged("x" * 1000, "y " * 1000).details) < 150
 
@@ -101,8 +153,8 @@ def test_a_missing_field_scores_0_and_is_named():
 
 
 def test_wrong_options_are_refused():
-    with pytest.raises(ConfigError, match="normalized_whitespace"):
-        Match(strictness="fuzzy")
+    with pytest.raises(ConfigError, match="unknown strictness 'exakt'.* did you mean 'exact'"):
+        Match(strictness="exakt")
     with pytest.raises(ConfigError, match="field is empty"):
         Match(field="")
 

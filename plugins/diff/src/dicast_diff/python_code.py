@@ -15,7 +15,7 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def tokens(text: str) -> list[Token]:
     """The tokens of *text*; its comments, layout, quotes, redundant parentheses and ways to write a number are not in them.
 
-    Docstrings are in them without their indentation and the white space at the ends of their lines.
+    Docstrings are in them without the white space around them and around each of their lines.
 
     :raises Unparsable: when it is not Python.
     """
@@ -68,6 +68,7 @@ def _tokens(tree: ast.Module) -> Iterator[Token]:
 def _fields(node: ast.AST) -> list[object]:
     found = [(name, getattr(node, name, None)) for name in node._fields if name not in _IGNORED]
     if isinstance(node, _DOCUMENTED) and (docstring := ast.get_docstring(node)) is not None:
-        stripped = "\n".join(line.rstrip() for line in docstring.strip().splitlines())
+        # as black compares code before and after: each line by itself, because an escaped line end hides how deep the others are
+        stripped = "\n".join(map(str.strip, docstring.splitlines())).strip()
         return [[stripped, *node.body[1:]] if name == "body" else value for name, value in found]
     return [value for _, value in found]
