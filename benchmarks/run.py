@@ -19,6 +19,7 @@ import judges
 import kill
 import kill_paid
 import memory
+import proxy
 import throughput
 import watch
 from processes import Figure, Wrong
@@ -34,6 +35,7 @@ WHAT = (
     "watch",
     "watch-kill",
     "agreement",
+    "proxy",
 )
 
 
@@ -72,6 +74,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return watch.killed(folder, given.kills or watch.KILLS, given.seed)
         case "agreement":
             return agreement.measure(folder, given.rows, given.seed, given.peers and given.peers.absolute())
+        case "proxy":
+            return proxy.measure(folder)
         case "kill-paid":
             return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
