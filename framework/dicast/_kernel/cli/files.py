@@ -45,7 +45,8 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
 def _placement(pipeline: Pipeline) -> dict[str, Mapping[str, str]]:
     """Which metrics an executor with other processes leaves in this one, and why."""
     placement = getattr(pipeline.executor.component, "placement", None)
-    return {} if placement is None else {"main_process": placement(pipeline.metrics)}
+    here = {} if placement is None else placement(pipeline.metrics)
+    return {"main_process": here} if here else {}
 
 
 @click.command()
