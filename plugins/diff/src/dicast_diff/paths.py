@@ -19,15 +19,18 @@ Branch = Mapping[str, Any]
 Branches = tuple[Branch, ...]
 
 _END = ""
+_LONGEST = 200
 
 
 def pointer(path: Path) -> str:
-    """*path* as a JSON pointer (RFC 6901); what cannot be written as UTF-8 is escaped."""
+    """*path* as a JSON pointer (RFC 6901), of a very long one both ends; what cannot be written as UTF-8 is escaped."""
     steps: list[str] = []
     while path is not None:
         path, step = path
         steps.append(str(step).replace("~", "~0").replace("/", "~1"))
-    return "".join(f"/{step}" for step in reversed(steps)).encode(errors="backslashreplace").decode()
+    text = "".join(f"/{step}" for step in reversed(steps))
+    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+    return shown.encode(errors="backslashreplace").decode()
 
 
 def grow(paths: Iterable[str]) -> Branches:

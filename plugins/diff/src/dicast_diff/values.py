@@ -1,11 +1,10 @@
-"""JSON values compared with each other: whether they are the same, and where not.
+"""JSON values compared with each other: the places where they are not the same.
 
 Everything here goes over values in loops, not in recursion, so that no nesting is too deep.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
@@ -19,12 +18,9 @@ ABSENT = object()
 Pair = tuple[object, object, object]
 """A key or index, and what is there in the output and in the reference."""
 
-Inside = tuple[object, object, Branches]
-"""A key, what is there, and what is left out of that."""
-
 _PLAIN = frozenset((str, int, float, type(None)))
 _SCALARS = _PLAIN | {bool}
-_NESTED = (dict, list, tuple, Mapping)
+_BOOLEANS = {True: object(), False: object()}
 
 
 @attrs.frozen
@@ -44,17 +40,13 @@ class Difference:
         return f"{place}: {contrast(self.found, self.wanted)}"
 
 
-def same(output: object, reference: object) -> bool:
-    """Whether both are the same JSON value: keys in any order, 1 equal to 1.0 and not to true."""
-    return next(differences(output, reference), None) is None
-
-
 def differences(
     output: object, reference: object, ignored: Branches = (), *, ignore_order: bool = False
 ) -> Iterator[Difference]:
     """Yield where *output* differs from *reference*, in the order of the output, and leave out what is *ignored*.
 
-    Lists are compared item by item. With *ignore_order* they are the same when they have the same items as often; of
+    They are the same JSON value where nothing is yielded: keys in any order, 1 equal to 1.0 and not to true. Lists are
+    compared item by item. With *ignore_order* they are the same when they have the same items as often; of
     others, the items that only one has are yielded, and where each has one such item, the differences inside.
     """
     tokens = Tokens() if ignore_order else None
@@ -109,11 +101,11 @@ def _by_content(one: Sequence[object], other: Sequence[object], below: Branches,
     if ends(below):
         return
     places: dict[Hashable, list[int]] = {}
-    for index, item in enumerate(other):
-        places.setdefault(tokens.of(item, below), []).append(index)
+    for index, token in enumerate(tokens.of_all(other, below)):
+        places.setdefault(token, []).append(index)
     extra = []
-    for index, item in enumerate(one):
-        equal = places.get(tokens.of(item, below))
+    for index, token in enumerate(tokens.of_all(one, below)):
+        equal = places.get(token)
         if equal:
             equal.pop()
         else:
@@ -145,46 +137,56 @@ class Tokens:
         self._tokens: dict[Hashable, Hashable] = {}
         self._known: dict[Hashable, Hashable] = {}
 
-    def of(self, value: object, branches: Branches) -> Hashable:
-        """The token of *value*, less what *branches* leave out."""
-        found = [(value, branches)]
+    def of_all(self, items: Sequence[object], branches: Branches) -> list[Hashable]:
+        """The tokens of *items*, less what *branches* leave out of each."""
+        found = [(item, branches) for item in items if type(item) not in _SCALARS]
         for one, below in found:  # grows as it goes
-            if type(one) not in _SCALARS and _mark(one, below) not in self._known:
-                found += [each[1:] for each in _inside(one, below) if type(each[1]) not in _SCALARS]
-        for one, below in reversed(found):
-            self._token(one, below)
-        return self._token(value, branches)
+            if _mark(one, below) not in self._known:
+                found += _nested(one, below)
+        for one, below in reversed(found):  # what is inside first
+            if _mark(one, below) not in self._known:
+                self._known[_mark(one, below)] = self._new(one, below)
+        return [self._token(item, branches) for item in items]
 
     def _token(self, value: object, branches: Branches) -> Hashable:
-        """The token of *value*, once all that is inside it is known."""
+        """The token of *value*; what is in it, and itself if it is nested, must be known."""
         if type(value) in _PLAIN:
             return value
-        if not isinstance(value, _NESTED):
-            return type(value), repr(value)
-        mark = _mark(value, branches)
-        token = self._known.get(mark)
-        if token is None:
-            inside = [
-                (key, item if type(item) in _PLAIN else self._token(item, below))
-                for key, item, below in _inside(value, branches)
-            ]
-            if isinstance(value, list | tuple):
-                content: Hashable = list, frozenset(Counter(inside).items())
-            else:
-                content = dict, frozenset(inside)
-            token = self._known[mark] = self._tokens.setdefault(content, object())
-        return token
+        return _BOOLEANS[value] if isinstance(value, bool) else self._known[_mark(value, branches)]
+
+    def _new(self, value: object, branches: Branches) -> Hashable:
+        token = self._token
+        if isinstance(value, list | tuple):
+            below = follow(branches, ANY) if branches else ()
+            counts: dict[Hashable, int] = {}
+            for item in () if ends(below) else value:
+                each = item if type(item) in _PLAIN else token(item, below)
+                counts[each] = counts.get(each, 0) + 1
+            content: Hashable = list, frozenset(counts.items())
+        elif not isinstance(value, dict | Mapping):
+            content = type(value), repr(value)
+        elif branches:
+            content = dict, frozenset([(key, token(item, below)) for key, item, below in _kept(value, branches)])
+        else:
+            items = value.items()
+            content = dict, frozenset([(key, one if type(one) in _PLAIN else token(one, ())) for key, one in items])
+        return self._tokens.setdefault(content, object())
 
 
-def _inside(value: object, branches: Branches) -> list[Inside]:
-    """The items of an object or list with their keys (of a list, all the same) and what is left out of them."""
-    if isinstance(value, list | tuple):
-        below = follow(branches, ANY) if branches else ()
-        return [] if ends(below) else [(ANY, item, below) for item in value]
-    if not isinstance(value, Mapping):
+def _nested(value: object, branches: Branches) -> list[tuple[object, Branches]]:
+    """The objects and lists inside *value*, and what is left out of each."""
+    if isinstance(value, dict | Mapping):
+        if branches:
+            return [(item, below) for _, item, below in _kept(value, branches) if type(item) not in _SCALARS]
+        return [(item, ()) for item in value.values() if type(item) not in _SCALARS]
+    below = follow(branches, ANY) if branches else ()
+    if not isinstance(value, list | tuple) or ends(below):
         return []
-    if not branches:
-        return [(key, item, ()) for key, item in value.items()]
+    return [(item, below) for item in value if type(item) not in _SCALARS]
+
+
+def _kept(value: Mapping[object, object], branches: Branches) -> list[tuple[object, object, Branches]]:
+    """The keys, the items, and what is left out of each, but for those that are left out whole."""
     found = [(key, item, follow(branches, key)) for key, item in value.items()]
     return [each for each in found if not ends(each[2])]
 
