@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import gzip
+import json
+import os
 import pickle
 import random
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -60,6 +64,8 @@ def test_prose_passes(text):
         r'x = "a\\"',
         r"x = 'a\\' + ')'",
         "print('(')",
+        "f('o| (') == ['a (b']",
+        "LIKE 'd%' or 'o|' or 'C-' or 'is('",
         "{'a':'b','c':['(']}",
         "print(f'{x} ') or rb'(' or b'('",
         "x = '' + \"\" + ''",
@@ -353,3 +359,59 @@ def test_code_of_the_standard_library_is_read():
     for module in (random, subprocess, pickle):
         with open(module.__file__, encoding="utf-8") as file:
             assert value(file.read(), language="python") == 1.0
+
+
+# What people and models have written
+
+
+def texts(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
+
+
+def outside(name):
+    """The records of a file of the outside data."""
+    folder = os.environ.get("DICAST_OUTSIDE_DATA") or Path(__file__).parents[4] / "shared" / "data"
+    path = Path(folder) / name
+    if not path.exists():
+        pytest.skip(f"{name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder that has it")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.outside_data
+def test_recorded_conversations_have_no_fault():
+    faults = {text: judged(text).details for text in texts(outside("tau_bench_airline.jsonl.gz")) if text.strip()}
+    assert len(faults) > 1_000
+    assert {text: told for text, told in faults.items() if told} == {}
+
+
+@pytest.mark.outside_data
+def test_texts_of_models_have_no_fault_but_those_that_are_cut_off():
+    faults = {text: judged(text).details for text in texts(outside("llmbar_natural.jsonl.gz")) if text.strip()}
+    assert len(faults) > 2_000
+    wrong = [text for text, told in faults.items() if told]
+    # All but one end in the middle of a sentence, and that one has "charitable" in Output (b".
+    assert [text for text in wrong if text.endswith(".")] == [text for text in wrong if '(b".' in text]
+    assert len(wrong) <= 10
+
+
+@pytest.mark.outside_data
+def test_correct_programs_have_no_fault():
+    records = outside("human_eval.jsonl.gz")
+    programs = [record["prompt"] + record["canonical_solution"] for record in records]
+    assert len(programs) == 164
+    for program in programs + [record["test"] for record in records]:
+        assert judged(program).details == judged(program, language="python").details == ""
+
+
+@pytest.mark.outside_data
+def test_a_lost_bracket_is_a_fault_of_every_program():
+    for record in outside("human_eval.jsonl.gz"):
+        program = record["prompt"] + record["canonical_solution"]
+        at = program.index(")", program.index(f"def {record['entry_point']}("))
+        broken = program[:at] + program[at + 1 :]
+        assert value(broken, language="python") == 0.0

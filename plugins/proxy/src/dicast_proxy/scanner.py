@@ -12,10 +12,11 @@ import attrs
 _DEEPEST = 1_000_000
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 
-# Words that lose their beginning ('tis, '90s), and one letter ('n, &'a str): an apostrophe before them opens nothing.
+# Words that lose their beginning ('tis, '90s), and one letter ('n, &'a str): an apostrophe before them opens nothing,
+# unless what it opens is closed before the next blank ('d%').
 _ELIDED = (
-    r"(?!(?i:\w|\d\ds?|bout|cause|cos|coz|cuz|ello|em|ere|er|fraid|gainst|im|is|ll|neath|nother|ouse|re|round|scuse|static|sup|til"
-    r"|till|tis|twas|tween|twere|twill|twixt|twould|un|ve|way)\b(?!['\\]))"
+    r"(?!(?:(?<![(\[{=]')\w|(?i:\d\ds?|bout|cause|cos|coz|cuz|ello|em|ere|er|fraid|gainst|im|is|ll|neath|nother|ouse|re|round"
+    r"|scuse|static|sup|til|till|tis|twas|tween|twere|twill|twixt|twould|un|ve|way))\b(?!['\\]))"
 )
 _PREFIXED = r"(?<=(?<!\w)[bfruBFRU]')(?!\((?!'))|(?<=(?<!\w)[bfrBFR]{2}')"  # as in Python; f'(x) is a derivative
 _IN_WORD = r"'(?<=\w')(?=\w)(?<!(?<!\w)[bfruBFRU]')(?<!(?<!\w)[bfrBFR]{2}')"
@@ -25,6 +26,7 @@ _BEFORE = r"(?<![\w&<)\]}.!?]')"  # after these an apostrophe closes, is part of
 _SINGLE = rf"""(?<=')(?:
     ''(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
   | (?!'')(?:{_BEFORE}{_ELIDED}|{_PREFIXED}){_TEXT}'(?!\w)
+  | {_BEFORE}[^\s'\\]++'(?!\w)
   | (?P<triple>'')
   | (?P<opening>{_BEFORE}{_ELIDED}(?=[^\s']))
   | (?P<closing>(?<=\S')(?!\w)))
