@@ -94,13 +94,141 @@ def dicast_metrics():
 def test_the_listing_says_what_every_option_takes(shop, install):
     install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
     shown = shop.dicast("plugins", "--load").out
-    assert shown.partition("wide/open (metric, proxy): Take whatever there is.\n")[2].splitlines()[:5] == [
+    assert shown.partition("wide/open (metric, proxy, free or as its grader): Take whatever there is.\n")[
+        2
+    ].splitlines()[:5] == [
         "        word (string or none)",
         "        count = 1 (integer or one of 'all')",
         "        price (number or string or none)",
         "        grader (judge or none)",
         "        extra (anything)",
     ]
+
+
+PRICED = """
+from pathlib import Path
+from typing import Mapping
+
+import attrs
+from dicast import ChatModel, Cost, Failure, Judge, Judgment, Metric, Reply, Score, hookimpl, judge, metric
+
+@metric(tier="truth", cost="0.01 usd")
+def fixed(subject, *, needed: int):
+    "Score."
+    return Score(1.0)
+
+@judge(cost="500 msat")
+def opinion(subject):
+    "Judge."
+    return Judgment(1.0, judge_kind="human")
+
+@attrs.frozen
+class Priced:
+    "Score."
+    tier = "truth"
+    usd: str = "0.2"
+
+    def score(self, subject):
+        return Score(1.0)
+
+    def estimate(self, subject):
+        return Cost.parse(self.usd + " usd")
+
+@attrs.frozen
+class ByLength(Priced):
+    "Score."
+
+    def estimate(self, subject):
+        return Cost(len(subject.text))
+
+@attrs.frozen(kw_only=True)
+class Dear(Priced):
+    "Score."
+    usd: str
+
+@attrs.frozen
+class Asking:
+    "Judge."
+    model: ChatModel
+    fallback: Judge | None = None
+
+    def judge(self, subject, children):
+        return Failure("crashed", "")
+
+    def estimate(self, subject):
+        return Cost(1)
+
+@attrs.frozen
+class Several:
+    "Score."
+    tier = "proxy"
+    others: Mapping[str, Metric] = attrs.field(factory=dict)
+
+    def score(self, subject):
+        return Score(1.0)
+
+@attrs.frozen
+class Chat:
+    "Answer."
+    price: str | None = None
+
+    def __attrs_post_init__(self):
+        if self.price is None:
+            raise ValueError("price")
+
+    def complete(self, request):
+        return Failure("crashed", "")
+
+    def estimate(self, request):
+        return Cost.parse(self.price)
+
+@attrs.frozen
+class Usual:
+    "Some metrics."
+
+    def metrics(self):
+        return ["priced/fixed"]
+
+@hookimpl
+def dicast_metrics():
+    return [fixed, Priced, ByLength, Dear, Several]
+
+@hookimpl
+def dicast_judges():
+    return [opinion, Asking]
+
+@hookimpl
+def dicast_models():
+    return [Chat]
+
+@hookimpl
+def dicast_presets():
+    return [Usual]
+"""
+
+
+def test_the_listing_says_what_a_component_costs_as_far_as_its_class_can(shop, install):
+    install("dicast-priced", "1.0", {"dicast": {"priced": "dicast_priced"}}, dicast_priced=PRICED)
+    loaded = listed(shop, "--load")
+    assert {one["name"]: one["cost"] for one in loaded["priced"]["components"]} == {
+        "priced/fixed": "0.01 usd",
+        "priced/opinion": "500 msat",
+        "priced/priced": "0.2 usd",
+        "priced/by_length": "by what it is asked",
+        "priced/dear": "by its options",
+        "priced/asking": "as its model",
+        "priced/several": "free or as its others",
+        "priced/chat": "by its price",
+        "priced/usual": "as its metrics",
+    }
+    shown = shop.dicast("plugins", "--load").out
+    assert "    priced/fixed (metric, truth, 0.01 usd): Score.\n" in shown
+    assert "    priced/opinion (judge, 500 msat): Judge.\n" in shown
+    assert "    proxy/format (metric, proxy, free): " in shown
+    costs = {one["name"]: one["cost"] for plugin in loaded.values() for one in plugin["components"]}
+    assert costs["openai/chat"] == costs["litellm/chat"] == "by its price"
+    assert costs["llm/judge"] == costs["cache/chat"] == "as its model"
+    assert costs["llamacpp/chat"] == costs["csv/rows"] == costs["heuristic/turn"] == "free"
 
 
 def test_the_listing_is_a_table_that_says_how_to_see_more(shop, install):

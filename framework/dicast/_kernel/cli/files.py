@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ import orjson
 from ..components import Component
 from ..config import json_schema, load_pipeline, options_schema
 from ..errors import RequestError
+from ..model import ChatRequest, Message, Subject
 from ..plugins import Plugin, Registry
+from ..protocols import estimate
 from ..sections import Pipeline
 from .output import only_document, print_json, problems_json
 from .runs import as_json, overrides
+
+_SUBJECTS = (Subject("row", "0"), Subject("row", "0", input="what?", output="that"))
+_REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How good is it?"))
 
 
 @click.command()
@@ -92,15 +98,44 @@ def _plugin_json(plugin: Plugin) -> dict[str, object]:
 def _component_json(component: Component) -> dict[str, object]:
     return {
         **{name: getattr(component, name) for name in ("name", "kind", "tier", "summary")},
+        "cost": cost(component),
+        "docstring": inspect.cleandoc(component.cls.__doc__ or ""),
         "options": options(component),
+        "required": options_schema(component.cls)["required"],
     }
 
 
 def _component_text(component: Component) -> str:
-    tier = f", {component.tier}" if component.tier else ""
-    lines = [f"    {component.name} ({component.kind}{tier}): {component.summary}"]
+    about = ", ".join(filter(None, (component.kind, component.tier, cost(component))))
+    lines = [f"    {component.name} ({about}): {component.summary}"]
     lines += [_option_text(name, about) for name, about in options(component).items()]
     return "\n".join(lines)
+
+
+def cost(component: Component) -> str:
+    """What a call may cost at most, as far as the class can say: ``free``, ``0.01 usd``, ``as its model``, ``by its price`` …"""
+    schema = options_schema(component.cls)
+    inside = [name for name, about in schema["properties"].items() if b'"$ref"' in orjson.dumps(about)]
+    if needed := [name for name in inside if name in schema["required"]]:
+        return f"as its {' and '.join(needed)}"
+    if component.kind == "preset":
+        return "as its metrics"
+    said = [_own_cost(component), *(f"as its {name}" for name in inside)]
+    return " or ".join(filter(None, said)) or f"by its {'price' if 'price' in schema['properties'] else 'options'}"
+
+
+def _own_cost(component: Component) -> str | None:
+    """The cost that no option changes, or else that by the options' defaults; None where some have none."""
+    asked = _REQUESTS if component.kind == "model" else _SUBJECTS
+    return _cost(lambda: object.__new__(component.cls), asked) or _cost(component.cls, asked)
+
+
+def _cost(make: Callable[[], Any], asked: Sequence[Any]) -> str | None:
+    try:
+        first, second = (estimate(make(), one) for one in asked)
+    except Exception:  # the border: without the options that are missing it cannot say
+        return None
+    return "by what it is asked" if first != second else "free" if first.is_zero else str(first)
 
 
 def options(component: Component) -> dict[str, Any]:
