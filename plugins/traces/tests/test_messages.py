@@ -302,3 +302,17 @@ def test_any_conversation_makes_unique_subjects_whose_counts_agree(tmp_path_fact
     assert sum(len(turn.events) for turn in by_kind["turn"]) + len(conversations) == sum(
         len(session.events) for session in by_kind["session"]
     )
+
+
+def test_on_request_a_tool_cycle_has_the_earlier_calls_of_its_session_in_its_context(tmp_path):
+    messages = [user("hi"), assistant(None, call("c1"), call("c2", "look")), tool("c1", "found"), tool("c2", "seen"),
+                user("go on"), assistant(None, call("c3")), tool("c3", "found"), assistant("done")]  # fmt: skip
+    found = source(tmp_path, messages, subjects=("tool_cycle", "turn"), history=True)
+    histories = {subject.id: subject.context.get("execution_history") for subject in found.subjects()}
+    first = {"tool_name": "search", "input": {"b": 1, "a": 2}}
+    assert histories["c1"] == []
+    assert histories["c2"] == [first]
+    assert histories["c3"] == [first, {"tool_name": "look", "input": {"b": 1, "a": 2}}]
+    assert histories["1/1"] is None
+    plain = source(tmp_path, messages, subjects=("tool_cycle",))
+    assert all("execution_history" not in subject.context for subject in plain.subjects())

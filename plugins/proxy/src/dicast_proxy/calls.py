@@ -108,7 +108,7 @@ def canonical(value: object) -> bytes:
     try:
         text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         plain = text.isascii() or unicodedata.is_normalized("NFC", text.decode())
-        if plain and not _INTEGRAL.search(text):  # so with nearly every value
+        if plain and not _INTEGRAL.search(text) and type(value) is not float:  # so with nearly every value
             return text
         return orjson.dumps(_normal(value), option=orjson.OPT_SORT_KEYS)
     except TypeError as error:

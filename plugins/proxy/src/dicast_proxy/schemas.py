@@ -201,9 +201,12 @@ def _fault(error: Any) -> Problem:
 
 
 def _violation(error: Any) -> Violation:
-    if error.kind.name in ("backtrackLimitExceeded", "BacktrackLimitExceeded"):
-        raise Overrun(f"params{pointer(error.instance_path)}: a pattern of the schema ({pointer(error.schema_path)})")
-    return Violation(shortened(pointer(error.instance_path)), str(error.schema_path[-1]), _worded(error))
+    if type(error.kind).__qualname__.endswith("BacktrackLimitExceeded"):
+        raise Overrun(
+            f"params{pointer(error.instance_path)}: the pattern at {pointer(error.schema_path)} of the schema"
+        )
+    keyword = error.schema_path[-1] if error.schema_path else "false"
+    return Violation(shortened(pointer(error.instance_path)), str(keyword), _worded(error))
 
 
 def _worded(error: Any) -> str:

@@ -79,7 +79,9 @@ class ToolParamsSchema:
                 return self._score(found.calls[0])
             return _share([self._check(call) for call in found.calls])
         except Overrun as overrun:
-            return Failure("timeout", f"{overrun} takes too many steps on this text; write it without nested repeats")
+            return Failure(
+                "timeout", f"{overrun} takes too many steps on this text; write it without repeats in repeats"
+            )
 
     def _score(self, call: Call) -> Score:
         finding = self._check(call)

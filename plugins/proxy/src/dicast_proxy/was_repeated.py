@@ -95,7 +95,7 @@ class WasRepeated:
             seen.meet(earlier, number)
         repeated = list[tuple[int, Call, _Repeat]]()
         for number, call in enumerate(calls, 1):
-            found = seen.meet(_key(call, number), before + number)
+            found = seen.meet(_key(call, "call {}", number), before + number)
             if found is not None:
                 place = found[0] - before
                 step = f"step {found[0]}" if place <= 0 else f"call {calls[place - 1].place(place)}"
@@ -156,10 +156,10 @@ def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
     for number, item in enumerate(steps, 1):
         call = as_call(item)
         if call is not None:
-            yield number, _key(call, number, f" of the {_HISTORY}")
+            yield number, _key(call, f"step {{}} of the {_HISTORY}", number)
 
 
-def _key(call: Call, number: int = 0, of: str = "") -> Key:
+def _key(call: Call, where: str = "the call", number: int | None = None) -> Key:
     """The call in canonical form; without params they are null, as in document 003, or stand by their recorded hash."""
     tool, params, _, digest = call
     if digest is not None:
@@ -171,7 +171,8 @@ def _key(call: Call, number: int = 0, of: str = "") -> Key:
             tool = unicodedata.normalize("NFC", tool)
         return tool, canonical(None if params is MISSING else params)
     except ValueError as error:
-        raise ValueError(f"call {number or ''}{of} is not JSON that can be compared: {error}") from error
+        place = where if number is None else where.format(number)
+        raise ValueError(f"{place} is not JSON that can be compared: {error}") from error
 
 
 def _scored(call: Call, repeat: _Repeat | None, steps: int) -> Score:
