@@ -66,7 +66,7 @@ def test_a_cap_ends_in_a_failure_that_says_so():
     done = run_pipeline(f"{PIPELINE}budget: {{run: 0.10 usd}}\n", subjects=[ROW], components={"grader": judge})
     (failed,) = done.of("eval.failed")
     assert failed.payload["failure_mode"] == "throttled_no_heuristic"
-    assert done.document["cost"]["usd"] in ("0.06", "0.12", "0")
+    assert done.document["cost"]["usd"] == "0.06"
 
 
 def test_the_same_words_need_no_judge():

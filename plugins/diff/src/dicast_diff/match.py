@@ -18,6 +18,11 @@ from .texts import compare_exactly, compare_words
 Strictness = Literal["exact", "normalized_whitespace", "ast_equivalent", "semantic"]
 
 
+def _check_language(_: object, __: object, language: str) -> None:
+    if language != PYTHON:
+        check_language(language)
+
+
 @attrs.frozen
 class Match:
     """1 when the output equals the reference; less, down to 0, by how much of it they share.
@@ -43,7 +48,7 @@ class Match:
     tier = "truth"
 
     strictness: Strictness = "normalized_whitespace"
-    language: str = PYTHON
+    language: str = attrs.field(default=PYTHON, validator=_check_language)
     judge: Judge | None = None
     field: str | None = attrs.field(default=None, validator=check_field)
 
@@ -52,10 +57,8 @@ class Match:
         if self.strictness not in known:
             wrong = f"unknown strictness {self.strictness!r}: it is {', '.join(known[:-1])} or {known[-1]}"
             raise ConfigError(Problem(wrong, value=self.strictness, hint=nearest(str(self.strictness), known)))
-        if self.language != PYTHON:
-            if self.strictness != "ast_equivalent":
-                raise ConfigError(f"language: {self.language} belongs to strictness: ast_equivalent")
-            check_language(self.language)
+        if self.language != PYTHON and self.strictness != "ast_equivalent":
+            raise ConfigError(f"language: {self.language} belongs to strictness: ast_equivalent")
         if self.strictness == "semantic" and self.judge is None:
             raise ConfigError("strictness: semantic asks a judge; name it: judge: {llm/judge: {…}}")
         if self.strictness != "semantic" and self.judge is not None:

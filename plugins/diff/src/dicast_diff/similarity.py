@@ -69,6 +69,12 @@ def _scorer(given: str) -> str:
     return names.get(_bare(given), given)
 
 
+def _check_scorer(_: object, __: object, scorer: str) -> None:
+    if scorer not in _SCORERS:
+        wrong = f"unknown scorer {scorer!r}; rapidfuzz has {', '.join(_SCORERS)}"
+        raise ConfigError(Problem(wrong, value=scorer, hint=nearest(scorer, _SCORERS)))
+
+
 def _bare(name: str) -> str:
     return str(name).replace("_", "").lower()
 
@@ -91,13 +97,10 @@ class Similarity:
     name = "similarity"
     tier = "truth"
 
-    scorer: str = attrs.field(default="ratio", converter=_scorer)
+    scorer: str = attrs.field(default="ratio", converter=_scorer, validator=_check_scorer)
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def __attrs_post_init__(self) -> None:
-        if self.scorer not in _SCORERS:
-            wrong = f"unknown scorer {self.scorer!r}; rapidfuzz has {', '.join(_SCORERS)}"
-            raise ConfigError(Problem(wrong, value=self.scorer, hint=nearest(self.scorer, _SCORERS)))
         if find_spec("rapidfuzz") is None:
             raise ConfigError("diff/similarity needs rapidfuzz: pip install 'dicast[similarity]'")
 

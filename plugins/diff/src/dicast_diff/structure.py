@@ -25,6 +25,10 @@ def _paths(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _check_paths(_: object, __: object, paths: tuple[str, ...]) -> None:
+    grow(paths)
+
+
 @attrs.frozen
 class Json:
     """1 when the output is the same JSON value as the reference, else 0.
@@ -44,7 +48,7 @@ class Json:
     tier = "truth"
 
     ignore_order: bool = False
-    ignore: tuple[str, ...] = attrs.field(default=(), converter=_paths)
+    ignore: tuple[str, ...] = attrs.field(default=(), converter=_paths, validator=_check_paths)
     field: str | None = attrs.field(default=None, validator=check_field)
     _ignored: Branches = attrs.field(init=False, eq=False, repr=False)
 
