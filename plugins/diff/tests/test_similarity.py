@@ -72,6 +72,7 @@ def test_texts_that_would_take_too_long_are_a_failure_at_once():
     assert failure.kind == "timeout"
     assert "10,000,000 and 300,000 characters" in failure.message
     assert judged("a" * 20_000, "b" * 20_000, scorer="partial_ratio").kind == "timeout"
+    assert judged("a" * 100_000_000, "b").kind == "timeout"
     assert judged("a" * 10_000_000, "b" * 10_000_000, scorer="Hamming").value == 0.0
 
 

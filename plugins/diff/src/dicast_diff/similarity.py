@@ -17,6 +17,9 @@ from .texts import alike, written
 MOST_WORK = 10**11
 """How many pairs of characters may be compared, by the scorers' own measure: a few seconds, in which nothing else can go on."""
 
+MOST_CHARACTERS = 20_000_000
+"""How many characters both texts may have together: WRatio reads them many times over."""
+
 Measure = Callable[[int, int], int]
 
 
@@ -116,8 +119,9 @@ class Similarity:
             return Failure("missing_input", f"diff/similarity: the {side} of {found.whose} {why}")
         if output == reference:
             return Score(1.0, signals={"scorer": self.scorer, "equal": True})
-        if _SCORERS[self.scorer](len(output), len(reference)) > MOST_WORK:
-            sizes = f"{len(output):,} and {len(reference):,} characters"
+        lengths = len(output), len(reference)
+        if sum(lengths) > MOST_CHARACTERS or _SCORERS[self.scorer](*lengths) > MOST_WORK:
+            sizes = "{:,} and {:,} characters".format(*lengths)
             why = f"output and reference of {found.whose} have {sizes}, too many for {self.scorer}"
             return Failure("timeout", f"diff/similarity: {why}; choose a place with field, or another scorer")
         value = _likeness(self.scorer, output, reference)
