@@ -22,3 +22,15 @@ def test_the_example_scores_as_the_page_says(tmp_path, monkeypatch):
     assert [score["value"] for score in bad.scores] == [1.0, 0.0, 1.0, 0.0, 0.0]
     for score in bad.scores[3:]:
         assert f"`{score['details']}`" in page
+
+
+def test_the_example_of_tool_calls_scores_as_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = README.read_text(encoding="utf-8")
+    blocks = dict(TITLED.findall(page))
+    (tmp_path / "calls.jsonl").write_text(blocks["calls.jsonl"], encoding="utf-8")
+    verdicts = run_pipeline(blocks["calls.yaml"]).verdicts
+    scores = [verdict.scores for verdict in sorted(verdicts, key=lambda one: one.subject_id)]
+    assert [[score["value"] for score in row] for row in scores] == [[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    for score in (scores[1][1], scores[2][0]):
+        assert f"`{score['details']}`" in page

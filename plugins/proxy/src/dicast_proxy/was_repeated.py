@@ -13,11 +13,12 @@ from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, l
 from .calls import Call, as_call, calls_of, canonical, parsed
 
 _HISTORY = "execution_history"
+_STEP = f"step {{}} of the {_HISTORY}"
 _LISTED = 20  # repeated calls in the signals
 _COMPARED = 20_000  # characters of params: nearness of longer ones would take seconds
 
-Key = tuple[str | bytes, bytes]
-"""A call's tool and params in canonical form; the tool is bytes where it is no text."""
+Key = tuple[str | tuple[str], str]
+"""A call's tool and params in canonical form; the tool is in a tuple where it is no text."""
 
 
 @attrs.frozen
@@ -109,7 +110,7 @@ class _Seen:
     def __init__(self, similarity: float) -> None:
         self._similarity = similarity
         self._steps: dict[Key, int] = {}
-        self._texts: dict[str | bytes, list[tuple[str, int]]] = {}  # by tool: the params, and the step
+        self._texts: dict[str | tuple[str], list[tuple[str, int]]] = {}  # by tool: the params, and the step
 
     def meet(self, key: Key, step: int) -> tuple[int, float] | None:
         """The step that made the same call, or the likest, and how like it is; then remember this one as *step*."""
@@ -120,7 +121,7 @@ class _Seen:
             return None
         found = self.likest(key)
         if len(key[1]) <= _COMPARED:
-            self._texts.setdefault(key[0], []).append((key[1].decode(), step))
+            self._texts.setdefault(key[0], []).append((key[1], step))
         return found
 
     def likest(self, key: Key) -> tuple[int, float] | None:
@@ -128,7 +129,7 @@ class _Seen:
         tool, params = key
         if tool not in self._texts or len(params) > _COMPARED:
             return None
-        return self._nearest(params.decode(), self._texts[tool])
+        return self._nearest(params, self._texts[tool])
 
     def _nearest(self, params: str, others: Iterable[tuple[str, int]]) -> tuple[int, float] | None:
         from rapidfuzz.distance import Levenshtein  # 12 MB, and only nearness needs it
@@ -156,7 +157,7 @@ def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
     for number, item in enumerate(steps, 1):
         call = as_call(item)
         if call is not None:
-            yield number, _key(call, f"step {{}} of the {_HISTORY}", number)
+            yield number, _key(call, _STEP, number)
 
 
 def _key(call: Call, where: str = "the call", number: int | None = None) -> Key:
@@ -166,10 +167,10 @@ def _key(call: Call, where: str = "the call", number: int | None = None) -> Key:
         params = {"input_hash": digest}
     try:
         if not isinstance(tool, str):
-            tool = canonical(None if tool is MISSING else tool)
-        elif not tool.isascii():
-            tool = unicodedata.normalize("NFC", tool)
-        return tool, canonical(None if params is MISSING else params)
+            named: str | tuple[str] = (canonical(None if tool is MISSING else tool),)
+        else:
+            named = tool if tool.isascii() else unicodedata.normalize("NFC", tool)
+        return named, canonical(None if params is MISSING else params)
     except ValueError as error:
         place = where if number is None else where.format(number)
         raise ValueError(f"{place} is not JSON that can be compared: {error}") from error
