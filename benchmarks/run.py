@@ -14,11 +14,13 @@ from typing import Any
 
 import agreement
 import cold_start
+import diff
 import heuristic
 import judges
 import kill
 import kill_paid
 import memory
+import processes_executor
 import proxy
 import throughput
 import watch
@@ -32,10 +34,12 @@ WHAT = (
     "judges",
     "kill-paid",
     "heuristic",
+    "processes",
     "watch",
     "watch-kill",
     "agreement",
     "proxy",
+    "diff",
 )
 
 
@@ -66,6 +70,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return cold_start.measure(folder)
         case "judges":
             return judges.measure(folder, given.rows, given.repeats, given.peers and given.peers.absolute())
+        case "processes":
+            return processes_executor.measure(folder, given.rows, given.repeats)
         case "heuristic":
             return heuristic.measure(folder, given.rows, given.repeats)
         case "watch":
@@ -76,6 +82,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return agreement.measure(folder, given.rows, given.seed, given.peers and given.peers.absolute())
         case "proxy":
             return proxy.measure(folder)
+        case "diff":
+            return diff.measure(folder)
         case "kill-paid":
             return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
