@@ -23,6 +23,12 @@ def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int 
         raise ValueError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
 @attrs.frozen
 class Async:
     """Judges subjects concurrently in one event loop.
@@ -41,11 +47,15 @@ class Processes:
     and it can be pickled; ``dicast check`` says which do. A worker that dies is replaced, and costs one call.
 
     :param workers: how many processes; 1 or more. By default one for each core that this process may use.
-    :param concurrency: how many subjects are judged at the same time, at most; 1 or more.
+    :param concurrency: how many subjects are judged at the same time, at most; 1 or more. By default 32 for each worker.
     """
 
     workers: int | None = attrs.field(default=None, validator=_at_least_one)
-    concurrency: int = attrs.field(default=64, validator=_at_least_one)
+    concurrency: int = attrs.field(validator=_at_least_one)
+
+    @concurrency.default
+    def _enough(self) -> int:
+        return 32 * (self.workers or cores())
 
     def __attrs_post_init__(self) -> None:
         if os.name != "posix":
@@ -67,12 +77,6 @@ class Processes:
             yield pool
         finally:
             await pool.close()
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 @hookimpl

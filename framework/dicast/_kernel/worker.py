@@ -22,7 +22,7 @@ from .runner.collector import patient_collector
 from .runner.interrupt import Stop
 from .runner.timer import Timer
 
-TELL_SECONDS = 0.01
+TELL_SECONDS = 0.025
 """How long an answer waits for the others of its message before it is told."""
 
 

@@ -22,7 +22,7 @@ import attrs
 
 from ..errors import PluginError
 
-AHEAD_SECONDS = 0.02
+AHEAD_SECONDS = 0.05
 """How much work a worker is given ahead, so that it has something to do while its answers are read."""
 
 MOST = 256
