@@ -83,29 +83,34 @@ def keywords(draft, inner):
         "dependentSchemas": named,
         "dependentRequired": st.dictionaries(KEYS, names, max_size=2),
     }
-    found |= {"unevaluatedProperties": inner, "unevaluatedItems": inner}
-    return found | ({"prefixItems": schemas} if draft == "2020-12" else {})
+    found["unevaluatedProperties"] = inner
+    if draft == "2019-09":  # there the reference implementation ends at "items": false beside unevaluatedItems
+        return found
+    return found | {"prefixItems": schemas, "unevaluatedItems": inner}
 
 
-def schemas(draft, depth=2):
-    leaf = st.just({}) | TYPES.map(lambda one: {"type": one}) | st.just({"$ref": "#/definitions/shared"})
+def schemas(draft, depth=2, *, refers=True):
+    leaf = st.just({}) | TYPES.map(lambda one: {"type": one})
+    if refers:
+        leaf |= st.just({"$ref": "#/definitions/shared"})
     leaf = leaf if draft == "4" else leaf | st.booleans()
     if depth == 0:
         return leaf
-    known = keywords(draft, schemas(draft, depth - 1))
+    known = keywords(draft, schemas(draft, depth - 1, refers=refers))
     chosen = st.lists(st.sampled_from(sorted(known)), max_size=3, unique=True)
     return leaf | chosen.flatmap(lambda names: st.fixed_dictionaries({name: known[name] for name in names}))
 
 
 def whole(draft):
-    made = {"$schema": st.just(DRAFTS[draft]), "definitions": st.fixed_dictionaries({"shared": schemas(draft, 1)})}
+    shared = schemas(draft, 1, refers=False)  # no circle, at which the reference implementation ends
+    made = {"$schema": st.just(DRAFTS[draft]), "definitions": st.fixed_dictionaries({"shared": shared})}
     known = keywords(draft, schemas(draft))
     chosen = st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=4, unique=True)
     return chosen.flatmap(lambda names: st.fixed_dictionaries(made | {name: known[name] for name in names}))
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
-@settings(max_examples=200, deadline=None)  # a schema of the reference implementation takes its time
+@settings(max_examples=100, deadline=None)  # a schema of the reference implementation takes its time
 @given(data=st.data())
 def test_the_reference_implementation_agrees(draft, data):
     schema, params = data.draw(whole(draft), "schema"), data.draw(VALUES, "params")
@@ -113,7 +118,7 @@ def test_the_reference_implementation_agrees(draft, data):
     try:
         reference.check_schema(schema)
         expected = reference(schema).is_valid(params)
-    except (jsonschema.SchemaError, RecursionError):
+    except jsonschema.SchemaError:
         return
     score = ToolParamsSchema(tools={"tool": schema}).score(
         Subject("row", "1", output={"tool": "tool", "params": params})
@@ -121,7 +126,7 @@ def test_the_reference_implementation_agrees(draft, data):
     assert score.value == expected, score.details
 
 
-@settings(max_examples=200, deadline=None)  # a schema of the reference implementation takes its time
+@settings(max_examples=100, deadline=None)  # a schema of the reference implementation takes its time
 @given(
     st.recursive(
         VALUES,
