@@ -3,11 +3,15 @@
 What a page's blocks do, in their order, in a folder of their own that has a copy of ``examples/``:
 
 - A block with ``title="NAME"`` is that file. One that stands for a file of ``examples/`` holds the same data.
-- A page's ``python`` blocks are one program, but for one with ``title="test_….py"``, which pytest runs.
+- A page's ``python`` blocks are one program, but for one with a title: ``test_….py`` is run by pytest.
 - A ``toml`` block with an entry point makes the page's Python, or a folder of its files, an installed package.
-- A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``.
-- A line of a ``console`` block that begins with ``$ dicast`` ends in exit code 0, or N after ``console exit=N``.
-- ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment.
+- A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``, or is run by a ``console`` block.
+- A line of a ``console`` block that begins with ``$ dicast`` or ``$ python`` ends in exit code 0, or N after ``console exit=N``.
+- A ``json`` block is JSON, a ``sql`` block is SQLite's.
+- ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment. Where it is a page of ``docs/reference`` whose
+  ``console`` block is run, a judge of the tests' own listens.
+
+The pages of ``docs/reference`` are written by ``docs/generate.py``, and their blocks stand in the plugins' READMEs.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -27,11 +32,27 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EVERY_PAGE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs" / "adr").glob("*.md"))]
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
+READMES = [
+    ROOT / "framework" / "README.md",
+    *sorted(ROOT.glob("plugins/*/README.md")),
+    *sorted(ROOT.glob("contrib/*/README.md")),
+]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *REFERENCE]
+EVERY_PAGE = [
+    *PAGES,
+    *READMES,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs" / "adr").glob("*.md")),
+]
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 JUDGE = {"JUDGE_URL": "http://127.0.0.1:9/v1", "JUDGE_KEY": "no-key"}
-LANGUAGES = {"bash", "console", "jsonl", "markdown", "python", "text", "toml", "yaml"}
+LANGUAGES = {"bash", "console", "json", "jsonl", "markdown", "python", "sql", "text", "toml", "yaml"}
+
+
+def place(page: Path) -> str:
+    return str(page.relative_to(ROOT).with_suffix(""))
 
 
 @attrs.frozen
@@ -58,7 +79,7 @@ def blocks(page: Path, language: str | None = None) -> list[Block]:
 
 def pages_with(language: str) -> pytest.MarkDecorator:
     pages = [page for page in PAGES if blocks(page, language)]
-    return pytest.mark.parametrize("page", pages, ids=lambda page: page.stem)
+    return pytest.mark.parametrize("page", pages, ids=place)
 
 
 @pytest.fixture
@@ -94,13 +115,13 @@ def install(project: dict, folder: Path) -> None:
     (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *command: str, judge: str = JUDGE["JUDGE_URL"]) -> subprocess.CompletedProcess[str]:
     ours = ("DICAST_", "PYTEST_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-W", "error", *command],
         cwd=folder,
-        env=environ | JUDGE | {"PYTHONPATH": str(folder)},
+        env=environ | JUDGE | {"JUDGE_URL": judge, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -108,7 +129,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=place)
 def test_blocks_are_of_a_language_that_is_checked(page):
     assert {block.language for block in blocks(page)} <= LANGUAGES
     assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), "a fence without a language"
@@ -122,16 +143,17 @@ def test_python_runs(page, folder):
 
 @pages_with("python")
 def test_tests_pass(page, folder):
-    files = [block.title for block in blocks(page, "python") if block.title]
+    files = [block.title for block in blocks(page, "python") if (block.title or "").startswith("test_")]
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files) if files else None
     assert done is None or done.returncode == 0, done.stdout + done.stderr
 
 
 @pages_with("yaml")
 def test_pipelines_pass_check(page, folder):
+    commands = "".join(block.text for block in blocks(page, "console"))
     for number, block in enumerate(blocks(page, "yaml")):
-        if "source" not in yaml.safe_load(block.text):
-            continue
+        if "source" not in yaml.safe_load(block.text) or f"$ dicast run {block.title}\n" in commands:
+            continue  # no pipeline, or one that is run
         file = folder / (block.title or f"block{number}.yaml")
         file.write_text(block.text, encoding="utf-8")
         done = run(folder, "-m", "dicast", "check", "--json", str(file.relative_to(folder)))
@@ -146,11 +168,47 @@ def test_quoted_files_are_the_files(page):
 
 
 @pages_with("console")
-def test_commands_end_as_the_page_says(page, folder):
+def test_commands_end_as_the_page_says(page, folder, chat_server):
+    chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
     for block in blocks(page, "console"):
-        for line in re.findall(r"^\$ dicast (.*)$", block.text, re.MULTILINE):
-            done = run(folder, "-m", "dicast", *shlex.split(line))
-            assert done.returncode == block.exit_code, f"$ dicast {line}\n{done.stdout}{done.stderr}"
+        for program, line in re.findall(r"^\$ (dicast|python) (.*)$", block.text, re.MULTILINE):
+            module = ["-m", "dicast"] if program == "dicast" else []
+            judge = chat_server.url if page in REFERENCE else JUDGE["JUDGE_URL"]
+            done = run(folder, *module, *shlex.split(line), judge=judge)
+            assert done.returncode == block.exit_code, f"$ {program} {line}\n{done.stdout}{done.stderr}"
+
+
+@pages_with("json")
+def test_json_is_json(page):
+    assert all(json.loads(block.text) for block in blocks(page, "json"))
+
+
+@pages_with("sql")
+def test_sql_is_sqlites(page):
+    for block in blocks(page, "sql"):
+        sqlite3.connect(":memory:").executescript(block.text).connection.close()
+
+
+def test_reference_pages_say_what_readmes_and_classes_say():
+    done = run(ROOT, "docs/generate.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in REFERENCE if page.stem != "index"], ids=place)
+def test_reference_pages_have_an_example_that_runs(page):
+    sources = [yaml.safe_load(block.text).get("source") for block in blocks(page, "yaml") if block.title]
+    assert any(sources)
+    assert any(
+        re.search(r"^\$ dicast (run|check) \S+\.yaml$", block.text, re.MULTILINE) for block in blocks(page, "console")
+    )
+
+
+@pytest.mark.parametrize("readme", READMES, ids=place)
+def test_readmes_leave_options_to_the_reference(readme):
+    plugin = "dicast" if readme.parent.name == "framework" else readme.parent.name
+    page = ROOT / "docs" / "reference" / f"{plugin}.md"
+    if re.search(r"^\| option \| type \|", page.read_text(encoding="utf-8"), re.MULTILINE):
+        assert os.path.relpath(page, readme.parent) in readme.read_text(encoding="utf-8").splitlines()[-1]
 
 
 def anchors(page: Path) -> set[str]:
@@ -159,7 +217,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=place)
 def test_links_lead_somewhere(page):
     prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
     for link in re.findall(r"\]\(([^)]+)\)", prose):
@@ -171,7 +229,9 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_in_the_sites_navigation():
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    listed = [page for entry in config["nav"] for page in ([entry] if isinstance(entry, str) else entry["Decisions"])]
+    listed = [
+        page for entry in config["nav"] for page in ([entry] if isinstance(entry, str) else next(iter(entry.values())))
+    ]
     pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
     assert sorted(listed) == sorted(pages)
 

@@ -54,8 +54,9 @@ class SubtaskPlanning:
 
     ``subtasks_valid``: they are a list, or JSON text of one, of objects with ``id``, ``action``, ``target`` and
     ``instruction``. ``actions_valid``: every action is ``read``, ``edit`` or ``bash``. ``targets_valid``: every target of a
-    ``read`` or ``edit`` has a ``/`` or a ``.``, no blank, and is no URL. ``instructions_actionable``: the first word of every
-    instruction is a verb that asks for something. An empty list passes the first check alone.
+    ``read`` or ``edit`` has a ``/`` or a ``.``, no blank, and is no URL; that of ``bash`` is free. ``instructions_actionable``:
+    the first word of every instruction is a verb that asks for something ("Add", not "Address"), whatever its case and
+    whatever signs or numbers stand before it. An empty list passes the first check alone.
 
     :param more_verbs: words that an instruction may begin with, beside ``add``, ``analyze``, ``build``, ``change``,
         ``check``, ``configure``, ``create``, ``define``, ``delete``, ``deploy``, ``ensure``, ``execute``, ``export``,

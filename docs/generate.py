@@ -1,0 +1,206 @@
+"""Writes docs/reference: a page for each plugin, of its README.md and of what ``dicast plugins --load --json`` says of it.
+
+    uv run python docs/generate.py            # after a README, a docstring, an option or a default has changed
+    uv run python docs/generate.py --check    # changes nothing; exit code 1 names the pages that it would change
+
+So what a plugin is for and how it is used is written in its README alone, and what its options do in its classes alone.
+"""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "reference"
+NOTE = "<!-- Written by docs/generate.py, of {}: change those, and run it. -->\n"
+WHERE = re.compile(r"\n[^\n]*\]\((?:\.\./)+docs/reference/\w+\.md\)[^\n]*\n*\Z")
+"""A README's last line, which leads to its page."""
+ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with ``--check`` compare; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when a page is not up to date")
+    check = parser.parse_args(arguments).check
+    pages = dict(written(loaded()))
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    gone = sorted(set(PAGES.glob("*.md")) - set(pages))
+    for path in () if check else stale:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(pages[path], encoding="utf-8")
+    for path in () if check else gone:
+        path.unlink()
+    for path in sorted([*stale, *gone]):
+        sys.stdout.write(f"{path.relative_to(ROOT)} {'is not up to date' if check else 'changed'}\n")
+    if check and (stale or gone):
+        sys.stdout.write("to mend it: uv run python docs/generate.py\n")
+    return int(check and bool(stale or gone))
+
+
+def loaded() -> list[Mapping[str, Any]]:
+    """The plugins of this workspace, with their components, by name."""
+    command = [sys.executable, "-m", "dicast", "plugins", "--load", "--json"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603  # our own
+    plugins = {plugin["name"]: plugin for plugin in json.loads(done.stdout)["plugins"]}
+    wanted = {"dicast", *(path.parent.name for path in ROOT.glob("[pc]*/*/pyproject.toml"))}
+    bad = [
+        f"{name}: {plugins[name]['error'] if name in plugins else 'not installed'}"
+        for name in sorted(wanted)
+        if name not in plugins or plugins[name]["status"] != "ok"
+    ]
+    if bad:
+        raise SystemExit("\n".join([*bad, "every plugin has to load: uv sync"]))
+    return [plugins[name] for name in sorted(wanted)]
+
+
+def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
+    """Every page with its text."""
+    for plugin in plugins:
+        yield PAGES / f"{plugin['name']}.md", page(plugin)
+    yield PAGES / "index.md", index(plugins)
+
+
+def index(plugins: Sequence[Mapping[str, Any]]) -> str:
+    """The table of all components."""
+    lines = [
+        "# All components",
+        "",
+        "What the plugins of this repository offer. A cost is what one call may cost at most, as far as it can be said without options:",
+        "`as its model` is what the component in its option `model` costs. `dicast plugins --load` prints the same of what is installed.",
+    ]
+    for kind in dict.fromkeys(one["kind"] for plugin in plugins for one in plugin["components"]):
+        lines += ["", f"## {kind.capitalize()}s", "", *table(("name", "tier", "cost", ""), rows(plugins, kind))]
+    return NOTE.format("what the plugins' classes say") + "\n" + "\n".join(lines) + "\n"
+
+
+def rows(plugins: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, ...]]:
+    """The components of *kind*, a row each."""
+    for plugin in plugins:
+        for one in plugin["components"]:
+            if one["kind"] == kind:
+                link = f"[`{one['name']}`]({plugin['name']}.md#{anchor(heading(one))})"
+                yield link, one["tier"] or "", one["cost"], markdown(one["summary"])
+
+
+def page(plugin: Mapping[str, Any]) -> str:
+    """A plugin's page: its README, with how to install it, and its components' options."""
+    folder = folder_of(plugin["name"])
+    title, _, text = WHERE.sub("\n", (folder / "README.md").read_text(encoding="utf-8")).partition("\n")
+    text = re.sub(r"\]\(\.\./\.\./docs/([^)]+)\)", r"](../\1)", text)
+    text = re.sub(r"\]\(\.\./(\w+)/README\.md\)", r"](\1.md)", text)
+    sources = f"{(folder / 'README.md').relative_to(ROOT)} and what the plugin's classes say"
+    parts = [NOTE.format(sources), f"{title}\n", f"{installed(folder)}\n", f"{text.strip()}\n"]
+    parts += [section(component) for component in plugin["components"]]
+    return "\n".join(parts)
+
+
+def folder_of(plugin: str) -> Path:
+    """Where the plugin's README and metadata are."""
+    (folder,) = (
+        [ROOT / "framework"] if plugin == "dicast" else (path.parent for path in ROOT.glob(f"[pc]*/{plugin}/README.md"))
+    )
+    return folder
+
+
+def installed(folder: Path) -> str:
+    """How to get the distribution in *folder*, and which commands it adds."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [
+        name
+        for name, needs in root["optional-dependencies"].items()
+        if any(re.match(rf"{project['name']}>", one) for one in needs)
+    ]
+    got = f"An extra: `pip install 'dicast[{extras[0]}]'`." if extras else "Part of dicast: `pip install dicast`."
+    commands = [f"`dicast {name}`" for name in project.get("entry-points", {}).get("dicast.commands", {})]
+    return got + (
+        f" It adds {' and '.join(filter(None, [', '.join(commands[:-1]), commands[-1]]))}." if commands else ""
+    )
+
+
+def section(component: Mapping[str, Any]) -> str:
+    """A component with its options."""
+    about = ". ".join(filter(None, (component["tier"] and f"Tier: {component['tier']}", f"Cost: {component['cost']}")))
+    said = [part for part in component["docstring"].split("\n\n") if not part.startswith(":")]
+    lines = [f"## {heading(component)}", "", "\n\n".join(map(markdown, said)), "", f"{about}."]
+    options = [
+        (
+            f"`{name}`",
+            type_text(option),
+            default(name, option, component),
+            markdown(option["description"]).replace("|", "\\|"),
+        )
+        for name, option in component["options"].items()
+    ]
+    return "\n".join(
+        [
+            *lines,
+            *(["", *table(("option", "type", "default", ""), options)] if options else [" It has no options."]),
+            "",
+        ]
+    )
+
+
+def heading(component: Mapping[str, Any]) -> str:
+    """The component's name and kind; a name may stand for a source and a sink."""
+    return f"`{component['name']}`: {component['kind']}"
+
+
+def anchor(text: str) -> str:
+    """What links to the heading *text* have behind the #."""
+    return re.sub(r"[^\w -]", "", text).lower().replace(" ", "-")
+
+
+def default(name: str, option: Mapping[str, Any], component: Mapping[str, Any]) -> str:
+    """The option's default as YAML has it; nothing where it has to be given."""
+    if name in component["required"]:
+        return "required"
+    return f"`{json.dumps(option['default'], ensure_ascii=False)}`" if "default" in option else "none"
+
+
+def type_text(schema: Mapping[str, Any]) -> str:
+    """What an option takes, in words, of its JSON Schema; null is not said: it is the same as leaving the option out."""
+    if "anyOf" in schema:
+        kinds = dict.fromkeys(map(type_text, schema["anyOf"]))
+        return " or ".join(kind for kind in kinds if kind)
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if schema.get("type") == "array" and "items" in schema:
+        return f"list of {type_text(schema['items'])}"
+    if schema.get("type") == "object":
+        return object_text(schema)
+    kinds = schema.get("type", "anything")
+    return " or ".join(kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind != "null")
+
+
+def object_text(schema: Mapping[str, Any]) -> str:
+    """A mapping, by its keys or by what its values are."""
+    if schema.get("properties"):
+        return f"`{{{', '.join(schema['properties'])}}}`"
+    values = schema.get("additionalProperties")
+    return f"mapping to {type_text(values)}" if values else "mapping"
+
+
+def markdown(text: str) -> str:
+    """A docstring's markup as Markdown."""
+    return ROLES.sub(r"`\1`", text).replace("``", "`")
+
+
+def table(head: Sequence[str], body: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    return [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in (head, ["---"] * len(head), *body)]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
