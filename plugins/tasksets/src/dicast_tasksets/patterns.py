@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 
+@lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
-    """*pattern* in RE2's syntax, made ready; RE2 keeps the last ones.
+    """*pattern* in RE2's syntax, made ready; the last ones are kept, because the tasks of a set share theirs.
 
     :raises ValueError: when it is no such pattern: it has no look-around and no back-references.
     """

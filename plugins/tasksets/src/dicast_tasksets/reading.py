@@ -76,12 +76,22 @@ class Findings:
 
 @attrs.frozen
 class Found:
-    """A task that is as it should be, with what its *task_set* is called, and where it stands."""
+    """A task that is as it should be, with what its *task_set* is called; it stands in *file* at *path*, whose place *find* knows."""
 
     task: dict[str, Any]
     task_set: Mapping[str, Any]
     file: str
-    line: int
+    path: Path
+    find: Find
+
+    @property
+    def where(self) -> str:
+        """Where it stands, in a word that takes no looking."""
+        return f"{self.file} ({dotted(self.path)})" if self.path else f"{self.file}:{self.find(())[0]}"
+
+    def problem(self, message: str, hint: str | None = None) -> Problem:
+        """What is wrong with it beside others, at its place."""
+        return Problem(message, self.file, *self.find(self.path), dotted(self.path) or None, self.task["id"], hint)
 
 
 def task_files(path: FilePath) -> list[FilePath]:
@@ -126,7 +136,7 @@ def _lines(file: InputFile, findings: Findings, max_line_bytes: int, digest: Dig
         for line, task in file.objects(max_line_bytes, check):
             faults = list(TASK(task, ()))
             if not faults:
-                yield Found(task, {}, file.label, line)
+                yield Found(task, {}, file.label, (), _at_line(line))
             elif findings.total + len(wrong) < KEPT:
                 wrong[line] = faults
             else:
@@ -138,6 +148,13 @@ def _lines(file: InputFile, findings: Findings, max_line_bytes: int, digest: Dig
     for line, text in file.lines(max_line_bytes, InputCheck(file)) if wrong else ():
         if line in wrong:
             findings.add_faults(wrong[line], file.label, _in_line(text.decode(), line))
+
+
+def _at_line(line: int) -> Find:
+    def find(path: Path, *, key: bool = False) -> tuple[int, int | None]:
+        return line, None
+
+    return find
 
 
 def _in_line(text: str, line: int) -> Find:
@@ -194,4 +211,4 @@ def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[F
         faults = list(TASK(task, place))
         findings.add_faults(faults, label, find)
         if not faults:
-            yield Found(task, task_set, label, find(place)[0])
+            yield Found(task, task_set, label, place, find)

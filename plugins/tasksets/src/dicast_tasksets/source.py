@@ -116,7 +116,7 @@ class Files:
         database = sqlite3.connect("", isolation_level=None)  # a file without a name, gone at the end
         try:
             database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
-            database.execute("CREATE TABLE tasks (id BLOB PRIMARY KEY, file TEXT, line INTEGER) WITHOUT ROWID")
+            database.execute("CREATE TABLE tasks (id BLOB PRIMARY KEY, place TEXT, wanted BOOL) WITHOUT ROWID")
             database.execute("CREATE TABLE outputs (id BLOB PRIMARY KEY, line INTEGER, row BLOB)")
             if self.outputs is None:
                 yield Tasks(self, database, None)
@@ -178,13 +178,12 @@ class Tasks:
         for found in self._all(findings, digest):
             id_ = found.task["id"]
             tags.update(found.task.get("metadata", {}).get("tags", ()))
-            first = self._place(id_)
-            if first is None:
-                self._database.execute("INSERT INTO tasks VALUES (?, ?, ?)", (_key(id_), found.file, found.line))
-                count += self._options.wants(found.task)
-            else:
-                message = f"duplicate id {id_!r}, first at {first[0]}:{first[1]}"
-                findings.add(Problem(message, found.file, found.line, path="id", value=id_))
+            wanted = self._options.wants(found.task)
+            count += wanted
+            try:
+                self._database.execute("INSERT INTO tasks VALUES (?, ?, ?)", (_key(id_), found.where, wanted))
+            except sqlite3.IntegrityError:
+                findings.add(found.problem(f"duplicate id {id_!r}, first at {self._place(id_)}"))
         if not findings.total:
             self._check_filters(tags, findings)
         return count
@@ -233,23 +232,24 @@ class Tasks:
 
     def _check_missing(self, label: str, findings: Findings) -> None:
         """Find tasks without an output, among those that pass the filters."""
+        without = "SELECT 1 FROM tasks WHERE wanted AND id NOT IN (SELECT id FROM outputs)"
+        if self._database.execute(without).fetchone() is None:
+            return
         for found in self._all(Findings(), hashlib.sha256()):
             if self._options.wants(found.task) and not self._row(found.task["id"]):
-                message = (
-                    f"{label} has no output for the task {found.task['id']!r}; with allow_missing it is judged without"
-                )
-                findings.add(Problem(message, found.file, found.line, value=found.task["id"]))
+                name = found.task["id"]
+                advice = "with allow_missing it is judged without"
+                findings.add(found.problem(f"{label} has no output for the task {name!r}; {advice}"))
 
     def _row(self, id_: str) -> dict[str, Any]:
         kept = self._database.execute("SELECT row FROM outputs WHERE id = ?", (_key(id_),)).fetchone()
         row: dict[str, Any] = {} if kept is None else orjson.loads(kept[0])
         return row
 
-    def _place(self, id_: str) -> tuple[str, int] | None:
-        """File and line of a task; None when there is none."""
-        found = self._database.execute("SELECT file, line FROM tasks WHERE id = ?", (_key(id_),)).fetchone()
-        place: tuple[str, int] | None = found
-        return place
+    def _place(self, id_: str) -> str | None:
+        """Where a task stands; None when there is none."""
+        found = self._database.execute("SELECT place FROM tasks WHERE id = ?", (_key(id_),)).fetchone()
+        return None if found is None else str(found[0])
 
     def _near(self, id_: str) -> str | None:
         names = self._database.execute("SELECT id FROM tasks LIMIT ?", (KEPT * KEPT,))

@@ -9,7 +9,22 @@ from dicast import Subject
 
 from .patterns import compiled
 from .places import Path
-from .shape import ANY, COUNT, NUMBER, SHARE, TEXT, Fault, either, fits, listed, mapped, one_of, record, shown
+from .shape import (
+    ANY,
+    COUNT,
+    NUMBER,
+    SHARE,
+    TEXT,
+    Fault,
+    either,
+    fits,
+    is_number,
+    listed,
+    mapped,
+    one_of,
+    record,
+    shown,
+)
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 """The types that a field may be expected to have: those of JSON, and whole numbers."""
@@ -53,25 +68,28 @@ def _constraint(value: Any, path: Path) -> Iterator[Fault]:
             yield Fault(path, f"the constraint {value['kind']} needs a 'value'")
 
 
-_FIELD_MEMBERS = {
-    "value": ANY,
-    "type": one_of(*TYPES),
-    "expected_type": one_of(*TYPES),
-    "min": NUMBER,
-    "max": NUMBER,
-    "pattern": _pattern,
-}
-_FIELD = record("an expected field", _FIELD_MEMBERS)
+_FIELD = record(
+    "an expected field",
+    {
+        "value": ANY,
+        "type": one_of(*TYPES),
+        "expected_type": one_of(*TYPES),
+        "min": NUMBER,
+        "max": NUMBER,
+        "pattern": _pattern,
+    },
+)
 
 
 def _field(value: Any, path: Path) -> Iterator[Fault]:
     yield from _FIELD(value, path)
     if isinstance(value, Mapping):
-        given = dict.fromkeys(_FIELD_MEMBERS) | dict(value)
         if not value:
             yield Fault(path, "an expected field says value, type, min, max or pattern")
-        if not [*NUMBER(given["min"], ()), *NUMBER(given["max"], ())] and given["min"] > given["max"]:
-            yield Fault((*path, "min"), f"min {given['min']} is more than max {given['max']}")
+        low: Any = value.get("min")
+        high: Any = value.get("max")
+        if is_number(low) and is_number(high) and low > high:
+            yield Fault((*path, "min"), f"min {low} is more than max {high}")
 
 
 EXPECTED = record(
