@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 BOMB = """
@@ -63,6 +65,18 @@ def test_every_option_of_our_own_plugins_is_explained(shop):
     options = {(one["name"], key): about for one in components for key, about in one["options"].items()}
     assert options[("rows/csv", "path")]["description"] == "the file; gzip is recognised, ``-`` is standard input."
     assert [option for option, about in options.items() if not about.get("description")] == []
+
+
+def test_every_component_of_our_own_plugins_has_a_summary_of_one_sentence(shop):
+    """It stands in lists, so it is one line, and the next one is blank."""
+    components = [
+        one for name, plugin in listed(shop, "--load").items() if name != "fake" for one in plugin["components"]
+    ]
+    assert len(components) > 50
+    for one in components:
+        summary, *rest = one["docstring"].splitlines() or [""]
+        assert re.fullmatch(r"[A-Z0-9`].{19,149}\.", summary), one["name"]
+        assert (summary, rest[:1]) in ((one["summary"], []), (one["summary"], [""])), one["name"]
 
 
 OPTIONS = """
