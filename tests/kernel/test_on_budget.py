@@ -156,3 +156,17 @@ def test_as_many_are_judged_as_fit_whatever_the_concurrency(costs, cap, subjects
     held = Counter(event.payload["reservation_id"] for event in done.of("spend.reserved"))
     closed = Counter(e.payload["reservation_id"] for kind in ("spend.settled", "spend.released") for e in done.of(kind))
     assert held == closed
+
+
+def test_worker_processes_change_nothing():
+    executor = {"dicast/processes": {"workers": 2}}
+    text = json.dumps(
+        {
+            "metrics": ["proxy/format", {"t": {"as": "t"}}],
+            "scoring": SKIP,
+            "budget": {"run": "25 msat"},
+            "executor": executor,
+        }
+    )
+    done = run_pipeline(text, subjects=[sample("x", id=str(n)) for n in range(6)], components={"t": dear(10)})
+    assert counts(done) == {"subjects": 6, "scored": 2, "failed": 0, "skipped": 4, "unaffordable": 4}

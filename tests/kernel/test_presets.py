@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from dicast import ConfigError, PluginError, Score
-from dicast._kernel.config import load_pipeline
+from dicast._kernel.config import json_schema, load_pipeline
+from dicast._kernel.plugins import Registry
 from dicast.testing import FakeMetric, run_pipeline, sample
 
 PLUGIN = """
@@ -157,3 +159,20 @@ def test_a_preset_may_be_given_from_python():
 
     (verdict,) = run_pipeline("metrics: [mine]", subjects=[sample("x")], components={"mine": Given()}).verdicts
     assert [item["metric"] for item in verdict.scores] == ["t/length"]
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "valid"),
+    [
+        ({"metrics": ["t/both"]}, True),
+        ({"metrics": {"proxy": [{"t/both": {"least": 2, "as": "a", "weight": 2, "other": "t/length"}}]}}, True),
+        ({"define": {"b": "t/both"}, "metrics": ["b"]}, True),
+        ({"metrics": [{"t/both": {"leest": 2}}]}, False),
+        ({"metrics": [{"t/wrapped": {"inner": "t/both"}}]}, False),
+        ({"judges": ["t/both"]}, False),
+    ],
+)
+def test_the_schema_knows_presets(pipeline, valid):
+    schema, _ = json_schema(Registry(environ={}))
+    problems = list(Draft202012Validator(schema).iter_errors({"source": "mine", **pipeline}))
+    assert (not problems) == valid
