@@ -20,7 +20,7 @@ class Runs:
     """Finished runs of workloads, one JSON object a line, each judged by its workload's own ``evaluate:`` block.
 
     A run has ``workload`` and ``run``, a unique id, or a number that is unique for the workload and the model; and what is
-    known of it: ``model``, ``output`` (or ``final_response_text``), ``per_turn_scores``, ``turns``, ``cost_usd``,
+    known of it: ``model``, ``seed``, ``output`` (or ``final_response_text``), ``per_turn_scores``, ``turns``, ``cost_usd``,
     ``baseline_cost_usd``, ``llm_calls``, ``hard_failures``, ``delegate_calls``, ``provenance``. What its workload's
     ``expect:`` asks for is held against that.
 
