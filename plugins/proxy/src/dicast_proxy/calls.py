@@ -16,7 +16,9 @@ _FORMS = (("tool", "params"), ("tool_name", "input"), ("name", "arguments"))
 """How a call may be written: document 003's own, that of traces, and that of OpenAI, whose arguments are JSON text."""
 _TRACED = ("turn", "session")
 _INTEGRAL = re.compile(r"[:,\[]-?\d+(?:\.0(?!\d)|(?:\.\d+)?e)")  # a float that may be an integer, as orjson writes it
-_EXPONENT = re.compile(r"e(?<=[0-9]e)[-+]?[0-9]")  # nearly never; the letter is found in a fifth of the time of _INTEGRAL
+_EXPONENT = re.compile(
+    r"e(?<=[0-9]e)[-+]?[0-9]"
+)  # nearly never; the letter is found in a fifth of the time of _INTEGRAL
 _LEAST, _MOST = -(2.0**63), 2.0**64  # the integers that orjson writes
 _LONGEST = 200
 
