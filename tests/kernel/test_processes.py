@@ -187,6 +187,14 @@ def test_a_worker_that_dies_costs_its_subject_and_no_other(word, how):
 
 
 @pytest.mark.usefixtures("cpu")
+def test_workers_that_die_again_and_again_cost_no_other_subject():
+    outputs = ["die" if n % 2 else "fine" for n in range(24)]
+    done = run("[cpu/act, cpu/act: {as: other}]", outputs, "dicast/processes: {workers: 1}")
+    assert [verdict.subject_id for verdict in done.verdicts] == [str(n) for n in range(0, 24, 2)]
+    assert done.document["failures"] == {"crashed": 12}
+
+
+@pytest.mark.usefixtures("cpu")
 def test_a_metric_that_is_excused_leaves_the_subject_its_others():
     done = run("[{cpu/act: {on_failure: exclude}}, cpu/deep]", ["fine", "die", "fine"])
     assert [verdict.skipped for verdict in done.verdicts] == [(), ({"metric": "cpu/act", "reason": "crashed"},), ()]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..runner.calls import Call, Caller, Elsewhere
 
 TRIES = 3
-"""How often a call is given to another worker because its own died at something else."""
+"""How often a call is given to another worker because its own died and was at no call."""
 
 
 def kept(slot: Slot) -> str | None:
@@ -155,14 +155,14 @@ class Pool:
         how = worker.ending
         culprit = worker.under_way()
         for asked in reversed(worker.asked.values()):
-            asked.tries += 1
+            asked.tries += culprit is None
             if asked is culprit and worker.late:
                 failure = Failure("timeout", f"no answer within {asked.seconds:g} s", retryable=True)
                 _answer(asked, failure)
             elif asked is culprit:
                 _fail(asked, f"its worker process {how}")
             elif asked.tries > TRIES:
-                _fail(asked, f"its worker processes ended {asked.tries} times, the last one {how}")
+                _fail(asked, f"its worker process {how}, like {TRIES} before it, and was at no call")
             else:
                 self._queue.appendleft(asked)
 
