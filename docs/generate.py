@@ -34,11 +34,12 @@ def main(arguments: Sequence[str]) -> int:
     pages = dict(written(loaded()))
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     gone = sorted(set(PAGES.glob("*.md")) - set(pages))
-    for path in () if check else stale:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(pages[path], encoding="utf-8")
-    for path in () if check else gone:
-        path.unlink()
+    if not check:
+        PAGES.mkdir(exist_ok=True)
+        for path in stale:
+            path.write_text(pages[path], encoding="utf-8")
+        for path in gone:
+            path.unlink()
     for path in sorted([*stale, *gone]):
         sys.stdout.write(f"{path.relative_to(ROOT)} {'is not up to date' if check else 'changed'}\n")
     if check and (stale or gone):
