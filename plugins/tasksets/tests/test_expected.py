@@ -121,7 +121,20 @@ def test_patterns_that_explode_elsewhere_do_not():
 
 @pytest.mark.parametrize(
     "output",
-    ["\ud800 lone", b"".decode(), "\0\1\2", {"a": "\udfff"}, [[[[1]]]], 0, False, "[" * 100_000, '{"x":' * 1000],
+    [
+        "\ud800 lone",
+        b"\xff\x00",
+        {"x": b"x"},
+        {1, 2},
+        "",
+        "\0\1\2",
+        {"a": "\udfff"},
+        [[[[1]]]],
+        0,
+        False,
+        "[" * 100_000,
+        '{"x":' * 1000,
+    ],
 )
 def test_odd_outputs_end_in_a_score(output):
     found = score(output, fields={"x": {"type": "string"}}, required_patterns=["x", "\u00e9"], forbidden_patterns=["y"])

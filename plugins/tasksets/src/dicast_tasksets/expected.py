@@ -137,5 +137,6 @@ def _texts(value: object) -> str:
         if isinstance(item, Mapping | list | tuple):
             left.extend(reversed([*(item.values() if isinstance(item, Mapping) else item)]))
         elif item is not None:
-            found.append(item if isinstance(item, str) else json.dumps(item))
+            item = item.decode(errors="replace") if isinstance(item, bytes) else item
+            found.append(item if isinstance(item, str) else json.dumps(item, default=repr))
     return "\n".join(found)
