@@ -98,16 +98,16 @@ def test_an_empty_field_is_refused(metric):
 @pytest.mark.parametrize(
     ("options", "output", "signals"),
     [
-        ({}, "x", {"non_empty": True}),
+        ({}, "x", {}),
         ({}, "", {"non_empty": False}),
-        ({"require_json": True}, "[1]", {"non_empty": True, "json": True}),
+        ({"require_json": True}, "[1]", {}),
         ({"require_json": True}, "[1", {"non_empty": True, "json": False}),
         ({"require_json": True, "require_non_empty": False}, None, {"json": False}),
         ({"require_json": True, "field": "a"}, "{}", {"non_empty": False, "json": False}),
         ({"require_non_empty": False}, "", {}),
     ],
 )
-def test_every_check_of_format_is_named_in_the_signals(options, output, signals):
+def test_the_checks_of_format_are_named_in_the_signals_where_one_fails(options, output, signals):
     assert judged(Format(**options), output).signals == signals
 
 
@@ -244,8 +244,9 @@ def test_whole_words_and_case_are_those_of_any_script(word, text, expected):
     assert value(Keywords(required=[word], whole_words=True), text) == expected
 
 
-def test_every_keyword_is_named_in_the_signals():
+def test_every_keyword_is_named_in_the_signals_where_one_is_amiss():
     metric = Keywords(required=["a", "b"], forbidden=["c"])
+    assert judged(metric, "a b").signals == {}
     assert judged(metric, "a").signals == {"forbidden": {"c": False}, "required": {"a": True, "b": False}}
     assert judged(metric, "a c").signals == {"forbidden": {"c": True}}
 
@@ -353,20 +354,21 @@ def test_impossible_lengths_are_refused(options, message):
         Length(**options)
 
 
-def test_the_length_and_each_bound_are_named_in_the_signals():
-    assert judged(Length(min=2, max=3, unit="words"), "a").signals == {"words": 1, "min": False, "max": True}
-    assert judged(Length(max=3), "abc").signals == {"chars": 3, "max": True}
-    assert judged(Length(), "abc").signals == {"chars": 3}
+def test_the_length_and_the_bound_that_it_is_beyond_are_named_in_the_signals():
+    assert judged(Length(min=2, max=3, unit="words"), "a").signals == {"words": 1, "min": False}
+    assert judged(Length(max=3), "abcd").signals == {"chars": 4, "max": False}
+    assert judged(Length(max=3), "abc").signals == {}
 
 
 @pytest.mark.parametrize("piece", ["word ", "aé", " \n\t", "a  b\u2003"])
 def test_words_of_a_long_text_are_counted_as_those_of_a_short_one(piece):
     text = piece * (3 * 2**20 // len(piece))
-    assert judged(Length(unit="words"), text).signals == {"words": len(text.split())}
+    words = len(text.split())
+    assert judged(Length(unit="words", min=words + 1), text).signals == {"words": words, "min": False}
 
 
 def test_an_integer_of_any_size_has_a_length():
-    assert judged(Length(field="n"), {"n": 2**70}).signals == {"chars": 22}
+    assert judged(Length(field="n", max=0), {"n": 2**70}).signals == {"chars": 22, "max": False}
 
 
 bounds = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted)

@@ -9,7 +9,7 @@ from dicast import Failure, Score
 from . import grammar, python_code
 from .excerpts import excerpt
 from .sides import Sides
-from .texts import equal, unequal
+from .texts import EQUAL, unequal
 from .tokens import Token, Unparsable, column
 
 PYTHON = "python"
@@ -57,7 +57,7 @@ def _compare(found: list[Token], wanted: list[Token], output: str, reference: st
             places = (_at(text, token or last) for text, token in ((output, one), (reference, other)))
             return unequal("differs at {} from the reference at {}".format(*places), signals={"parsed": True})
         last = one
-    return equal(parsed=True)
+    return EQUAL
 
 
 def _at(text: str, token: Token) -> str:

@@ -66,15 +66,19 @@ def tokens(text: str, language: str) -> list[Token]:
     source = text.encode(errors="surrogatepass")
     named: Any = language  # one of those that check_language knows
     root = get_parser(named).parse(source).root_node
+    if root.has_error and not source.endswith(b"\n"):  # some grammars end a last line only there
+        ended = get_parser(named).parse(source := source + b"\n").root_node
+        root = root if ended.has_error else ended
     if root.has_error:
         raise _fault(root)
     return list(_Reading(source, language).tokens(root))
 
 
 def _fault(root: Node) -> Unparsable:
-    node = root
-    while not (node.is_error or node.is_missing):
-        node = next(child for child in node.children if child.has_error)
+    node, wrong = root, [root]
+    while wrong and not (node.is_error or node.is_missing):
+        node = wrong[0]
+        wrong = [child for child in node.children if child.has_error]  # none where what is missing has no node of its own
     why = f"{node.type!r} is missing" if node.is_missing else "a syntax error"
     return Unparsable(why, node.start_point.row + 1, node.start_point.column)
 

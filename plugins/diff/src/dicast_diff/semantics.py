@@ -10,7 +10,7 @@ import attrs
 from dicast import Cost, Failure, Judge, Judgment, Score, Subject, maybe_await
 
 from .sides import Sides
-from .texts import equal, written
+from .texts import written
 
 _SIGNALS = ("score", "confidence", "judge_kind", "judge_model")
 
@@ -22,7 +22,7 @@ async def compare_meaning(sides: Sides, subject: Subject, judge: Judge) -> Score
     """
     texts = written(sides.output), written(sides.reference)
     if None not in texts and str(texts[0]).split() == str(texts[1]).split():
-        return equal(asked=0)
+        return Score(1.0, signals={"asked": 0})
     forth = attrs.evolve(subject, output=sides.output, reference=sides.reference)
     # An id of its own, by which its reply is found again where a run is resumed.
     back = attrs.evolve(subject, id=f"{subject.id} (reversed)", output=sides.reference, reference=sides.output)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 
@@ -14,6 +13,8 @@ from .excerpts import LONGEST, excerpt, first_difference
 from .lcs import lcs_length
 from .sides import Sides
 from .values import differences
+
+EQUAL = Score(1.0)
 
 MOST_WORK = 10**12
 """How many pairs of words may be compared, after those that both texts begin with: about half a minute."""
@@ -51,13 +52,13 @@ def compare_exactly(sides: Sides) -> Score | Failure:
     """1 for the same text or the same JSON value, else 0."""
     output, reference = alike(sides)
     if isinstance(output, str) and isinstance(reference, str):
+        if output == reference:
+            return EQUAL
         at = first_difference(output, reference)
-        if at == len(output) == len(reference):
-            return equal()
         found, wanted = _shown(output[at : at + LONGEST + 1]), _shown(reference[at : at + LONGEST + 1])
         return unequal(f"differs from character {at + 1}: {found}, not {wanted}")
     difference = next(differences(output, reference), None)
-    return equal() if difference is None else unequal(f"differs at {difference}")
+    return EQUAL if difference is None else unequal(f"differs at {difference}")
 
 
 def compare_words(sides: Sides) -> Score | Failure:
@@ -66,7 +67,7 @@ def compare_words(sides: Sides) -> Score | Failure:
     if not (isinstance(output, str) and isinstance(reference, str)):
         difference = next(differences(output, reference), None)
         if difference is None:
-            return equal()
+            return EQUAL
         texts = written(output), written(reference)
         if None in texts:
             why = f"nested too deep, or not JSON, so that its words cannot be counted; it differs at {difference}"
@@ -77,7 +78,7 @@ def compare_words(sides: Sides) -> Score | Failure:
 
 def _credit(left: list[str], right: list[str], whose: str) -> Score | Failure:
     if left == right:
-        return equal()
+        return EQUAL
     at = first_difference(left, right)
     work = (len(left) - at) * (len(right) - at)
     if work > MOST_WORK:
@@ -91,14 +92,9 @@ def _credit(left: list[str], right: list[str], whose: str) -> Score | Failure:
     return unequal(f"differs from word {at + 1}: {found}, not {wanted}", credit, counts)
 
 
-def equal(**signals: Any) -> Score:
-    """The score of what is equal."""
-    return Score(1.0, signals={"equal": True, **signals})
-
-
 def unequal(details: str, value: float = 0.0, signals: Mapping[str, object] | None = None) -> Score:
-    """The score of what is not."""
-    return Score(value, details=details, signals={"equal": False, **(signals or {})})
+    """The score of what is not equal."""
+    return Score(value, details=details, signals=signals or {})
 
 
 def _shown(text: str) -> str:

@@ -9,6 +9,7 @@ import orjson
 
 from dicast import MISSING, Score, Subject, check_field, locate
 
+_PASSED = Score(1.0)
 _EMPTY = Score(0.0, details="the output is empty", signals={"non_empty": False})
 
 
@@ -32,12 +33,6 @@ class Format:
     require_json: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)
 
-    _passed: Score = attrs.field(init=False, eq=False, repr=False)
-
-    @_passed.default
-    def _name_checks(self) -> Score:
-        return Score(1.0, signals=self._signals(True, True))
-
     def score(self, subject: Subject) -> Score:
         """Look at the output of *subject*, or at its field."""
         value = subject.output if self.field is None else locate(subject.output, self.field)
@@ -48,10 +43,10 @@ class Format:
         problem = _json_problem(value) if self.require_json else None
         if problem:
             return Score(0.0, details=f"cannot be read as JSON: {problem}", signals=self._signals(True, False))
-        return self._passed
+        return _PASSED
 
     def _signals(self, non_empty: bool, json: bool) -> dict[str, object]:
-        """The checks that are made, and what came of them."""
+        """The checks that are made, and what came of them, where they did not all pass."""
         return {
             **({"non_empty": non_empty} if self.require_non_empty else {}),
             **({"json": json} if self.require_json else {}),

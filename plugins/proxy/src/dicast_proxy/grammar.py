@@ -62,6 +62,9 @@ def syntax_errors(text: str, language: str, first_line: int = 1) -> Iterator[Fau
     """Every place of *text* that is no *language*, in the order of the text; its first line is called *first_line*."""
     source = text.encode("utf-8", "replace")  # a lone surrogate is one byte, as it is one character
     tree = _parse(source, language)
+    if tree.root_node.has_error and not source.endswith(b"\n"):  # some grammars end a last line only there
+        ended = _parse(source + b"\n", language)
+        tree = tree if ended.root_node.has_error else ended
     for node in _wrong(tree):
         begin = source.rfind(b"\n", 0, node.start_byte) + 1
         column = len(source[begin : node.start_byte].decode("utf-8", "replace")) + 1

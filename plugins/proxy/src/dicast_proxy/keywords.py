@@ -11,6 +11,7 @@ from dicast import MISSING, ConfigError, Score, Subject, check_field, locate
 from .content import texts
 from .needles import Needle, expressions, literals, plain, utf8
 
+_PASSED = Score(1.0)
 _TOLD = 10
 
 
@@ -74,10 +75,9 @@ class Keywords:
         if True in forbidden.values():
             return Score(0.0, details=f"has the forbidden {_told(forbidden, True)}", signals={"forbidden": forbidden})
         required = {word: needle.occurs(text) for word, needle in zip(self.required, self._required, strict=True)}
-        checks = {"forbidden": forbidden, "required": required}
-        signals = {check: found for check, found in checks.items() if found}
         if False not in required.values():
-            return Score(1.0, signals=signals)
+            return _PASSED
+        signals = {"required": required} | ({"forbidden": forbidden} if forbidden else {})
         found = list(required.values()).count(True)
         why = f"; the output has no field {self.field!r}" if value is MISSING else ""
         lacks = f"lacks {len(required) - found} of {len(required)}: {_told(required, False)}{why}"

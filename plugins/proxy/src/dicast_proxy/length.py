@@ -13,6 +13,7 @@ from .content import texts
 
 Unit = Literal["chars", "bytes", "words"]
 
+_PASSED = Score(1.0)
 _CHUNK = 2**20
 
 
@@ -69,19 +70,12 @@ class Length:
         value = subject.output if self.field is None else locate(subject.output, self.field)
         measure = _MEASURES[self.unit]
         length = measure(value) if isinstance(value, str) else sum(map(measure, texts(value)))
-        signals: dict[str, object] = {self.unit: length}
-        if self.min is not None:
-            signals["min"] = length >= self.min
-        if self.max is not None:
-            signals["max"] = length <= self.max
-        return Score(*self._grade(length, value is MISSING), signals=signals)
-
-    def _grade(self, length: int, is_missing: bool) -> tuple[float, float, str]:
-        """The value, the confidence and the details."""
         if self.min is not None and length < self.min:
-            why = f"; the output has no field {self.field!r}" if is_missing else ""
-            return length / self.min, 1.0, f"{length} {self.unit}, fewer than {self.min}{why}"
+            why = f"; the output has no field {self.field!r}" if value is MISSING else ""
+            details = f"{length} {self.unit}, fewer than {self.min}{why}"
+            return Score(length / self.min, details=details, signals={self.unit: length, "min": False})
         if self.max is not None and length > self.max:
             credit = 0.0 if length >= 2 * self.max else 1 - (length - self.max) / self.max
-            return credit, 1.0, f"{length} {self.unit}, more than {self.max}"
-        return 1.0, 1.0, ""
+            details = f"{length} {self.unit}, more than {self.max}"
+            return Score(credit, details=details, signals={self.unit: length, "max": False})
+        return _PASSED
