@@ -302,6 +302,13 @@ def test_grammars_are_imported_for_a_language_alone():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("language", "code"), [("dockerfile", "FROM a"), ("c", "#include <a.h>"), ("fortran", "#define X 1")]
+)
+def test_a_last_line_needs_no_end(language, code):
+    assert value(code, language=language) == value(f"{code}\n", language=language) == 1.0
+
+
 @pytest.mark.parametrize("code", ["(" * 100_000, "(" * 100_000 + ")" * 100_000, "[" * 100_000, '{"a":' * 20_000])
 @pytest.mark.parametrize("language", ["python", "json", "c"])
 def test_deep_nesting_gets_a_score(code, language):

@@ -78,7 +78,7 @@ def _fault(root: Node) -> Unparsable:
     node, wrong = root, [root]
     while wrong and not (node.is_error or node.is_missing):
         node = wrong[0]
-        wrong = [child for child in node.children if child.has_error]  # none where what is missing has no node of its own
+        wrong = [child for child in node.children if child.has_error]  # none where what is missing has no node
     why = f"{node.type!r} is missing" if node.is_missing else "a syntax error"
     return Unparsable(why, node.start_point.row + 1, node.start_point.column)
 

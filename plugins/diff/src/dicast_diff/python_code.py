@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 
 from .tokens import Token, Unparsable
 
 _IGNORED = frozenset(("kind", "type_comment", "type_ignores"))  # u"" beside "", and comments
+_INDENTED = re.compile(r"(?:[ \t\f]*+(?:#[^\n]*+)?\n)*+[ \t]++[^\s#]")  # the first line of code is
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def tokens(text: str) -> list[Token]:
     """The tokens of *text*; its comments, layout, quotes, redundant parentheses and ways to write a number are not in them.
 
-    Docstrings are in them without the white space around them and around each of their lines.
+    Docstrings are in them without the white space around them and around each of their lines. A body without its head, all
+    of it indented, is code like any other.
 
     :raises Unparsable: when it is not Python.
     """
@@ -28,13 +31,26 @@ def _parsed(text: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes and comparisons in what is judged
-            return ast.parse(text)
+            return _body(text) if _INDENTED.match(text) else ast.parse(text)
     except SyntaxError as error:
         raise Unparsable(str(error.msg), error.lineno, _offset(error)) from error
     except UnicodeEncodeError as error:
         raise Unparsable("a lone surrogate", *_place(text, error.start)) from error
     except (RecursionError, MemoryError) as error:
         raise Unparsable("nested deeper than Python parses") from error
+
+
+def _body(text: str) -> ast.Module:
+    """The statements of *text*, each of which is indented."""
+    try:
+        tree = ast.parse(f"if 1:\n{text}")
+    except SyntaxError as error:
+        error.lineno = (error.lineno or 2) - 1
+        raise
+    head = tree.body[0]
+    if len(tree.body) > 1 or not isinstance(head, ast.If) or head.orelse:
+        return ast.parse(text)  # which says what is wrong
+    return ast.increment_lineno(ast.Module(head.body, []), -1)
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
@@ -67,6 +83,8 @@ def _tokens(tree: ast.Module) -> Iterator[Token]:
 
 def _fields(node: ast.AST) -> list[object]:
     found = [(name, getattr(node, name, None)) for name in node._fields if name not in _IGNORED]
+    if isinstance(node, ast.Delete):  # del (a, b), which black writes del a, b
+        return [one for each in node.targets for one in (each.elts if isinstance(each, ast.Tuple) else [each])]
     if isinstance(node, _DOCUMENTED) and (docstring := ast.get_docstring(node)) is not None:
         # as black compares code before and after: each line by itself, because an escaped line end hides how deep the others are
         stripped = "\n".join(map(str.strip, docstring.splitlines())).strip()

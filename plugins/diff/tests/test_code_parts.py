@@ -1,0 +1,52 @@
+"""Code that is a part of a file: a body without its head, a last line without an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast import Failure, Subject
+from dicast_diff import Match
+
+BODY = "    # add\n    for x in xs:\n        n = n + x\n    return '''a\nb''', n\n"
+
+
+def judged(output, reference, language="python"):
+    match = Match(strictness="ast_equivalent", language=language)
+    return match.score(Subject("row", "q1", output=output, reference=reference))
+
+
+def test_the_body_of_a_function_is_code():
+    assert judged(BODY, BODY).value == 1.0
+    dedented = "for x in xs:\n  n = n + x\nreturn ('''a\nb''', n)"
+    assert judged(dedented, BODY).value == judged(BODY, dedented).value == 1.0
+    assert judged(BODY.replace("+", "-"), BODY).value == 0.0
+
+
+def test_lines_are_counted_in_the_body_itself():
+    score = judged(BODY.replace("n + x", "n - x"), BODY)
+    assert score.details == "differs at 3:13 'n - x' from the reference at 3:13 'n + x'"
+    assert judged("    x = = 1", BODY).details == "not python: invalid syntax at 1:9"
+
+
+@pytest.mark.parametrize(
+    "code", ["    x = 1\ny = 2", "    x = 1\nelse:\n    y = 2", "    x = 1\n  y = 2", "x = 1\n  y = 2"]
+)
+def test_what_is_indented_at_odds_is_no_body(code):
+    assert isinstance(judged("x = 1", code), Failure)
+    assert judged(code, "x = 1").value == 0.0
+
+
+def test_parentheses_around_what_is_deleted_do_not_matter():
+    assert judged("del (a, b), c", "del a, b, c").value == 1.0
+    assert judged("del (a, b)", "del a, c").value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("language", "code"), [("c", "#include <a.h>"), ("c", "#define A 1"), ("dockerfile", "FROM a")]
+)
+def test_a_last_line_needs_no_end(language, code):
+    assert judged(code, f"{code}\n", language).value == judged(f"{code}\n", code, language).value == 1.0
+
+
+def test_an_error_without_a_node_of_its_own_is_a_score():
+    assert judged("#include <a.h> x = (", "#include <a.h>\n", "c").value == 0.0
