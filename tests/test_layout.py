@@ -11,10 +11,13 @@ import subprocess
 import tokenize
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = ROOT / "framework" / "dicast"
@@ -206,6 +209,22 @@ def test_every_dependency_has_a_tested_version():
     assert all(version.startswith("==") for version in pinned.values())
     missing = {name.lower() for name in needed if not name.startswith("dicast")} - set(pinned)
     assert missing == set(), "run .ci/upgrade"
+
+
+def test_a_plain_install_has_fewer_than_25_distributions():
+    own = {project(folder)["project"]["name"]: folder for folder in [ROOT, *MEMBERS]}
+    found: set[str] = set()
+    wanted = ["dicast"]
+    while wanted:
+        name = canonicalize_name(wanted.pop())
+        if name in found:
+            continue
+        found.add(name)
+        lines = project(own[name])["project"].get("dependencies", []) if name in own else requires(name) or []
+        needed = map(Requirement, lines)
+        wanted += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    assert {"dicast-kernel", "orjson", "zipp"} <= found
+    assert len(found) < 25, sorted(found)
 
 
 def test_no_lock_file_is_tracked():

@@ -88,6 +88,7 @@ def test_show_tells_how_much_of_a_long_text_is_left_out(shop):
 def test_a_wrong_command_names_the_help_that_is_right(shop):
     assert shop.dicast("run").err.endswith("(dicast run --help)\n")
     assert shop.dicast("rnu").err == "no such command 'rnu', did you mean 'run'? (dicast --help)\n"
+    assert "pip install 'dicast[all]' brings the others" in shop.dicast("optimise-prompts").err
 
 
 def test_show_says_who_judged_and_cuts_none_but_the_longest_signal(shop):

@@ -61,9 +61,8 @@ class Commands(click.Group):
             from ..lines import nearest
 
             hint = nearest(name, self.list_commands(ctx))
-            ctx.fail(
-                f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else "; dicast --help lists them")
-            )
+            advice = "; dicast --help lists what is installed, and pip install 'dicast[all]' brings the others"
+            ctx.fail(f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else advice))
         return super().resolve_command(ctx, args)
 
 
