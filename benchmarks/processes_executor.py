@@ -13,7 +13,7 @@ from statistics import median
 
 from processes import DICAST, HERE, Figure, Measured, Wrong, clear, environment, run
 
-ROWS = 2_000
+ROWS = 6_000
 WORKERS = 2
 FUNCTIONS = 6
 PIPELINE = """\
