@@ -24,6 +24,13 @@ def _words(given: Iterable[str]) -> tuple[str, ...]:
     return words
 
 
+def _check_expressions(
+    metric: Keywords, attribute: attrs.Attribute[tuple[str, ...]], keywords: tuple[str, ...]
+) -> None:
+    if metric.regex:
+        expressions(attribute.name, keywords, metric.case_sensitive, metric.whole_words)
+
+
 @attrs.frozen
 class Keywords:
     r"""The share of required keywords that the output has; 0 when it has a forbidden one.
@@ -49,8 +56,8 @@ class Keywords:
     name = "keywords"
     tier = "proxy"
 
-    required: tuple[str, ...] = attrs.field(default=(), converter=_words)
-    forbidden: tuple[str, ...] = attrs.field(default=(), converter=_words)
+    required: tuple[str, ...] = attrs.field(default=(), converter=_words, validator=_check_expressions)
+    forbidden: tuple[str, ...] = attrs.field(default=(), converter=_words, validator=_check_expressions)
     case_sensitive: bool = False
     whole_words: bool = False
     regex: bool = False

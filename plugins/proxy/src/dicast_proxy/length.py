@@ -34,6 +34,11 @@ _MEASURES: Mapping[str, Callable[[str], int]] = {
 }
 
 
+def _check_bound(_: object, attribute: attrs.Attribute[int | None], bound: int | None) -> None:
+    if bound is not None and bound < 0:
+        raise ConfigError(f"{attribute.name} is {bound}; a length is never negative")
+
+
 @attrs.frozen
 class Length:
     """1 inside the bounds, falling off outside them.
@@ -51,17 +56,14 @@ class Length:
     name = "length"
     tier = "proxy"
 
-    min: int | None = None
-    max: int | None = None
+    min: int | None = attrs.field(default=None, validator=_check_bound)
+    max: int | None = attrs.field(default=None, validator=_check_bound)
     unit: Unit = "chars"
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def __attrs_post_init__(self) -> None:
         if self.unit not in _MEASURES:
             raise ConfigError(f"unknown unit {self.unit!r}: a length is in {', '.join(_MEASURES)}")
-        for name, bound in (("min", self.min), ("max", self.max)):
-            if bound is not None and bound < 0:
-                raise ConfigError(f"{name} is {bound}; a length is never negative")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ConfigError(f"min {self.min} is more than max {self.max}: no length is inside; swap them")
 

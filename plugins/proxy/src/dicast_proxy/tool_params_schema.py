@@ -32,6 +32,10 @@ class _Finding:
         return found | {"violations": listed} if listed else found
 
 
+def _check_tools(metric: ToolParamsSchema, _: object, tools: Mapping[str, object]) -> None:
+    compile_tools(tools, metric.formats)
+
+
 @attrs.frozen
 class ToolParamsSchema:
     """1 when a tool call's params keep to the JSON Schema of its tool, else 0; an unknown tool is 0.
@@ -53,7 +57,9 @@ class ToolParamsSchema:
     tier = "proxy"
 
     tools: Mapping[str, object] = attrs.field(
-        converter=read_tools, metadata={"takes": InputPath | Mapping[str, object] | list[object]}
+        converter=read_tools,
+        validator=_check_tools,
+        metadata={"takes": InputPath | Mapping[str, object] | list[object]},
     )
     formats: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)

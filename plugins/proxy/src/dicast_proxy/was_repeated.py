@@ -21,6 +21,11 @@ Key = tuple[str | tuple[str], str]
 """A call's tool and params in canonical form; the tool is in a tuple where it is no text."""
 
 
+def _check_similarity(_instance: object, _attribute: object, similarity: float) -> None:
+    if not 0.0 < similarity <= 1.0:
+        raise ConfigError(f"similarity is {similarity}; it is above 0 and at most 1, which asks for equal params")
+
+
 @attrs.frozen
 class _Repeat:
     """That a call *repeats* an earlier step, and how like the two are."""
@@ -48,14 +53,10 @@ class WasRepeated:
     name = "was_repeated"
     tier = "proxy"
 
-    similarity: float = 1.0
+    similarity: float = attrs.field(default=1.0, validator=_check_similarity)
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def __attrs_post_init__(self) -> None:
-        if not 0.0 < self.similarity <= 1.0:
-            raise ConfigError(
-                f"similarity is {self.similarity}; it is above 0 and at most 1, which asks for equal params"
-            )
         if self.similarity < 1.0 and importlib.util.find_spec("rapidfuzz") is None:
             raise ConfigError(
                 "similarity below 1 needs rapidfuzz, which is not installed: pip install 'dicast[similarity]'"
@@ -66,7 +67,7 @@ class WasRepeated:
         found = calls_of(subject, self.field)
         history = _history(subject)
         if history is MISSING and found.single:
-            return Failure("missing_input", f"{subject.kind} {subject.id!r} has no {_HISTORY} in its input or context")
+            return Failure("missing_input", _lacking(subject))
         steps = () if history is MISSING else history
         if not isinstance(steps, list | tuple):
             message = f"the {_HISTORY} of {subject.kind} {subject.id!r} is {type(steps).__name__}, not a list of calls"
@@ -150,6 +151,11 @@ def _history(subject: Subject) -> object:
     if found is MISSING:
         found = lookup(subject.context, _HISTORY)
     return parsed(found) if isinstance(found, str) else found
+
+
+def _lacking(subject: Subject) -> str:
+    advice = "the source of a trace gives it with history: true" if subject.kind == "tool_cycle" else "[] says none"
+    return f"{subject.kind} {subject.id!r} has no {_HISTORY} in its input or context; {advice}"
 
 
 def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
