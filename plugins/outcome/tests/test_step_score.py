@@ -182,7 +182,7 @@ def test_a_field_names_where_the_step_stands(field):
     for output in ({"steps": [GOOD]}, json.dumps({"steps": [GOOD]}), {"steps": [json.dumps(GOOD)]}):
         assert value(output, field=field) == pytest.approx(0.9)
     assert f"the output has no field {field!r}" in message({"steps": []}, field=field)
-    assert f"the output's field {field!r} is int, not an object" in message({"steps": [1]}, field=field)
+    assert f"the output's field {field!r} is 1, not an object" in message({"steps": [1]}, field=field)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_field_names_where_the_step_stands(field):
     ids=["none", "empty", "prose", "surrogate", "binary", "number", "list", "deep", "nan"],
 )  # fmt: skip
 def test_an_output_that_is_no_object_is_a_failure(output):
-    assert message(output).startswith("outcome/step_score cannot tell what came of the step: the output is ")
+    assert message(output).startswith("it cannot be told what came of the step: the output is ")
 
 
 def test_hostile_values_end_in_a_short_message():

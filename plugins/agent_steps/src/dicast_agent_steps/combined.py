@@ -39,10 +39,10 @@ class Combined:
     synthesis_weight: float = attrs.field(default=0.4, validator=_check_weight)
     more_verbs: tuple[str, ...] = attrs.field(default=(), converter=words)
     field: str | None = attrs.field(default=None, validator=check_field)
-    _verbs: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+    _verbs: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
 
     @_verbs.default
-    def _default_verbs(self) -> frozenset[str]:
+    def _default_verbs(self) -> tuple[str, ...]:
         return all_verbs(self.more_verbs)
 
     def __attrs_post_init__(self) -> None:

@@ -18,14 +18,14 @@ VERBS = frozenset({
     "execute", "export", "find", "fix", "implement", "import", "install", "modify", "move", "read", "refactor",
     "remove", "rename", "run", "search", "set", "test", "understand", "update", "verify", "write",
 })  # fmt: skip
-"""What an instruction may begin with."""
+"""What an instruction may begin with (document 003's source): with the letters, so "Adding" is as good as "Add"."""
 
 _ACTIONS = ("read", "edit", "bash")
 _KEYS = ("id", "action", "target", "instruction")
 _WEIGHT = 0.25
 _BLANK = re.compile(r"\s")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_FIRST_WORD = re.compile(r"[\W\d_]*([^\W\d_]+)")
+_SIGNS = re.compile(r"[\W\d_]*")
 _LOOKED_AT = 200
 
 
@@ -39,13 +39,13 @@ def words(given: Iterable[str]) -> tuple[str, ...]:
     found = tuple(given)
     for word in found:
         if not word.isalpha():
-            raise ConfigError(f"{word!r} is not one word; an instruction is told by the first word it begins with")
+            raise ConfigError(f"{word!r} is not one word; an instruction is told by the word it begins with")
     return found
 
 
-def all_verbs(more: Iterable[str]) -> frozenset[str]:
+def all_verbs(more: Iterable[str]) -> tuple[str, ...]:
     """What an instruction may begin with, in lower case."""
-    return VERBS.union(map(str.casefold, more))
+    return *sorted(VERBS), *map(str.casefold, more)
 
 
 @attrs.frozen
@@ -55,8 +55,8 @@ class SubtaskPlanning:
     ``subtasks_valid``: they are a list, or JSON text of one, of objects with ``id``, ``action``, ``target`` and
     ``instruction``. ``actions_valid``: every action is ``read``, ``edit`` or ``bash``. ``targets_valid``: every target of a
     ``read`` or ``edit`` has a ``/`` or a ``.``, no blank, and is no URL; that of ``bash`` is free. ``instructions_actionable``:
-    the first word of every instruction is a verb that asks for something ("Add", not "Address"), whatever its case and
-    whatever signs or numbers stand before it. An empty list passes the first check alone.
+    every instruction begins with the letters of a verb that asks for something ("Add", "Adding"), whatever their case and
+    whatever signs or numbers stand before them. An empty list passes the first check alone.
 
     :param more_verbs: words that an instruction may begin with, beside ``add``, ``analyze``, ``build``, ``change``,
         ``check``, ``configure``, ``create``, ``define``, ``delete``, ``deploy``, ``ensure``, ``execute``, ``export``,
@@ -70,10 +70,10 @@ class SubtaskPlanning:
 
     more_verbs: tuple[str, ...] = attrs.field(default=(), converter=words)
     field: str | None = attrs.field(default=None, validator=check_field)
-    _verbs: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+    _verbs: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
 
     @_verbs.default
-    def _default_verbs(self) -> frozenset[str]:
+    def _default_verbs(self) -> tuple[str, ...]:
         return all_verbs(self.more_verbs)
 
     def score(self, subject: Subject) -> Score:
@@ -82,7 +82,7 @@ class SubtaskPlanning:
         return grade(plan_checks(record.values, self._verbs), record.problem)
 
 
-def plan_checks(values: Mapping[str, object], verbs: frozenset[str]) -> list[Check]:
+def plan_checks(values: Mapping[str, object], verbs: tuple[str, ...]) -> list[Check]:
     """The four checks of the plan in *values*; an instruction begins with one of *verbs*, which are in lower case."""
     subtasks, unread = _subtasks(values)
     finders = {
@@ -146,12 +146,11 @@ def _wrong_target(subtask: Mapping[str, object]) -> str | None:
     return None if is_path else f".target is {shown(target)}, not a path: it needs a / or a . and no blank"
 
 
-def _wrong_instruction(subtask: Mapping[str, object], verbs: frozenset[str]) -> str | None:
+def _wrong_instruction(subtask: Mapping[str, object], verbs: tuple[str, ...]) -> str | None:
     instruction = subtask.get("instruction")
     if not isinstance(instruction, str):
         known = "instruction" in subtask
         return f".instruction is {shown(instruction)}, not text" if known else ".instruction is missing"
-    word = _FIRST_WORD.match(instruction[:_LOOKED_AT])
-    if word and word[1].casefold() in verbs:
+    if _SIGNS.sub("", instruction[:_LOOKED_AT], count=1).casefold().startswith(verbs):
         return None
     return f".instruction is {shown(instruction)}, which does not begin with a verb that is known; see more_verbs"

@@ -10,7 +10,7 @@ import orjson
 
 from dicast import MISSING, ConfigError, DataError, Failure, Score, Subject, check_field, locate
 
-from .step import Step
+from .step import Step, shown
 
 _WEIGHTS = ("step_utility_weight", "repetition_weight", "verification_weight", "schema_weight")
 
@@ -29,8 +29,8 @@ class StepScore:
 
     The output is an object with ``step_utility`` (from -1 to 1) or ``step_utility_norm`` (the same from 0 to 1),
     ``verification_delta`` (by how many the tests that pass became more) or ``tests_before`` and ``tests_after``,
-    ``was_repeated`` and ``params_valid`` (true or false). Where both scales of the utility are there they agree to within .01. What is missing, out of range or at odds is a Failure
-    ``missing_input`` that names all of it.
+    ``was_repeated`` and ``params_valid`` (true or false). Where both scales of the utility are there they agree to within .01.
+    What is missing, out of range or at odds is a Failure ``missing_input`` that names all of it.
 
     The weights are shares and sum to 1, as the formula has no division; others are refused, because a score of more than 1
     would have to be cut off, and dividing by their sum would be another formula than the one that is written.
@@ -90,11 +90,11 @@ def _record(subject: Subject, field: str | None) -> Mapping[str, object] | Failu
             value = orjson.loads(value)
         except orjson.JSONDecodeError as error:
             return _failure(f"{where} is text that is not JSON: {error}")
-    return value if isinstance(value, Mapping) else _failure(f"{where} is {type(value).__name__}, not an object")
+    return value if isinstance(value, Mapping) else _failure(f"{where} is {shown(value)}, not an object")
 
 
 def _failure(message: str) -> Failure:
-    return Failure("missing_input", f"outcome/step_score cannot tell what came of the step: {message}")
+    return Failure("missing_input", f"it cannot be told what came of the step: {message}")
 
 
 def _parts(step: Step) -> dict[str, float]:

@@ -74,7 +74,7 @@ class _Reader:
         value = self.record.get(name)
         number = _whole(value)
         if value is not None and (number is None or number < 0):
-            self._fault(name, f"{name} is {_shown(value)}, not a number of tests")
+            self._fault(name, f"{name} is {shown(value)}, not a number of tests")
         return number
 
     def delta(self, before: int | None, after: int | None) -> int:
@@ -82,7 +82,7 @@ class _Reader:
         value, counted = self.record.get(name), None if before is None or after is None else after - before
         number = counted if value is None else _whole(value)
         if number is None and value is not None:
-            self._fault(name, f"{name} is {_shown(value)}, not a whole number")
+            self._fault(name, f"{name} is {shown(value)}, not a whole number")
         elif number is None:
             self._fault(name, f"{name} is missing, and so are the two it is computed from, {' and '.join(TESTS)}")
         elif counted is not None and number != counted:
@@ -92,7 +92,7 @@ class _Reader:
     def truth_value(self, name: str) -> bool:
         value = self.record.get(name)
         if not isinstance(value, bool):
-            wrong = "missing" if value is None else f"{_shown(value)}, not true or false"
+            wrong = "missing" if value is None else f"{shown(value)}, not true or false"
             self._fault(name, f"{name} is {wrong}")
         return value is True
 
@@ -102,7 +102,7 @@ class _Reader:
             return None
         if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= 1:
             return float(value)
-        self._fault(name, f"{name} is {_shown(value)}, not a number from {low} to 1")
+        self._fault(name, f"{name} is {shown(value)}, not a number from {low} to 1")
         return None
 
     def _fault(self, name: str, message: str) -> None:
@@ -118,12 +118,12 @@ def _whole(value: object) -> int | None:
     return int(value) if value == int(value) else None
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """*value* in a message: short whatever it is, and without looking into lists and objects."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    if isinstance(value, bool):
-        return str(value).lower()
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
     if isinstance(value, int | float):
         return str(value) if isinstance(value, float) or abs(value) < 10**20 else "a huge number"
     if isinstance(value, Mapping):
