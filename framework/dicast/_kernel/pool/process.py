@@ -162,7 +162,8 @@ class Worker:
             self.kill()
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), GOODBYE_SECONDS)
+            async with asyncio.timeout(GOODBYE_SECONDS):  # wait_for may swallow that the run has ended
+                await process.wait()
         except TimeoutError:
             self.kill()
             await process.wait()

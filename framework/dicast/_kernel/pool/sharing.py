@@ -66,6 +66,7 @@ class Pool:
         self._last = 0
         self._pickled: tuple[Subject, bytes] | None = None
         self._broken: str | None = None
+        self._closed = False
 
     async def host(self, slots: Sequence[Slot]) -> Mapping[str, Elsewhere]:
         """Take those metrics of *slots* that can be sent, and that the workers can load; how to ask each one, by its path.
@@ -120,8 +121,8 @@ class Pool:
         return worker
 
     async def _keep(self, worker: Worker) -> None:
-        """Hear *worker*, and those that take its place when it dies."""
-        while True:
+        """Hear *worker*, and those that take its place when it dies, as long as the pool is open."""
+        while not self._closed:
             with suppress(asyncio.IncompleteReadError, ConnectionError):
                 while True:
                     self._hear(worker, *await worker.receive())
@@ -179,6 +180,7 @@ class Pool:
 
     async def close(self) -> None:
         """End every worker."""
+        self._closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
