@@ -43,8 +43,12 @@ def act(subject, *, salt: int = 0):
         case "odd": return Score(0.5, signals={"odd": object()})
         case "fail": return Failure("refused", "as told")
         case "print": print("printed", flush=True)
+        case "unreadable": return Score(1.0, signals=Unreadable(a=1))
     text = subject.text
     return Score(len(text) % 7 / 6, details=text[:20], signals={"length": len(text)}, raw=len(text))
+
+class Unreadable(dict):
+    def __reduce__(self): return int, ("no number",)
 
 @metric(tier="truth")
 def deep(subject, *, value: float = 0.5):
@@ -236,6 +240,13 @@ def test_no_worker_is_left_after_the_run():
     for place in places(run("[cpu/where]", "abcdefgh")):
         with pytest.raises(ProcessLookupError):
             os.kill(int(place), 0)
+
+
+@pytest.mark.usefixtures("cpu")
+def test_an_answer_that_cannot_be_read_fails_its_subject_and_nothing_hangs():
+    done = run("[cpu/act]", ["fine", "unreadable"], "dicast/processes: {workers: 1}")
+    assert [event.subject_id for event in failures(done)][-1] == "1"
+    assert "crashed" in done.document["failures"]
 
 
 @attrs.frozen

@@ -116,7 +116,10 @@ class Pool:
                 worker.give([self._queue.popleft() for _ in range(share)])
 
     async def _start(self) -> Worker:
-        worker = await Worker.start(self._setup)
+        try:
+            worker = await Worker.start(self._setup)
+        except OSError as error:
+            raise PluginError(f"a worker process of dicast/processes could not be started: {error}") from error
         self._workers.append(worker)
         return worker
 
@@ -124,8 +127,7 @@ class Pool:
         """Hear *worker*, and those that take its place when it dies, as long as the pool is open."""
         while not self._closed:
             with suppress(asyncio.IncompleteReadError, ConnectionError):
-                while True:
-                    self._hear(worker, *await worker.receive())
+                await self._listen(worker)
             await worker.process.wait()
             self._workers.remove(worker)
             self._bury(worker)
@@ -138,6 +140,18 @@ class Pool:
                     self._give_up(str(error))
                 return
             self._feed()
+
+    async def _listen(self, worker: Worker) -> None:
+        """Take answers until the worker ends; one whose answers cannot be read is ended."""
+        while True:
+            try:
+                told = await worker.receive()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                raise
+            except Exception:  # the border: evidence may be of a class that cannot be made anew
+                worker.kill()
+                continue
+            self._hear(worker, *told)
 
     def _hear(self, worker: Worker, answers: Sequence[tuple[int, object]], seconds: float) -> None:
         for number, answer in answers:
