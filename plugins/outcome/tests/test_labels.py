@@ -75,7 +75,9 @@ def test_a_label_that_the_run_does_not_have_is_lost_data_and_leaves_the_older_fi
     path.write_text("older")
     finished = write(path, metric="step", include_input=include_input)
     assert finished.exit_code == 4
-    assert finished.document["sinks"]["outcome/labels"]["lost"] > 0
+    sink = finished.document["sinks"]["outcome/labels"]
+    assert sink["lost"] > 0
+    assert "from the metric 'step', and the run has outcome/step_score" in sink["error"]
     assert path.read_text() == "older"
 
 

@@ -63,6 +63,7 @@ class LabelLines:
         self._metric = metric
         self._inputs: dict[Key, object] | None = {} if include_input else None
         self._started = False
+        self._why_not = "outcome/labels was told of steps before run.started, which names their metric"
 
     def write(self, events: Sequence[Event]) -> int:
         """Write the labels among *events*, or raise and write none of them.
@@ -76,7 +77,7 @@ class LabelLines:
             if event.type == "run.started":
                 self._start(event.payload)
             elif not self._started:
-                raise DicastError("outcome/labels was told of steps before run.started, which names their metric")
+                raise DicastError(self._why_not)
             elif event.type == "subject.read":
                 self._keep(event)
             else:
@@ -97,9 +98,11 @@ class LabelLines:
             near = nearest(self._metric, labels)
             meant = f"; did you mean {near!r}?" if near else ""
             has = ", ".join(labels) or "none"
-            raise ConfigError(
+            # Said again of every step that follows: the last word is what the summary shows.
+            self._why_not = (
                 f"outcome/labels takes its labels from the metric {self._metric!r}, and the run has {has}{meant}"
             )
+            raise ConfigError(self._why_not)
         self._started = True
 
     def _keep(self, event: Event) -> None:
