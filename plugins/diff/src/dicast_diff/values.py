@@ -80,7 +80,7 @@ def _pairs(one: object, other: object, branches: Branches, tokens: Tokens | None
 def _by_key(one: Mapping[object, object], other: Mapping[object, object]) -> Iterator[Pair]:
     for key, item in one.items():
         wanted = other.get(key, ABSENT)
-        if item is not wanted:
+        if item is not wanted and not (type(item) in _PLAIN and type(wanted) in _PLAIN and item == wanted):
             yield key, item, wanted
     for key, wanted in other.items():
         if key not in one:
@@ -89,8 +89,9 @@ def _by_key(one: Mapping[object, object], other: Mapping[object, object]) -> Ite
 
 def _by_index(one: Sequence[object], other: Sequence[object]) -> Iterator[Pair]:
     both = min(len(one), len(other))
-    for index in range(both):
-        yield index, one[index], other[index]
+    for index, (item, wanted) in enumerate(zip(one, other, strict=False)):
+        if not (type(item) in _PLAIN and type(wanted) in _PLAIN and item == wanted):  # most are such, and need no more
+            yield index, item, wanted
     for index in range(both, len(one)):
         yield index, one[index], ABSENT
     for index in range(both, len(other)):
