@@ -15,7 +15,7 @@ from .families import Families, Family, Recorded, children_of
 from .plan import Plan
 from .resume import Earlier, moved, subject_events
 from .stream import Stream
-from .subjects import Known, refuse_other_events
+from .subjects import Known
 from .unit import Unit
 
 
@@ -155,7 +155,6 @@ class Starter:
         if read:
             told = content(due, stream.run_id)
             traces = self._told.new(subject) if due.from_run is None else []
-            refuse_other_events(traces, subject)
             if subject.events and due.from_run is None:
                 told["events"] = self._told.places(subject)
             events.append(stream.event("subject.read", told, subject, "user_controlled"))

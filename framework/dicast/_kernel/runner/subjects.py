@@ -50,10 +50,12 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
     :raises DataError: when the source breaks off, yields something else, or has no check of its own and yields an id twice.
     """
     seen = None if hasattr(source, "check") or is_live(source) else IdSpool()
+    known = Known()
     try:
         async for found in each(source):
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
+            _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
             if seen is not None and not seen.add(due.subject.kind, due.subject.id):
                 raise DataError(
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
@@ -142,14 +144,9 @@ def _refuse_other(subject: object, name: str) -> None:
         raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
 
 
-def refuse_other_events(events: Sequence[object], subject: Subject) -> None:
-    """Look at the *events* that *subject* brings.
-
-    :raises DataError: when one is not made of texts and JSON objects.
-    """
+def _refuse_other_events(events: Sequence[object], where: str) -> None:
     if _are_good(events):
         return
-    where = f"{subject.kind} {subject.id!r}"
     for trace in events:
         if not isinstance(trace, TraceEvent):
             raise DataError(f"{where}: {trace!r:.100} is not a TraceEvent")
