@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dicast import Failure, Subject
+from dicast import ConfigError, Failure, Subject
 from dicast_diff import Match
 
 BODY = "    # add\n    for x in xs:\n        n = n + x\n    return '''a\nb''', n\n"
@@ -50,3 +50,45 @@ def test_a_last_line_needs_no_end(language, code):
 
 def test_an_error_without_a_node_of_its_own_is_a_score():
     assert judged("#include <a.h> x = (", "#include <a.h>\n", "c").value == 0.0
+
+
+def test_a_byte_order_mark_is_no_code():
+    assert judged("\ufeffx = 1", "x = 1").value == judged("x=1", "\ufeffx=1", "javascript").value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "other"),
+    [
+        ("javascript", "xs.map(x => x + 1)", "xs.map((x) => x + 1);"),
+        ("typescript", "const f = async x => x", "const f = async (x) => x;"),
+        ("typescript", "interface A {a: string, b: number}", "interface A {\n  a: string;\n  b: number;\n}"),
+        ("sql", "select a from b where c is null", "SELECT a\nFROM b\nWHERE c IS NULL"),
+        ("css", "a{b:c;d:e}", "a {\n  b: c;\n  d: e;\n}"),
+    ],
+)
+def test_what_formatters_of_a_language_write_is_the_same_code(language, code, other):
+    assert judged(code, other, language).value == judged(other, code, language).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "other"),
+    [
+        ("javascript", "(x, y) => x", "x => x"),
+        ("javascript", "(x) => x", "y => y"),
+        ("javascript", "({x}) => x", "(x) => x"),
+        ("javascript", "(...x) => x", "x => x"),
+        ("typescript", "(x?) => x", "x => x"),
+        ("typescript", "(x: number) => x", "x => x"),
+        ("sql", "select a from b order by c asc", "SELECT a FROM b ORDER BY c DESC"),
+        ("css", "a{b:c;d:e}", "a{b:c}d{e:f}"),
+    ],
+)
+def test_what_says_another_thing_is_other_code(language, code, other):
+    assert judged(code, other, language).value == judged(other, code, language).value == 0.0
+
+
+@pytest.mark.parametrize(("called", "name"), [("js", "javascript"), ("Python", "python"), ("c++", "cpp")])
+def test_a_language_by_another_name_is_told_its_own(called, name):
+    with pytest.raises(ConfigError) as caught:
+        Match(strictness="ast_equivalent", language=called)
+    assert caught.value.problems[0].hint == name

@@ -43,7 +43,7 @@ def compare_code(sides: Sides, language: str) -> Score | Failure:
 
 
 def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _tokens(text: str, language: str) -> list[Token]:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _SEMICOLONS = frozenset(
-    ("bash", "go", "javascript", "kotlin", "lua", "luau", "ruby", "scala", "swift", "tsx", "typescript")
+    ("bash", "css", "go", "javascript", "kotlin", "lua", "luau", "ruby", "scala", "scss", "swift", "tsx", "typescript")
 )
-"""Languages where the end of a line ends a statement as a semicolon does."""
+"""Languages where the end of a line, or of a block, ends a statement as a semicolon does."""
 
 _EITHER_QUOTE = frozenset(("css", "dart", "javascript", "lua", "luau", "r", "scss", "tsx", "typescript"))
 """Languages where a string means the same between quotes of either kind."""
@@ -36,7 +36,20 @@ _HEADS = ("call", "field", "member", "subscript", "method", "navigation", "selec
 """In the types of nodes: there ``(a.b)()`` and ``(a?.b).c`` mean another thing than without parentheses."""
 
 _PARENTHESES_MATTER = frozenset(("lua", "luau", "r"))
+_ENDS = (";", "\n", "empty_statement")
+_MEMBERS = ("interface_body", "object_type")  # of TypeScript: what stands in them may also end in a comma
 _TEXTS = ("string", "char", "text", "template", "literal", "heredoc")
+
+
+_CALLED = {
+    "c#": "csharp",
+    "c++": "cpp",
+    "js": "javascript",
+    "py": "python",
+    "rs": "rust",
+    "sh": "bash",
+    "ts": "typescript",
+}
 
 
 def check_language(language: str) -> None:
@@ -53,7 +66,9 @@ def check_language(language: str) -> None:
         known = ("python", *get_args(SupportedLanguage))
         wrong = f"unknown language {language!r}"
     if language not in known:
-        raise ConfigError(Problem(wrong, value=language, hint=nearest(language, known)))
+        raise ConfigError(
+            Problem(wrong, value=language, hint=_CALLED.get(language.lower()) or nearest(language.lower(), known))
+        )
 
 
 def tokens(text: str, language: str) -> list[Token]:
@@ -109,7 +124,10 @@ class _Reading:
         text = self._quoted(node)
         if text is not None:
             return "a string", text
-        return None if node.child_count else (node.type, self._text(node))
+        if node.child_count:
+            return None
+        is_word = self.language == "sql" and node.type.startswith("keyword_")  # written in any case
+        return node.type, b"" if is_word else self._text(node)
 
     def _quoted(self, node: Node) -> bytes | None:
         if not (node.is_named and ("string" in node.type or "quote" in node.type or "scalar" in node.type)):
@@ -126,13 +144,15 @@ class _Reading:
         semicolons = self.language in _SEMICOLONS and not node.type.startswith("for")
         kept = []
         for index, child in enumerate(children):
-            ended = semicolons and child.type in (";", "\n", "empty_statement")
+            ended = semicolons and (child.type in _ENDS or (child.type == "," and node.type in _MEMBERS))
             if not ended and not _is_last_comma(node, children, index):
                 kept.append(self._bare(child, node, first=not index))
         return kept
 
     def _bare(self, node: Node, parent: Node, *, first: bool) -> Node:
         """*node* without redundant parentheses around it."""
+        if node.type == "formal_parameters" and parent.type == "arrow_function":
+            return _only_name(node)
         matter = self.language in _PARENTHESES_MATTER or (first and any(head in parent.type for head in _HEADS))
         while node.type == "parenthesized_expression" and not matter:
             inside = [child for child in node.named_children if not child.type.endswith("comment")]
@@ -150,6 +170,16 @@ class _Reading:
             if text and (exact or (text := _CONTINUED.sub(b"", text).strip())):
                 yield text
             start = after
+
+
+def _only_name(parameters: Node) -> Node:
+    """The name in ``(x) => …``, which may be written ``x => …``; the *parameters* themselves where they are not one name."""
+    node = parameters
+    while node.type in ("formal_parameters", "required_parameter"):
+        if node.named_child_count != 1:
+            return parameters
+        node = node.named_children[0]
+    return node if node.type == "identifier" else parameters
 
 
 def _is_last_comma(node: Node, children: Sequence[Node], index: int) -> bool:
