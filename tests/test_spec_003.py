@@ -112,6 +112,8 @@ ROWS = [
     ("FeedbackMetric", "feedback/classification", "proxy", row("spam", reference="spam"), 1),
     ("FeedbackMetric", "{feedback/multi_objective: {objectives: {a: proxy/format, b: {proxy/length: {min: 10}}}, weights: {a: 3}}}",
      "proxy", row("01234"), 0.875),
+    ("FeedbackMetric", "{feedback/multi_objective: {objectives: {same: diff/match, found: feedback/classification}}}",
+     "proxy", row("hello there", reference="hello world"), 0.25),
     ("FeedbackMetric", "feedback/code_pipeline", "proxy", row({"parse": True, "compile": "E0308"}), 0.25),
 ]  # fmt: skip
 

@@ -5,12 +5,13 @@ from fractions import Fraction
 from itertools import permutations
 from math import log2
 
+import attrs
 import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Cost, Failure, Judgment, Score, Subject
+from dicast import ConfigError, Cost, Failure, Judge, Judgment, Score, Subject, estimate
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline
 from dicast_feedback import Classification, CodePipeline, MultiObjective, Retrieval, StringSimilarity
 
@@ -277,6 +278,27 @@ def test_a_judge_may_be_an_objective_and_its_confidence_counts():
     metric = MultiObjective(objectives={"good": FakeJudge(Judgment(0.5, 0.6)), "same": StringSimilarity()})
     score = asyncio.run(metric.score(Subject("row", "q1", output="a", reference="a")))
     assert (score.value, score.confidence) == (0.75, pytest.approx(0.8))
+
+
+def test_a_metric_with_an_option_named_judge_is_no_judge():
+    metric = MultiObjective(objectives={"a": _MayAsk(), "b": _MayAsk(FakeJudge(Judgment(0.5)))})
+    assert judged(metric, "x").signals["scores"] == {"a": 1.0, "b": 0.25}
+    assert estimate(metric, Subject("row", "1", output="x")) == Cost("0.02")
+
+
+@attrs.frozen
+class _MayAsk:
+    """As ``diff/match``, which has a judge where it compares by meaning."""
+
+    tier = "truth"
+
+    judge: Judge | None = None
+
+    def estimate(self, subject):
+        return Cost("0.01")
+
+    def score(self, subject):
+        return Score(1.0 if self.judge is None else 0.25)
 
 
 def test_an_objective_that_fails_is_named_and_later_ones_are_not_paid_for():

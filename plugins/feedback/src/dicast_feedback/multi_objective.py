@@ -65,7 +65,7 @@ class MultiObjective:
 
     def estimate(self, subject: Subject) -> Cost:
         """What the objectives may cost at most; the kernel asks those that are judges itself."""
-        metrics = [one for one in self.objectives.values() if not hasattr(one, "judge")]
+        metrics = [one for one in self.objectives.values() if not _is_judge(one)]
         return sum((estimate(one, subject) for one in metrics), start=Cost.zero())
 
     def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:
@@ -128,13 +128,18 @@ class MultiObjective:
         )
 
 
+def _is_judge(objective: object) -> bool:
+    """Whether it is asked as a judge. A metric may have an option named ``judge``, as ``diff/match`` has."""
+    return not hasattr(objective, "score")
+
+
 def _waits(objective: Metric) -> bool:
-    return hasattr(objective, "judge") or iscoroutinefunction(objective.score)
+    return _is_judge(objective) or iscoroutinefunction(objective.score)
 
 
 def _ask(objective: Any, subject: Subject) -> object:
     """Its answer, perhaps to be awaited: a judge may stand wherever a metric is expected."""
-    return objective.judge(subject, ()) if hasattr(objective, "judge") else objective.score(subject)
+    return objective.judge(subject, ()) if _is_judge(objective) else objective.score(subject)
 
 
 def _stated(value: object, place: str) -> Score | Failure:
