@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 import attrs
@@ -44,6 +45,11 @@ def act(subject, *, salt: int = 0):
         case "fail": return Failure("refused", "as told")
         case "print": print("printed", flush=True)
         case "unreadable": return Score(1.0, signals=Unreadable(a=1))
+        case "fork":
+            if (child := os.fork()) == 0:
+                time.sleep(60)
+                os._exit(0)
+            return Score(1.0, details=str(child))
     text = subject.text
     return Score(len(text) % 7 / 6, details=text[:20], signals={"length": len(text)}, raw=len(text))
 
@@ -243,10 +249,32 @@ def test_no_worker_is_left_after_the_run():
 
 
 @pytest.mark.usefixtures("cpu")
+@pytest.mark.parametrize("then", ["fine", "die"])
+def test_what_a_metric_forks_ends_with_its_worker_and_keeps_nobody_waiting(then):
+    began = time.monotonic()
+    done = run("[cpu/act: {timeout: 5}]", ["fork", then], "dicast/processes: {workers: 1}")
+    assert time.monotonic() - began < 10
+    assert done.document["failures"] == ({"crashed": 1} if then == "die" else {})
+    child = next(verdict.scores[0]["details"] for verdict in done.verdicts if verdict.subject_id == "0")
+    while lives(child) and time.monotonic() - began < 20:
+        time.sleep(0.01)
+    assert not lives(child)
+
+
+@pytest.mark.usefixtures("cpu")
 def test_an_answer_that_cannot_be_read_fails_its_subject_and_nothing_hangs():
     done = run("[cpu/act]", ["fine", "unreadable"], "dicast/processes: {workers: 1}")
     assert [event.subject_id for event in failures(done)][-1] == "1"
     assert "crashed" in done.document["failures"]
+
+
+def lives(pid):
+    try:
+        os.kill(int(pid), 0)
+        stat = Path(f"/proc/{pid}/stat").read_text()  # one that has ended, and nobody has asked how, is still listed
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 @attrs.frozen

@@ -36,11 +36,11 @@ def main(lifeline: int, progress: int) -> None:
 
 
 def _die_with(lifeline: int) -> None:
-    """Let the end of *lifeline* be a signal, which ends the process wherever it is, in C code too."""
+    """Let the end of *lifeline* be a signal, which ends the process wherever it is, in C code too, and those it has started."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "linux":
         signal.signal(signal.SIGIO, lambda *_: os._exit(1))  # ignored by default
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())  # its group, whose leader it is
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([lifeline], [], [], 0)[0]:  # gone before there was a signal
         os._exit(1)

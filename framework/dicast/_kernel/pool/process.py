@@ -134,7 +134,13 @@ class Worker:
         return self.asked.get(HEADER.unpack_from(self.progress)[0])
 
     def end_if_late(self, now: float) -> None:
-        """Kill the worker when a call takes longer than its timer there allows: code in C may not heed it."""
+        """Kill the worker when a call takes longer than its timer there allows: code in C may not heed it.
+
+        Of one that has ended kill what its metrics forked: it holds the pipe at whose end the worker's death is known.
+        """
+        if self.process.returncode is not None:
+            self.kill()
+            return
         asked = self.under_way()
         number = asked.number if asked is not None else 0
         if number != self.seen:
@@ -144,9 +150,9 @@ class Worker:
             self.kill()
 
     def kill(self) -> None:
-        """End the process at once, if it has not ended."""
-        with suppress(ProcessLookupError):
-            self.process.kill()
+        """End the process at once, if it has not ended, and what its metrics have started."""
+        with suppress(ProcessLookupError, PermissionError):  # the latter for a group of others, on macOS for dead ones
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     @property
     def ending(self) -> str:
@@ -167,6 +173,7 @@ class Worker:
         except TimeoutError:
             self.kill()
             await process.wait()
+        self.kill()
         with suppress(ConnectionError):
             await process.stdout.read()
         os.close(self.lifeline)
