@@ -24,11 +24,12 @@ from dicast import (
     RateLimiter,
     Reply,
     Rubric,
+    Score,
     Subject,
     Usage,
     maybe_await,
 )
-from dicast.testing import run_pipeline
+from dicast.testing import FakeMetric, run_pipeline
 
 CENT = Cost("0.01", pricing_version="list 1")
 
@@ -371,6 +372,34 @@ def test_a_judge_inside_a_metric_costs_what_it_costs():
         components={"j": Both((Asking(Model()), Asking(Model())))},
     )
     assert done.verdicts[0].scores[0]["cost"] == {"amount": "0.02", "unit": "usd", "pricing_version": "list 1"}
+
+
+@pytest.mark.parametrize(
+    ("cap", "asked", "spent"), [("0.02 usd", 2, "0.02"), ("0.01 usd", 1, "0.01"), ("0 usd", 0, "0")]
+)
+def test_a_metric_whose_judge_does_not_fit_is_skipped_and_the_proxies_stand(cap, asked, spent):
+    """As a metric that says itself what it costs."""
+
+    @attrs.frozen
+    class Twice:
+        tier = "truth"
+        judge: Judge
+
+        async def score(self, subject):
+            answers = [await maybe_await(self.judge.judge(subject, ())) for _ in range(2)]
+            return next((one for one in answers if isinstance(one, Failure)), Score(0.0))
+
+    model = Model()
+    done = run_pipeline(
+        f"{{metrics: {{proxy: [p], truth: [t]}}, budget: {{run: {cap}}}}}",
+        subjects=[Subject("row", "a", output="text")],
+        components={"p": FakeMetric(Score(1.0)), "t": Twice(Asking(model))},
+    )
+    (verdict,) = done.verdicts
+    fits = asked == 2
+    assert (verdict.tier, verdict.score) == (("truth", 0.5) if fits else ("proxy", 1.0))
+    assert list(verdict.skipped) == ([] if fits else [{"metric": "t", "reason": "run_cap"}])
+    assert (len(model.requests), done.document["cost"]["usd"], done.exit_code) == (asked, spent, 0)
 
 
 def test_over_a_cap_a_judge_inside_a_judge_is_not_asked_and_its_owner_hears_why():

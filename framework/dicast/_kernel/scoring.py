@@ -97,6 +97,8 @@ class MetricSet:
             asked = truths if passed or self._audits(subject) else ()
             for slot, told in [(slot, ask(slot, subject, rollout.number)) for slot in asked]:
                 answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
+                if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
+                    answer = Skip(answer.throttled_reason, answer.cost)  # a judge inside did not fit, and so the metric
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
         return failure or rollout.empty_failure()
 
