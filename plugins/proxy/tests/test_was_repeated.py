@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import pickle
 import sys
+import time
 import unicodedata
 
 import orjson
@@ -212,6 +213,21 @@ def test_the_likest_earlier_call_is_named_and_another_tool_is_never_near():
     score = judged({"tool": "t", "params": {"q": "abcdefghij"}}, history, similarity=0.5)
     assert score.signals["repeats"] == "step 3"
     assert judged({"tool": "v", "params": {"q": "abcdefghij"}}, history, similarity=0.01).value == 1.0
+
+
+def test_nearness_looks_at_each_step_of_a_history_once():
+    history = [{"tool": "t", "params": {"q": f"city {number * 7919 % 10_000}"}} for number in range(5_000)]
+    begun = time.process_time()
+    assert judged({"tool": "t", "params": {"q": "nothing like them"}}, history, similarity=0.9).value == 1.0
+    assert time.process_time() - begun < 1.0  # each against all before it would take several
+
+
+def test_the_first_of_the_likest_steps_counts():
+    near, nearer = (f"{'x' * 10_000}{end}" for end in ("ab", "a"))
+    texts = [near] * 60 + [nearer, near, nearer]  # so long that they are not compared in one go
+    history = [{"tool": "t", "params": [text, number]} for number, text in enumerate(texts, 10)]
+    score = judged({"tool": "t", "params": ["x" * 10_000, 99]}, history, similarity=0.9)
+    assert score.signals["repeats"] == "step 61"
 
 
 @pytest.mark.parametrize("similarity", [0.0, -1.0, 1.01, math.nan])

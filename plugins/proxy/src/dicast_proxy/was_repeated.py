@@ -16,6 +16,7 @@ _HISTORY = "execution_history"
 _STEP = f"step {{}} of the {_HISTORY}"
 _LISTED = 20  # repeated calls in the signals
 _COMPARED = 20_000  # characters of params: nearness of longer ones would take seconds
+_PAIRS = 10**10  # of characters, compared without a pause: a fraction of a second
 
 Key = tuple[str | tuple[str], str]
 """A call's tool and params in canonical form; the tool is in a tuple where it is no text."""
@@ -86,7 +87,7 @@ class WasRepeated:
             if earlier == own:
                 return _scored(call, _Repeat(f"step {number}"), len(steps))
             if self.similarity < 1.0:
-                seen.meet(earlier, number)
+                seen.add(earlier, number)
         near = seen.likest(own)
         return _scored(call, None if near is None else _Repeat(f"step {near[0]}", near[1]), len(steps))
 
@@ -94,7 +95,7 @@ class WasRepeated:
         """Judge each call by those before it; every one is looked at once."""
         seen, before = _Seen(self.similarity), len(steps)
         for number, earlier in _earlier(steps):
-            seen.meet(earlier, number)
+            seen.add(earlier, number)
         repeated = list[tuple[int, Call, _Repeat]]()
         for number, call in enumerate(calls, 1):
             found = seen.meet(_key(call, "call {}", number), before + number)
@@ -111,7 +112,12 @@ class _Seen:
     def __init__(self, similarity: float) -> None:
         self._similarity = similarity
         self._steps: dict[Key, int] = {}
-        self._texts: dict[str | tuple[str], list[tuple[str, int]]] = {}  # by tool: the params, and the step
+        self._texts: dict[str | tuple[str], tuple[list[str], list[int]]] = {}  # by tool: the params, and their steps
+
+    def add(self, key: Key, step: int) -> None:
+        """Remember a call that was made as *step*."""
+        if self._steps.setdefault(key, step) == step and self._similarity < 1.0:
+            self._keep(key, step)
 
     def meet(self, key: Key, step: int) -> tuple[int, float] | None:
         """The step that made the same call, or the likest, and how like it is; then remember this one as *step*."""
@@ -121,8 +127,7 @@ class _Seen:
         if self._similarity == 1.0:
             return None
         found = self.likest(key)
-        if len(key[1]) <= _COMPARED:
-            self._texts.setdefault(key[0], []).append((key[1], step))
+        self._keep(key, step)
         return found
 
     def likest(self, key: Key) -> tuple[int, float] | None:
@@ -130,19 +135,25 @@ class _Seen:
         tool, params = key
         if tool not in self._texts or len(params) > _COMPARED:
             return None
-        return self._nearest(params, self._texts[tool])
+        from rapidfuzz import process  # 12 MB, and only nearness needs it
+        from rapidfuzz.distance import Levenshtein
 
-    def _nearest(self, params: str, others: Iterable[tuple[str, int]]) -> tuple[int, float] | None:
-        from rapidfuzz.distance import Levenshtein  # 12 MB, and only nearness needs it
-
+        texts, steps = self._texts[tool]
         best, least = None, self._similarity
-        for text, step in others:
-            if min(len(text), len(params)) < least * max(len(text), len(params)):
-                continue
-            alike = Levenshtein.normalized_similarity(params, text, score_cutoff=least)
-            if alike >= least and (best is None or alike > best[1]):
-                best, least = (step, alike), alike
-        return best
+        size = max(1, _PAIRS // (_COMPARED * len(params)))
+        for start in range(0, len(texts), size):  # in between a timer can end it
+            some = texts[start : start + size]
+            found = process.extractOne(params, some, scorer=Levenshtein.normalized_similarity, score_cutoff=least)
+            if found is not None and (best is None or found[1] > least):
+                best, least = steps[start + found[2]], found[1]
+        return None if best is None else (best, least)
+
+    def _keep(self, key: Key, step: int) -> None:
+        tool, params = key
+        if len(params) <= _COMPARED:
+            texts, steps = self._texts.setdefault(tool, ([], []))
+            texts.append(params)
+            steps.append(step)
 
 
 def _history(subject: Subject) -> object:
