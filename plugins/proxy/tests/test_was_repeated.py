@@ -225,8 +225,8 @@ def test_nearness_looks_at_each_step_of_a_history_once():
 def test_the_first_of_the_likest_steps_counts():
     near, nearer = (f"{'x' * 10_000}{end}" for end in ("ab", "a"))
     texts = [near] * 60 + [nearer, near, nearer]  # so long that they are not compared in one go
-    history = [{"tool": "t", "params": [text, number]} for number, text in enumerate(texts, 10)]
-    score = judged({"tool": "t", "params": ["x" * 10_000, 99]}, history, similarity=0.9)
+    history = [{"tool": "t", "params": [text, f"{number:02}"]} for number, text in enumerate(texts)]
+    score = judged({"tool": "t", "params": ["x" * 10_000, "--"]}, history, similarity=0.9)
     assert score.signals["repeats"] == "step 61"
 
 
