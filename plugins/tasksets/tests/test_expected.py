@@ -52,6 +52,14 @@ def test_each_condition_of_a_field(condition, good, bad):
     assert values({"y": 1}, **condition) == (0.0, {f"fields.x.{name}": False})
 
 
+def test_a_condition_that_is_null_is_none_and_a_null_alone_is_what_is_expected():
+    wanted = {"value": None, "expected_type": "number", "min": 0, "max": None, "pattern": None}
+    assert score({"n": 5}, fields={"n": wanted}).signals == {"fields.n.expected_type": True, "fields.n.min": True}
+    assert score({"n": None}, fields={"n": {"value": None}}).value == 1
+    assert score({"n": 5}, fields={"n": {"value": None}}).value == 0
+    assert isinstance(score({"n": 5}, fields={"n": {"min": None}}), Failure)
+
+
 def test_each_condition_has_the_same_share():
     found = score(
         {"s": 0.5, "deep": {"n": ["no"]}, "text": "it is a success"},

@@ -97,6 +97,21 @@ def test_a_task_needs_an_id_and_a_goal_alone(tmp_path):
     assert (subject.input, subject.reference, subject.context) == ({"goal": "g"}, None, {})
 
 
+def test_what_may_be_left_out_may_be_null(tmp_path):
+    task = {"id": "a", "goal": "g", "repo": {"source": "x", "ref_spec": None}, "gold_files": None, "constraints": None}
+    task["metadata"] = {"tags": None, "difficulty": None, "estimated_time_secs": None, "source": None, "extra": None}
+    task["expected"] = {"fields": {"n": {"value": None, "expected_type": "number", "min": 0, "max": None}}}
+    whole = {"name": "set", "description": None, "tasks": [task, {"id": "b", "goal": "g", "metadata": None}]}
+    first, second = Files(write(tmp_path, "set.json", whole)).subjects()
+    assert (first.input, first.reference) == ({"goal": "g", "repo_source": "x"}, None)
+    assert first.context == {name: task[name] for name in ("expected", "metadata")} | {"task_set": {"name": "set"}}
+    assert second.context == {"task_set": {"name": "set"}}
+    with pytest.raises(DataError, match="no task in these files that passes"):
+        [*Files(tmp_path / "set.json", difficulty=(0, 1)).subjects()]
+    with pytest.raises(DataError, match="goal is a text, not null"):
+        [*Files(write(tmp_path, "no.json", {"id": "a", "goal": None})).subjects()]
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -62,9 +62,9 @@ class Expected:
 
 
 def _score(expected: Mapping[str, Any], output: object, text: str) -> Score:
-    holds = dict(_fields(expected.get("fields", {}), _parsed(output)))
-    holds |= {f"required[{i}]": occurs(p, text) for i, p in enumerate(expected.get("required_patterns", ()))}
-    forbidden = {f"forbidden[{i}]": not occurs(p, text) for i, p in enumerate(expected.get("forbidden_patterns", ()))}
+    holds = dict(_fields(expected.get("fields") or {}, _parsed(output)))
+    holds |= {f"required[{i}]": occurs(p, text) for i, p in enumerate(expected.get("required_patterns") or ())}
+    forbidden = {f"forbidden[{i}]": not occurs(p, text) for i, p in enumerate(expected.get("forbidden_patterns") or ())}
     signals: dict[str, object] = {**holds, **forbidden}
     if expected.get("pass_commands"):
         signals["pass_commands"] = len(expected["pass_commands"])
@@ -79,9 +79,9 @@ def _score(expected: Mapping[str, Any], output: object, text: str) -> Score:
 def _fields(fields: Mapping[str, Any], output: object) -> Iterator[tuple[str, bool]]:
     for name, wanted in fields.items():
         value = locate(output, name) if name else MISSING
-        for condition, limit in wanted.items():
-            if limit is not None or condition == "value":
-                yield f"fields.{name}.{condition}", value is not MISSING and _CONDITIONS[condition](value, limit)
+        said = {condition: limit for condition, limit in wanted.items() if limit is not None}
+        for condition, limit in (said or {"value": None}).items():
+            yield f"fields.{name}.{condition}", value is not MISSING and _CONDITIONS[condition](value, limit)
 
 
 def _parsed(output: object) -> object:

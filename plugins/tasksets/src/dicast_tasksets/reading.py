@@ -203,7 +203,7 @@ def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[F
     findings.add_faults(faults, label, find)
     about: Mapping[str, Any] = value if isinstance(value, Mapping) and is_set else {}
     tasks = about.get("tasks") if is_set else value
-    task_set = {name: about[name] for name in ("name", "version") if name in about}
+    task_set = {name: about[name] for name in ("name", "version") if about.get(name) is not None}
     places: list[Path] = [()]
     if isinstance(tasks, list):
         places = [("tasks", index) if is_set else (index,) for index in range(len(tasks))]

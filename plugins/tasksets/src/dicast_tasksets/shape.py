@@ -64,13 +64,15 @@ def mapped(item: Shape) -> Shape:
 
 
 def record(what: str, members: Mapping[str, Shape], required: tuple[str, ...] = ()) -> Shape:
-    """An object with these *members* and no others; *what* names it in messages."""
+    """An object with these *members* and no others; *what* names it in messages. One that is not *required* may be null."""
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if not isinstance(value, Mapping):
             yield Fault(path, f"{what} is an object, not {shown(value)}")
             return
         for name, each in value.items():
+            if each is None and name in members and name not in required:
+                continue
             if name in members:
                 yield from members[name](each, (*path, name))
             else:

@@ -103,13 +103,14 @@ class Files:
 
     def wants(self, task: dict[str, Any]) -> bool:
         """Whether *task* passes the filters."""
-        metadata = task.get("metadata", {})
+        metadata = task.get("metadata") or {}
         if self.ids and task["id"] not in self.ids:
             return False
-        if self.tags and not set(self.tags).intersection(metadata.get("tags", ())):
+        if self.tags and not set(self.tags).intersection(metadata.get("tags") or ()):
             return False
         low, high = self.difficulty or (None, None)
-        return low is None or high is None or low <= metadata.get("difficulty", -1) <= high
+        difficulty = metadata.get("difficulty")
+        return low is None or high is None or (difficulty is not None and low <= difficulty <= high)
 
     @contextmanager
     def _tasks(self) -> Iterator[Tasks]:
@@ -177,7 +178,7 @@ class Tasks:
         count, tags = 0, set[str]()
         for found in self._all(findings, digest):
             id_ = found.task["id"]
-            tags.update(found.task.get("metadata", {}).get("tags", ()))
+            tags.update((found.task.get("metadata") or {}).get("tags") or ())
             wanted = self._options.wants(found.task)
             count += wanted
             try:

@@ -62,7 +62,7 @@ def _constraint(value: Any, path: Path) -> Iterator[Fault]:
     yield from _CONSTRAINT(value, path)
     if isinstance(value, Mapping) and value.get("kind") in _NUMBERS + _FILES:
         checks = COUNT if value["kind"] in _NUMBERS else TEXT
-        if "value" in value:
+        if value.get("value") is not None:
             yield from checks(value["value"], (*path, "value"))
         else:
             yield Fault(path, f"the constraint {value['kind']} needs a 'value'")
@@ -84,7 +84,7 @@ _FIELD = record(
 def _field(value: Any, path: Path) -> Iterator[Fault]:
     yield from _FIELD(value, path)
     if isinstance(value, Mapping):
-        if not value:
+        if "value" not in value and all(limit is None for limit in value.values()):
             yield Fault(path, "an expected field says value, type, min, max or pattern")
         low: Any = value.get("min")
         high: Any = value.get("max")
@@ -157,16 +157,16 @@ def as_subject(task: Mapping[str, Any], kind: str, task_set: Mapping[str, Any], 
 
     Its input is what document 003's scorer gives a predictor, but for the gold file's content: that is the reference.
     """
-    repo, gold, more = task.get("repo", {}), task.get("gold_files", ()), dict(row)
+    repo, gold, more = task.get("repo") or {}, task.get("gold_files"), dict(row)
     given = {
         "goal": task["goal"],
         "repo_source": repo.get("source"),
-        "repo_ref": repo.get("ref_spec", repo.get("ref")),
+        "repo_ref": repo.get("ref_spec") or repo.get("ref"),
         "focus_files": repo.get("focus_files"),
-        "expected_commands": task.get("expected", {}).get("pass_commands"),
+        "expected_commands": (task.get("expected") or {}).get("pass_commands"),
     }
     output, session = more.pop("output", None), more.pop("session_id", None)
-    context = more | {name: task[name] for name in _IN_CONTEXT if name in task}
+    context = more | {name: task[name] for name in _IN_CONTEXT if task.get(name) is not None}
     if task_set:
         context["task_set"] = dict(task_set)
     return Subject(
