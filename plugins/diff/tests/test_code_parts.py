@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import signal
+import time
+
 import pytest
 
 from dicast import ConfigError, Failure, Subject
@@ -92,3 +96,23 @@ def test_a_language_by_another_name_is_told_its_own(called, name):
     with pytest.raises(ConfigError) as caught:
         Match(strictness="ast_equivalent", language=called)
     assert caught.value.problems[0].hint == name
+
+
+def test_a_timer_ends_a_parse_that_takes_too_long():
+    class Over(BaseException):
+        pass
+
+    def end(number, frame):
+        raise Over
+
+    noise = "".join(random.Random(1).choices("(){}[]<>;:,.+-*/=!&|^%~?\"'`\\ \nabc123", k=900_000))
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(Over):
+            judged(noise, noise, language="javascript")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begun < 3

@@ -37,6 +37,7 @@ _HEADS = ("call", "field", "member", "subscript", "method", "navigation", "selec
 
 _PARENTHESES_MATTER = frozenset(("lua", "luau", "r"))
 _ENDS = (";", "\n", "empty_statement")
+_CHUNK = 2**16
 _MEMBERS = ("interface_body", "object_type")  # of TypeScript: what stands in them may also end in a comma
 _TEXTS = ("string", "char", "text", "template", "literal", "heredoc")
 
@@ -76,17 +77,25 @@ def tokens(text: str, language: str) -> list[Token]:
 
     :raises Unparsable: when it is not *language*.
     """
-    from tree_sitter_language_pack import get_parser  # as above
-
     source = text.encode(errors="surrogatepass")
-    named: Any = language  # one of those that check_language knows
-    root = get_parser(named).parse(source).root_node
+    root = _parsed(source, language)
     if root.has_error and not source.endswith(b"\n"):  # some grammars end a last line only there
-        ended = get_parser(named).parse(source := source + b"\n").root_node
+        ended = _parsed(source := source + b"\n", language)
         root = root if ended.has_error else ended
     if root.has_error:
         raise _fault(root)
     return list(_Reading(source, language).tokens(root))
+
+
+def _parsed(source: bytes, language: str) -> Node:
+    from tree_sitter_language_pack import get_parser  # as above
+
+    def read(at: int, _point: object) -> bytes:
+        return source[at : at + _CHUNK]
+
+    named: Any = language  # one of those that check_language knows
+    # Called in between, so that a timer can end what takes too long; bytes would be parsed without a pause.
+    return get_parser(named).parse(read, progress_callback=lambda _at, _error: False).root_node
 
 
 def _fault(root: Node) -> Unparsable:
