@@ -64,6 +64,17 @@ class Broken:
         return [1 / 0]
 
 @attrs.frozen
+class Odd:
+    \"\"\"Items of a form that no file has.
+
+    :param index: which.
+    \"\"\"
+
+    index: int
+    def metrics(self):
+        return [[3, {}, {"t/length": None}, {"t/length": {}, "t/dear": {}}, {5: {}}][self.index]]
+
+@attrs.frozen
 class Nested:
     \"\"\"A preset of presets.\"\"\"
 
@@ -75,7 +86,7 @@ def dicast_metrics():
     return [length, dear, Wrapped]
 @hookimpl
 def dicast_presets():
-    return [Both, Wrong, Broken, Nested]
+    return [Both, Wrong, Broken, Nested, Odd]
 """
 
 
@@ -135,6 +146,14 @@ def test_what_is_wrong_inside_is_reported_at_the_presets_line():
 def test_a_preset_that_raises_is_its_plugins_fault():
     with pytest.raises(PluginError, match=r"<text>:1:11: t/broken cannot say what it stands for: ZeroDivisionError"):
         load_pipeline("metrics: [t/broken]", needs_source=False)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_items_of_a_form_that_no_file_has_are_the_plugins_fault(index):
+    with pytest.raises(
+        PluginError, match=r"t/odd cannot say what it stands for: TypeError: an item is NAME or {NAME: "
+    ):
+        load_pipeline(f"metrics: [t/odd: {{index: {index}}}]", needs_source=False)
 
 
 def test_presets_hold_no_presets():
