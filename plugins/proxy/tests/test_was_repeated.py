@@ -143,11 +143,15 @@ def test_what_is_no_call_repeats_none(output):
     assert "so that it repeats none" in score.details
 
 
-def test_without_a_history_nothing_can_be_said():
-    answer = judged(SEARCH)
+def test_without_a_history_nothing_was_called_before():
+    assert judged(SEARCH).value == 1.0
+
+
+def test_of_a_tool_cycle_without_its_history_nothing_can_be_said():
+    answer = WasRepeated().score(Subject("tool_cycle", "c1", {"tool_name": "search", "input": {}}))
     assert isinstance(answer, Failure)
     assert answer.kind == "missing_input"
-    assert "row 'q1' has no execution_history in its input or context" in answer.message
+    assert "history: true" in answer.message
 
 
 @pytest.mark.parametrize("history", ["no list", {"tool": "t"}, 7, None])

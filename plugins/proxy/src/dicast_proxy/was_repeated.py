@@ -40,10 +40,11 @@ class WasRepeated:
     """1 when a tool call is new, 0 when the same tool was called with the same params before.
 
     The output is the call, ``{tool, params}``, and ``execution_history`` lists the calls before it: in the input object, else
-    in the context. A tool cycle of a trace is the call in its input; its source brings the history where it is asked to. Calls
-    are the same when their params are equal JSON values: the order of keys, ``1`` or ``1.0`` and the normal form of Unicode
-    do not matter; ``1``, ``"1"`` and ``true`` are different. Of an output that lists calls, and of a turn or session of a trace,
-    each call is compared with those before it: the score is the share of calls that are new, and 1 without any.
+    in the context; without it nothing was called before. A tool cycle of a trace is the call in its input: its source brings
+    the history where it is asked to, and without it the answer is a Failure ``missing_input``. Calls are the same when their
+    params are equal JSON values: the order of keys, ``1`` or ``1.0`` and the normal form of Unicode do not matter; ``1``,
+    ``"1"`` and ``true`` are different. Of an output that lists calls, and of a turn or session of a trace, each call is
+    compared with those before it: the score is the share of calls that are new, and 1 without any.
 
     :param similarity: from which likeness of the params on a call of the same tool counts as the same, above 0 and up to 1:
         1 less the edit distance (Levenshtein) of their canonical JSON as a share of the longer one. 1: equal ones only.
@@ -67,8 +68,9 @@ class WasRepeated:
         """Look for the call, or the calls, of *subject* among those before."""
         found = calls_of(subject, self.field)
         history = _history(subject)
-        if history is MISSING and found.single:
-            return Failure("missing_input", _lacking(subject))
+        if history is MISSING and found.single and subject.kind == "tool_cycle":
+            message = f"tool_cycle {subject.id!r} has no {_HISTORY}: its source gives it with history: true"
+            return Failure("missing_input", message)
         steps = () if history is MISSING else history
         if not isinstance(steps, list | tuple):
             message = f"the {_HISTORY} of {subject.kind} {subject.id!r} is {type(steps).__name__}, not a list of calls"
@@ -162,11 +164,6 @@ def _history(subject: Subject) -> object:
     if found is MISSING:
         found = lookup(subject.context, _HISTORY)
     return parsed(found) if isinstance(found, str) else found
-
-
-def _lacking(subject: Subject) -> str:
-    advice = "the source of a trace gives it with history: true" if subject.kind == "tool_cycle" else "[] says none"
-    return f"{subject.kind} {subject.id!r} has no {_HISTORY} in its input or context; {advice}"
 
 
 def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
