@@ -16,13 +16,15 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="worker processes of 
 ROWS = 60
 WORKERS = "executor: {dicast/processes: {workers: 2}}\n"
 PLACED = """
-import os, re, time
+import os, re, signal, time
 
 @metric(tier="proxy")
-def place(subject, *, seconds: float = 0.0, journal: str = "", regex: bool = False):
+def place(subject, *, seconds: float = 0.0, journal: str = "", regex: bool = False, deaf: bool = False):
     '''Note the process it is asked in, and keep it busy.'''
     with open(journal, "a") as file:
         file.write(f"{os.getpid()}\\n")
+    if deaf:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     if regex:
         re.match(r"(a+)+$", "a" * 60 + "!")
     end = time.monotonic() + seconds
@@ -89,7 +91,7 @@ def test_an_interrupted_run_leaves_no_worker_and_can_be_taken_up_by_one_process(
     assert (resumed.code, resumed.json["scored"], resumed.json["run_id"]) == (0, ROWS, done.json["run_id"])
 
 
-@pytest.mark.parametrize("busy", ["seconds: 60", "regex: true"])
+@pytest.mark.parametrize("busy", ["seconds: 60", "regex: true", "seconds: 60, deaf: true"])
 def test_no_worker_outlives_a_killed_main_process(placed, busy):
     placed.pipeline(f"metrics: [placed/place: {{{busy}, journal: pids}}]\n" + WORKERS)
     process = placed.start("run", "p.yaml")

@@ -38,7 +38,9 @@ def main(lifeline: int, progress: int) -> None:
 def _die_with(lifeline: int) -> None:
     """Let the end of *lifeline* be a signal, which ends the process wherever it is, in C code too, and those it has started."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform != "linux":
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)  # nobody can block it
+    else:
         signal.signal(signal.SIGIO, lambda *_: os._exit(1))  # ignored by default
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())  # its group, whose leader it is
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
