@@ -36,14 +36,17 @@ from ._kernel.model import (
     Due,
     Entry,
     Event,
+    Execution,
     Failure,
     Head,
     InputPath,
     Judgment,
     KeptReply,
+    Limits,
     Lookahead,
     Message,
     Price,
+    Program,
     Query,
     Refusal,
     Reply,
@@ -58,7 +61,7 @@ from ._kernel.model import (
     Verdict,
     Verification,
 )
-from ._kernel.protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sink, Source, estimate
+from ._kernel.protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sandbox, Sink, Source, estimate
 
 __all__ = [
     "COMPLETE",
@@ -77,6 +80,7 @@ __all__ = [
     "Due",
     "Entry",
     "Event",
+    "Execution",
     "Executor",
     "Failure",
     "Head",
@@ -92,6 +96,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LedgerRefused",
+    "Limits",
     "Lookahead",
     "Message",
     "Metric",
@@ -99,6 +104,7 @@ __all__ = [
     "Preset",
     "Price",
     "Problem",
+    "Program",
     "Query",
     "RateLimiter",
     "Refusal",
@@ -107,6 +113,7 @@ __all__ = [
     "Rubric",
     "Run",
     "RunContext",
+    "Sandbox",
     "Score",
     "ScoringError",
     "Secret",

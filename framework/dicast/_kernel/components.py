@@ -10,13 +10,13 @@ from typing import Any
 import attrs
 
 from .errors import PluginError
-from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sink, Source
+from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sandbox, Sink, Source
 
 SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure")
 """What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
 
-CLAIMABLE = ("retries",)
-"""The slot keys that a component may take for itself, as an option, because it alone knows what to try again."""
+CLAIMABLE = ("retries", "timeout")
+"""The slot keys that a component may take for itself, as an option: it alone knows what to try again, or whose time is over."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -42,6 +42,7 @@ KINDS: Mapping[str, Kind] = {
     "model": Kind(ChatModel, ("complete",)),
     "sink": Kind(Sink, ("write", "close")),
     "ledger": Kind(Ledger, ("append", "read", "head", "verify", "reserve", "reservations")),
+    "sandbox": Kind(Sandbox, ("execute",)),
     "executor": Kind(Executor, ("concurrency",)),
 }
 

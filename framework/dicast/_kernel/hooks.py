@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pluggy
 
-from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sink, Source
+from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sandbox, Sink, Source
 
 PROJECT = "dicast"
 
@@ -126,6 +126,21 @@ def dicast_ledgers() -> list[type[Ledger]]:  # type: ignore[empty-body]
 
 
 @hookspec
+def dicast_sandboxes() -> list[type[Sandbox]]:  # type: ignore[empty-body]
+    """Offer sandboxes.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``execute(program)``,
+    or with ``open(run)`` of a live object that has it. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_sandboxes():
+            return [Bubblewrap]
+    """
+
+
+@hookspec
 def dicast_executors() -> list[type[Executor]]:  # type: ignore[empty-body]
     """Offer ways to carry out a run's work.
 
@@ -148,5 +163,6 @@ KIND_OF_HOOK = {
     "dicast_models": "model",
     "dicast_sinks": "sink",
     "dicast_ledgers": "ledger",
+    "dicast_sandboxes": "sandbox",
     "dicast_executors": "executor",
 }

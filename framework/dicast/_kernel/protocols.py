@@ -17,9 +17,11 @@ from .model import (
     Due,
     Entry,
     Event,
+    Execution,
     Failure,
     Head,
     Judgment,
+    Program,
     Query,
     Refusal,
     Reply,
@@ -171,6 +173,20 @@ class Executor(Protocol):
 
     concurrency: int
     """How many subjects are judged at the same time, at most."""
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """Runs programs that nobody trusts. A component that runs one has a field of this type.
+
+    A sandbox may also have ``check()``, which raises :class:`~dicast.ConfigError` where it does not work here, and says what to
+    do about it: it is for whoever is given one to call, once the options are known. Equal sandboxes of a run share one live
+    object, so one pool.
+    """
+
+    async def execute(self, program: Program) -> Execution | Failure:
+        """Run *program* to its end, of which nothing is left; a Failure when it could not be started."""
+        ...
 
 
 @overload

@@ -19,6 +19,7 @@ from .events import (
 )
 from .paths import InputPath
 from .replies import KeptReply
+from .sandboxes import Execution, Limits, Program
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
 from .subjects import KINDS, PARENTS, Due, Subject, TraceEvent
 
@@ -35,14 +36,17 @@ __all__ = [
     "Due",
     "Entry",
     "Event",
+    "Execution",
     "Failure",
     "Head",
     "InputPath",
     "Judgment",
     "KeptReply",
+    "Limits",
     "Lookahead",
     "Message",
     "Price",
+    "Program",
     "Query",
     "Refusal",
     "Reply",

@@ -10,7 +10,7 @@ import attrs
 
 from ..errors import DicastError, PluginError
 from ..model import RunContext
-from ..protocols import ChatModel
+from ..protocols import ChatModel, Sandbox
 
 Wrap = Callable[[Any, str], Any]
 """What the kernel makes of a live object inside another: given the object and where it stands in it."""
@@ -22,7 +22,7 @@ async def open_component(component: Any, run: RunContext, stack: AsyncExitStack)
 
 
 class Opener:
-    """Opens the components of one run, closed with *stack*. Equal chat models share one live object: one client, one limit."""
+    """Opens the components of one run, closed with *stack*. Equal chat models and sandboxes share one live object."""
 
     def __init__(self, run: RunContext, stack: AsyncExitStack) -> None:
         self._run, self._stack = run, stack
@@ -72,6 +72,6 @@ class Opener:
             if type(known) is type(component) and known == component:
                 return live
         live = await self.open(component, wrap, at)
-        if isinstance(live, ChatModel):
+        if isinstance(live, ChatModel | Sandbox):
             self._shared.append((component, live))
         return live

@@ -1,0 +1,135 @@
+"""What bwrap is told: what a program finds inside, and what holds it there."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from dicast import Program
+
+from . import seccomp
+from .memory import Memory
+
+WORKSPACE = "/tmp/work"  # noqa: S108  # inside
+HOME = "/tmp/home"  # noqa: S108  # inside
+
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_NEEDED = ("/etc/alternatives", "/etc/ld.so.cache")
+_ACCOUNTS = {
+    "/etc/passwd": f"sandbox:x:1000:1000::{HOME}:/bin/sh\n",
+    "/etc/group": "sandbox:x:1000:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+}
+_SHARED_MEMORY = 64 * 1024**2
+_OPEN_FILES = 1024
+_ARCHIVE = "/tmp/.template.tar"  # noqa: S108  # inside
+_COLLECT = 'wanted=$1; shift; "$@"; code=$?; [ -f "$wanted" ] && cat -- "$wanted" 1<>{box} 2>/dev/null; exit $code'
+_UNPACK = f"tar -xf {_ARCHIVE} --no-same-owner && rm {_ARCHIVE}"
+_FIRST = 1  # bwrap's first process inside counts, too
+_HARD = 1  # a second after the signal that can be told from others comes the one that ends it
+
+
+def arguments(
+    program: Program, mounts: Sequence[Path], environment: Mapping[str, str], files: Memory, box: int | None
+) -> list[str]:
+    """All arguments of bwrap; what it reads is added to *files*, and what *program* leaves behind goes into *box*."""
+    return [
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--disable-userns"),
+        *("--new-session", "--die-with-parent", "--cap-drop", "ALL", "--seccomp", str(files.file(seccomp.assemble()))),
+        *_system(),
+        *(part for path in mounts for part in ("--ro-bind", str(path), str(path))),
+        *(part for path, text in _ACCOUNTS.items() for part in _file(files, path, text.encode())),
+        *("--proc", "/proc", "--dev", "/dev", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"),  # noqa: S108  # inside
+        *("--size", str(program.limits.disk), "--tmpfs", "/tmp", "--dir", WORKSPACE, "--dir", HOME),  # noqa: S108  # inside
+        *_workspace(program, files),
+        *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE, "--clearenv"),
+        *(part for name, value in _environment(program, environment) for part in ("--setenv", name, value)),
+        *("--", *_limited(program), *_wrapped(program, box)),
+    ]
+
+
+@cache
+def _system() -> tuple[str, ...]:
+    """The system's programs and libraries, and a Python where it has none."""
+    found = ["--ro-bind", "/usr", "/usr"]
+    for name in _SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            found += ["--symlink", str(path.readlink()), name]
+        elif path.is_dir():
+            found += ["--ro-bind", name, name]
+    for name in (*_NEEDED, *_python()):
+        found += ["--ro-bind-try", name, name]
+    return tuple(found)
+
+
+@cache
+def _python() -> tuple[str, ...]:
+    return () if shutil.which("python3", path=_PATH) else (sys.base_prefix,)
+
+
+def _environment(program: Program, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    path = ":".join([*(f"{prefix}/bin" for prefix in _python()), _PATH])
+    yield from {
+        "PATH": path,
+        "HOME": HOME,
+        "TMPDIR": "/tmp",  # noqa: S108  # inside
+        "USER": "sandbox",
+        "LANG": "C.UTF-8",
+        **environment,
+        **program.environment,
+    }.items()
+
+
+def _file(files: Memory, path: str, content: bytes) -> tuple[str, ...]:
+    permissions = "0755" if content.startswith(b"#!") else "0644"
+    return "--perms", permissions, "--file", str(files.file(content)), path
+
+
+def _workspace(program: Program, files: Memory) -> Iterator[str]:
+    if program.archive is not None:
+        yield from _file(files, _ARCHIVE, program.archive)
+    for name, content in program.files.items():
+        yield from _file(files, f"{WORKSPACE}/{name}", content)
+
+
+def _limited(program: Program) -> tuple[str, ...]:
+    limits = program.limits
+    seconds = max(1, math.ceil(limits.cpu))
+    return (
+        *("/usr/bin/prlimit", f"--cpu={seconds}:{seconds + _HARD}", f"--data={limits.memory}"),
+        *(f"--fsize={limits.file_size}", f"--nproc={limits.processes + _FIRST}"),
+        *(f"--nofile={_OPEN_FILES}", "--core=0", "--"),
+    )
+
+
+def _wrapped(program: Program, box: int | None) -> tuple[str, ...]:
+    """The command, in a shell where there is something to do before or after it."""
+    if program.archive is None and program.collect is None:
+        return program.command
+    unpack = f"{_UNPACK} || exit 125; " if program.archive is not None else ""
+    if program.collect is None:
+        return "/bin/sh", "-c", f'{unpack}exec "$@"', "sh", *program.command
+    script = unpack + _COLLECT.format(box=f"/proc/self/fd/{box}")
+    return "/bin/sh", "-c", script, "sh", program.collect, *program.command
+
+
+def affinity(cpus: int, slot: int) -> tuple[str, ...]:
+    """The prefix that keeps a command on *cpus* of the CPUs that this process may use; *slot* says on which."""
+    ours = sorted(os.sched_getaffinity(0))
+    if cpus >= len(ours):
+        return ()
+    chosen = [ours[(slot * cpus + offset) % len(ours)] for offset in range(cpus)]
+    return found("taskset"), "-c", ",".join(map(str, chosen))
+
+
+def found(command: str) -> str:
+    """Where *command* is: what starts it has no environment, which could be read inside."""
+    return shutil.which(command) or command

@@ -1,0 +1,120 @@
+"""``sandbox/bubblewrap``: programs in namespaces of their own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext
+
+from . import seccomp
+from .arguments import arguments, found
+from .memory import memory
+from .pool import Pool
+from .sandboxed import Place
+from .watch import Watch
+
+UID = 64_999
+"""Whose rights a sandbox has where dicast runs as root: nobody's, of the range that is for such users."""
+
+_SECONDS = 20
+_INSTALL = "apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)"
+_OTHER = "or name another backend"
+_PROBE = Program(("/bin/true",), Limits(_SECONDS, _SECONDS, 1, 1 << 30, 64, 1 << 20, 1 << 20, 1 << 20))
+
+
+def _positive(_: object, attribute: attrs.Attribute[int | None], value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ConfigError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
+
+
+@attrs.frozen
+class Bubblewrap:
+    """Runs programs in Linux namespaces of their own, by bubblewrap (``bwrap``, 0.8 or newer).
+
+    Inside there are the system's programs and libraries, read-only, an empty workspace, home and /tmp in memory, and no
+    network. Nothing of it is left when the program ends, or dicast does.
+
+    :param mounts: further directories of the host that can be read inside, under the same paths: compilers, packages.
+    :param environment: further environment variables inside, by name.
+    :param concurrency: how many programs run at the same time in a run, at most; by default one for each core.
+    """
+
+    name = "bubblewrap"
+
+    mounts: tuple[Path, ...] = ()
+    environment: dict[str, str] = attrs.field(factory=dict)
+    concurrency: int | None = attrs.field(default=None, validator=_positive)
+
+    def check(self) -> None:
+        """Try whether a sandbox can be made here.
+
+        :raises ConfigError: when it cannot, or a mount is not there.
+        """
+        for path in self.mounts:
+            if not path.exists():
+                raise ConfigError(f"sandbox/bubblewrap: the mount {path} does not exist")
+        _check(self.mounts)
+
+    async def execute(self, program: Program) -> Execution | Failure:
+        """Run *program* by itself, beside whatever pool there is."""
+        return await self._pool(1).execute(program)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Pool]:
+        """The pool of one run's sandboxes."""
+        yield self._pool(self.concurrency or len(os.sched_getaffinity(0)))
+
+    def _pool(self, concurrency: int) -> Pool:
+        return Pool(Place(self.mounts, self.environment, _identity(), Watch()), concurrency)
+
+
+@cache
+def _check(mounts: tuple[Path, ...]) -> None:
+    if platform.system() != "Linux" or platform.machine() not in seccomp.machines():
+        machines = " or ".join(seccomp.machines())
+        here = f"{platform.system()} on {platform.machine()}"
+        raise ConfigError(f"sandbox/bubblewrap works on Linux on {machines}, and this is {here}; name another backend")
+    for command, install in (
+        ("bwrap", _INSTALL),
+        ("prlimit", "apt install util-linux"),
+        ("taskset", "apt install util-linux"),
+    ):
+        if shutil.which(command) is None:
+            raise ConfigError(f"sandbox/bubblewrap: {command} is not installed; {install}, {_OTHER}")
+    with memory() as files:
+        given = arguments(_PROBE, mounts, {}, files, None)
+        done = subprocess.run(  # noqa: S603  # fixed words, and mounts that the user names
+            [found("bwrap"), *given],
+            pass_fds=files.descriptors, capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS, cwd="/", **_identity(),
+        )  # fmt: skip
+    if done.returncode != 0:
+        raise ConfigError(_advice(done.stderr.strip() or f"exit code {done.returncode}"))
+
+
+def _identity() -> dict[str, Any]:
+    """Root's sandboxes are another user's: root's own limits of processes do not hold, and its files are too many."""
+    return {"user": UID, "group": UID, "extra_groups": ()} if os.geteuid() == 0 else {}
+
+
+def _advice(said: str) -> str:
+    if "Unknown option" in said:
+        why = f"bwrap is older than 0.8; {_INSTALL}"
+    elif "mounts" in said or "Can't find source" in said or "bind" in said:
+        why = "what is mounted has to be readable by others (where dicast is root, by users other than root)"
+    else:
+        why = (
+            "user namespaces may be off here: set kernel.unprivileged_userns_clone=1, "
+            "kernel.apparmor_restrict_unprivileged_userns=0 or user.max_user_namespaces by sysctl; in a container, allow them "
+            "(docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
+        )
+    return f"sandbox/bubblewrap cannot make a sandbox here ({said}): {why}, {_OTHER}"

@@ -1,0 +1,12 @@
+"""What is put into sandboxes as text: nothing here is imported outside of them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+CALLED, CALLING = "candidate.py", "proxy.py"
+
+
+def text(name: str) -> bytes:
+    """The source of the module *name*."""
+    return files(__name__).joinpath(name).read_bytes()

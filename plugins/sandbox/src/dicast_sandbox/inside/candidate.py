@@ -1,0 +1,92 @@
+"""Runs in the candidate's sandbox: imports its module, and answers the calls of the tests, who are in another one.
+
+Started with the module's file; calls come by stdin and answers go by stdout, a line of JSON each. What is called has plain
+values as arguments and gives one back.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from typing import Any
+
+
+def main(path: str) -> None:
+    """Answer until there are no more calls."""
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    os.dup2(2, 1)  # what the candidate prints is no answer
+    module, failed = load(path)
+    for line in calls:
+        answers.write(json.dumps(failed or answer(module, json.loads(line))).encode() + b"\n")
+        answers.flush()
+
+
+def load(path: str) -> tuple[Any, dict[str, Any] | None]:
+    """The module, and what is answered to every call where it cannot be imported."""
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    assert spec is not None and spec.loader is not None  # noqa: PT018  # it is a Python file
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:  # the candidate's, whatever it is
+        return None, raised(error)
+    return module, None
+
+
+def answer(module: Any, call: dict[str, Any]) -> dict[str, Any]:
+    """Call the function, or say whether it is there."""
+    try:
+        named = getattr(module, call["name"])
+        if "args" not in call:
+            return {"callable": callable(named), **({} if callable(named) else {"value": pack(named)})}
+        return {"value": pack(named(*map(unpack, call["args"]), **{k: unpack(v) for k, v in call["kwargs"].items()}))}
+    except BaseException as error:  # as above
+        return raised(error)
+
+
+def raised(error: BaseException) -> dict[str, Any]:
+    """An exception as an answer."""
+    return {"raised": type(error).__name__, "message": str(error)[:2000]}
+
+
+def pack(value: Any) -> Any:
+    """*value* as JSON that says its type; only plain values can be said."""
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) in (int, float, complex, bytes):
+        return {type(value).__name__: value.hex() if type(value) in (bytes, float) else repr(value)}
+    if type(value) in (list, tuple, set, frozenset):
+        return {type(value).__name__: [pack(item) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[pack(key), pack(item)] for key, item in value.items()]}
+    raise TypeError(f"a {type(value).__name__} cannot pass between the tests and the candidate")
+
+
+_MAKERS: dict[str, Any] = {
+    "int": int,
+    "complex": complex,
+    "float": float.fromhex,
+    "bytes": bytes.fromhex,
+    "list": lambda items: [unpack(item) for item in items],
+    "tuple": lambda items: tuple(map(unpack, items)),
+    "set": lambda items: set(map(unpack, items)),
+    "frozenset": lambda items: frozenset(map(unpack, items)),
+    "dict": lambda items: {unpack(key): unpack(item) for key, item in items},
+}
+
+
+def unpack(value: Any) -> Any:
+    """The value that :func:`pack` has said."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, said),) = value.items()
+    return _MAKERS[kind](said)
+
+
+if __name__ == "__main__":
+    sys.set_int_max_str_digits(0)
+    main(sys.argv[1])

@@ -1,0 +1,74 @@
+"""``sandbox/none``: no sandbox at all, for output that is trusted like one's own code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tarfile
+import tempfile
+import time
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+
+import attrs
+
+from dicast import Execution, Failure, Program
+
+from .running import Tail, exit_code, follow, sign
+
+
+@attrs.frozen
+class Unconfined:
+    """Runs programs as the user who runs dicast, with all of their rights; a metric takes it only with ``unsafe: true``.
+
+    Only the limits on wall time and output hold. The workspace is a temporary folder.
+    """
+
+    name = "none"
+    unsafe = True
+
+    async def execute(self, program: Program) -> Execution | Failure:
+        """Run *program* in a temporary folder, and end its process group."""
+        if program.peer is not None:
+            return Failure("crashed", "sandbox/none cannot hold the candidate apart: mode: isolated needs a sandbox")
+        with tempfile.TemporaryDirectory(prefix="dicast-") as folder:
+            _write(program, Path(folder))
+            return await _run(program, folder)
+
+
+async def _run(program: Program, folder: str) -> Execution | Failure:
+    begun, tail = time.monotonic(), Tail()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *program.command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, cwd=folder, start_new_session=True,
+            env={**os.environ, **program.environment},
+        )  # fmt: skip
+    except OSError as error:
+        return Failure("crashed", f"sandbox/none could not start {program.command[0]!r}: {error}")
+    try:
+        limit = await follow(process, program.limits, tail, process.stdout)
+    finally:
+        with suppress(ProcessLookupError):  # all of them have ended
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()
+    code, said = exit_code(process.returncode or 0), tail.kept
+    report = None if program.collect is None else _read(Path(folder, program.collect))
+    return Execution(code, said.decode(errors="replace"), time.monotonic() - begun, limit or sign(code, said), report)
+
+
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _write(program: Program, folder: Path) -> None:
+    if program.archive is not None:
+        with tarfile.open(fileobj=BytesIO(program.archive)) as archive:
+            archive.extractall(folder, filter="data")
+    for name, content in program.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if content.startswith(b"#!") else 0o644)

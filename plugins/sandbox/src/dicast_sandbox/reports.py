@@ -1,0 +1,182 @@
+"""What test runners report: how many tests passed, failed and were left out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+from xml.etree import ElementTree as ET
+
+import attrs
+
+Report = Literal["pytest", "unittest", "junit", "tap", "cargo", "go", "jest", "vitest", "node", "none"]
+
+FILE = ".dicast-report.xml"
+"""Where a runner that writes a file writes it, in the workspace."""
+
+_PYTEST = f"--junitxml={FILE} -p no:cacheprovider"
+_RUNNERS = ("pytest", "unittest", "cargo", "go", "jest", "vitest", "node")
+_COMMAND_WORDS = re.compile(r"[\w./-]+")
+
+
+@attrs.frozen
+class Counts:
+    """How many tests passed, failed (or could not be run), and were left out."""
+
+    passed: int
+    failed: int
+    skipped: int = 0
+
+
+def runner(command: str | tuple[str, ...]) -> Report:
+    """The report that *command* makes, by the name of the runner in it; ``none`` where none is known."""
+    words = _words(command)
+    names = [word.rpartition("/")[2] for word in words]
+    for name in _RUNNERS:
+        if name in names and (name != "node" or "--test" in words) and (name not in {"cargo", "go"} or "test" in words):
+            return name  # type: ignore[return-value]  # each of them is one
+    return "none"
+
+
+def _words(command: str | tuple[str, ...]) -> list[str]:
+    try:
+        return shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError:  # quotes that only a shell will understand
+        return _COMMAND_WORDS.findall(str(command))
+
+
+def wanted(report: Report, file: str | None) -> tuple[str | None, Mapping[str, str]]:
+    """The file that holds the report, if it is in one, and the environment that makes the runner write it."""
+    if report == "pytest":
+        return FILE, {"PYTEST_ADDOPTS": _PYTEST}
+    return (file if report == "junit" else None), {}
+
+
+def read(report: Report, output: str, collected: bytes | None) -> Counts | None:
+    """The counts of a report; None where there is none that can be read."""
+    if report in ("pytest", "junit"):
+        return None if collected is None else junit(collected)
+    return READERS[report](output) if report in READERS else None
+
+
+def junit(document: bytes) -> Counts | None:
+    """JUnit XML: each ``testcase`` counts."""
+    if b"<!" in document.replace(b"<![CDATA[", b"").replace(b"<!--", b""):
+        return None  # a document type: no runner writes one, and entities can grow without end
+    try:
+        root = ET.fromstring(document)  # noqa: S314  # without entities
+    except ET.ParseError:
+        return None
+    outcomes = [_outcome({child.tag for child in case}) for case in root.iter("testcase")]
+    return _counted(outcomes) if outcomes else None
+
+
+def _outcome(tags: set[str]) -> str:
+    if tags & {"failure", "error"}:
+        return "failed"
+    return "skipped" if "skipped" in tags else "passed"
+
+
+def _counted(outcomes: Iterable[str]) -> Counts:
+    listed = list(outcomes)
+    return Counts(*(listed.count(name) for name in ("passed", "failed", "skipped")))
+
+
+def unittest(output: str) -> Counts | None:
+    """The two last lines of unittest: ``Ran N tests`` and ``OK`` or ``FAILED``, with what was not OK in brackets."""
+    ran = re.findall(r"^Ran (\d+) tests? in .*$\s*^(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", output, re.MULTILINE)
+    if not ran:
+        return None
+    total, _, said = ran[-1]
+    other = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", said)}
+    other = {name.strip(): number for name, number in other.items()}
+    failed = sum(other.get(name, 0) for name in ("failures", "errors", "unexpected successes"))
+    skipped = other.get("skipped", 0)
+    return Counts(max(0, int(total) - failed - skipped), failed, skipped)
+
+
+_TAP = re.compile(r"^(not )?ok\b[^#\n]*(#\s*(skip|todo)\b)?", re.MULTILINE | re.IGNORECASE)
+_PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#.*)?$", re.MULTILINE)
+
+
+def tap(output: str) -> Counts | None:
+    """TAP: the lines ``ok`` and ``not ok`` at the margin; what the plan promises and does not come has failed."""
+    lines = _TAP.findall(output)
+    plan = _PLAN.findall(output)
+    if not plan:
+        return None
+    skipped = sum(bool(directive) for _, _, directive in lines)
+    failed = sum(bool(no) and not directive for no, _, directive in lines)
+    missing = max(0, int(plan[-1]) - len(lines))
+    return Counts(len(lines) - failed - skipped, failed + missing, skipped)
+
+
+def cargo(output: str) -> Counts | None:
+    """Every ``test result:`` line, one for each of the crate's programs."""
+    found = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", output, re.MULTILINE)
+    sums = [sum(map(int, column)) for column in zip(*found, strict=True)]
+    return Counts(*sums) if sums else None
+
+
+def go(output: str) -> Counts | None:
+    """``go test -json`` or ``go test -v``: the tests' own lines."""
+    events = [_json(line) for line in output.splitlines() if line.startswith("{")]
+    names = {
+        "pass": "passed",
+        "fail": "failed",
+        "skip": "skipped",
+        "PASS": "passed",
+        "FAIL": "failed",
+        "SKIP": "skipped",
+    }
+    outcomes = [names[str(event["Action"])] for event in events if event.get("Test") and event.get("Action") in names]
+    outcomes = outcomes or [names[word] for word in re.findall(r"^\s*--- (PASS|FAIL|SKIP): ", output, re.MULTILINE)]
+    return _counted(outcomes) if outcomes else None
+
+
+def _json(line: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def jest(output: str) -> Counts | None:
+    """The line ``Tests:`` of jest, or ``Tests`` of vitest."""
+    plain = re.sub(r"\x1b\[[\d;]*m", "", output)
+    lines = re.findall(r"^\s*Tests:?\s+(.*\d.*)$", plain, re.MULTILINE)
+    if not lines:
+        return None
+    number = {name: int(count) for count, name in re.findall(r"(\d+) (passed|failed|skipped|todo|pending)", lines[-1])}
+    left_out = sum(number.get(name, 0) for name in ("skipped", "todo", "pending"))
+    return Counts(number.get("passed", 0), number.get("failed", 0), left_out)
+
+
+def node(output: str) -> Counts | None:
+    """The last lines of ``node --test``: ``# pass 3``, or the same after another sign."""
+    number = dict(re.findall(r"^[#\u2139] (pass|fail|cancelled|skipped|todo) (\d+)$", output, re.MULTILINE))
+    if "pass" not in number:
+        return None
+    many = {name: int(count) for name, count in number.items()}
+    failed = many.get("fail", 0) + many.get("cancelled", 0)
+    return Counts(many["pass"], failed, many.get("skipped", 0) + many.get("todo", 0))
+
+
+READERS: Mapping[str, Callable[[str], Counts | None]] = {
+    "unittest": unittest,
+    "tap": tap,
+    "cargo": cargo,
+    "go": go,
+    "jest": jest,
+    "vitest": jest,
+    "node": node,
+}
+
+
+def passed_words(output: str) -> int | None:
+    """The number in the first ``N passed`` of *output*, as document 003 reads it."""
+    found = re.search(r"(\d+) passed", output)
+    return None if found is None else int(found[1])

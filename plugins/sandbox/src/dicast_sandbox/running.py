@@ -1,0 +1,72 @@
+"""One started process, followed to its end: its output bounded, its time over when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from asyncio.subprocess import Process
+
+from dicast import Limits
+
+KEPT = 256 * 1024
+"""How many bytes of output are kept, from its end."""
+
+_CHUNK = 1 << 16
+_SIGNS = (
+    ("memory", re.compile(rb"MemoryError|bad_alloc|Cannot allocate memory|[Oo]ut of memory")),
+    ("processes", re.compile(rb"Resource temporarily unavailable|can't start new thread|[Cc]annot fork")),
+    ("file_size", re.compile(rb"File too large|EFBIG")),
+    ("disk", re.compile(rb"No space left on device")),
+)
+_SIGNALS = {128 + 24: "cpu", 128 + 25: "file_size"}  # SIGXCPU, SIGXFSZ
+
+
+class Tail:
+    """The end of an output, and how long all of it was."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._kept = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        """Take what was written next."""
+        self.bytes += len(chunk)
+        self._kept += chunk
+        if len(self._kept) > 2 * KEPT:
+            del self._kept[:-KEPT]
+
+    @property
+    def kept(self) -> bytes:
+        """The last :data:`KEPT` bytes."""
+        return bytes(self._kept[-KEPT:])
+
+
+async def follow(process: Process, limits: Limits, tail: Tail, stream: asyncio.StreamReader | None) -> str | None:
+    """Read *stream* into *tail* until it ends and so does *process*; the limit that was struck, ``output`` or ``wall``."""
+    try:
+        async with asyncio.timeout(limits.wall):
+            while stream is not None and (chunk := await stream.read(_CHUNK)):
+                tail.add(chunk)
+                if tail.bytes > limits.output:
+                    return "output"
+            await process.wait()
+    except TimeoutError:
+        return "wall"
+    return None
+
+
+def sign(code: int, output: bytes) -> str | None:
+    """The limit that a program struck which ended by itself with *code*, as far as that can be told from what it said.
+
+    The kernel refuses what is beyond a limit and tells nobody but the program.
+    """
+    if code == 0:
+        return None
+    if code in _SIGNALS:
+        return _SIGNALS[code]
+    return next((limit for limit, words in _SIGNS if words.search(output[-4096:])), None)
+
+
+def exit_code(returned: int) -> int:
+    """*returned* as a shell has it: 128 + n after signal n."""
+    return 128 - returned if returned < 0 else returned

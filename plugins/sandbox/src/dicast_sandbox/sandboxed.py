@@ -1,0 +1,117 @@
+"""One program in one sandbox, from its start until nothing is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import Execution, Failure, Program
+
+from .arguments import affinity, arguments, found
+from .memory import Memory, content, memory
+from .running import Tail, exit_code, follow, sign
+from .status import Status
+from .watch import Watch
+
+_WORDS = 500
+_CHUNK = 1 << 16
+
+
+@attrs.frozen
+class Place:
+    """What all sandboxes of a pool have in common; *identity* is whose rights they have, as ``subprocess`` takes it."""
+
+    mounts: Sequence[Path]
+    environment: Mapping[str, str]
+    identity: Mapping[str, Any]
+    watch: Watch
+
+
+@attrs.define
+class Sandboxed:
+    """A *program* in a sandbox of *place*, on the CPUs of *slot*.
+
+    *end* is its end of a socket: its stdin and stdout, or with *keep* one more file descriptor.
+    """
+
+    place: Place
+    program: Program
+    slot: int
+    end: socket.socket | None = None
+    keep: bool = False
+    struck: str | None = None
+
+    async def run(self) -> Execution | Failure:
+        """Run the program to its end."""
+        begun, tail, limits = time.monotonic(), Tail(), self.program.limits
+        with ExitStack() as stack:
+            files, status = stack.enter_context(memory()), Status()
+            stack.callback(status.close)
+            box = None if self.program.collect is None else files.box()
+            process = await self._start(files, status, box)
+            stream = process.stdout or process.stderr
+            assert stream is not None  # one of them is a pipe
+            try:
+                with self.place.watch.watching(process.pid, limits, lambda limit: self._strike(limit, process)):
+                    self.struck = await follow(process, limits, tail, stream) or self.struck
+            finally:
+                await _end(process, stream, status)
+            said = tail.kept
+            code = exit_code(status.told.get("exit-code", process.returncode or 0))
+            if self.struck is None and "exit-code" not in status.told:
+                words = said.decode(errors="replace").strip()[-_WORDS:]
+                return Failure("crashed", f"sandbox/bubblewrap could not start: {words}", retryable=True)
+            collected = None if box is None else content(box)
+            limit = self.struck or sign(code, said)
+            return Execution(code, said.decode(errors="replace"), time.monotonic() - begun, limit, collected)
+
+    def _strike(self, limit: str, process: Process) -> None:
+        self.struck = self.struck or limit
+        _kill(process)
+
+    async def _start(self, files: Memory, status: Status, box: int | None) -> Process:
+        place, options = self.place, ["--json-status-fd", str(status.write)]
+        options += arguments(self.program, place.mounts, place.environment, files, box)
+        command = options.index("--")
+        told = files.file(b"".join(part.encode() + b"\0" for part in options[:command]))
+        handed = [*files.descriptors, status.write]
+        stdin: Any = DEVNULL
+        stdout, stderr = PIPE, STDOUT
+        if self.end is not None and self.keep:
+            handed.append(self.end.fileno())
+        elif self.end is not None:
+            stdin = stdout = self.end.fileno()
+            stderr = PIPE
+        prefix = affinity(self.program.limits.cpus, self.slot)
+        process = await asyncio.create_subprocess_exec(
+            *(*prefix, found("bwrap"), "--args", str(told), *options[command:]),
+            stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed, cwd="/",
+            env={}, **place.identity,
+        )  # fmt: skip
+        status.started()
+        if self.end is not None:
+            self.end.close()
+        return process
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        process.kill()
+
+
+async def _end(process: Process, stream: asyncio.StreamReader, status: Status) -> None:
+    """End whatever is left: bwrap, and with it all that runs inside."""
+    if process.returncode is None:
+        _kill(process)
+    while await stream.read(_CHUNK):
+        continue
+    await process.wait()
+    await status.gone()

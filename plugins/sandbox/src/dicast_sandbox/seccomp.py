@@ -1,0 +1,106 @@
+"""The system calls that a sandboxed program may not make, as a BPF program for ``bwrap --seccomp``.
+
+The filter is small and never changes with its surroundings, so it is assembled here: libseccomp and its bindings would be one
+more system library to have, for a list of numbers. Everything is allowed but what is denied here: programs of any language run,
+and what is denied is what has broken kernels, reaches out of namespaces, or undoes a limit. The kernel remembers which calls are
+always allowed, so they cost nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from collections.abc import Iterator, Mapping
+
+DENIED: Mapping[str, Mapping[str, int]] = {
+    "x86_64": dict(  # noqa: C408  # a table
+        ptrace=101, process_vm_readv=310, process_vm_writev=311, kcmp=312, pidfd_getfd=438, process_madvise=440,
+        mount=165, umount2=166, pivot_root=155, chroot=161, move_mount=429, open_tree=428, fsopen=430, fsmount=432,
+        fsconfig=431, fspick=433, mount_setattr=442, unshare=272, setns=308, keyctl=250, add_key=248, request_key=249,
+        io_uring_setup=425, io_uring_enter=426, io_uring_register=427, bpf=321, perf_event_open=298, userfaultfd=323,
+        memfd_create=319, memfd_secret=447, shmget=29, msgget=68, kexec_load=246, kexec_file_load=320, init_module=175,
+        finit_module=313, delete_module=176, reboot=169, swapon=167, swapoff=168, acct=163, quotactl=179,
+        quotactl_fd=443, settimeofday=164, clock_settime=227, adjtimex=159, clock_adjtime=305, syslog=103,
+        lookup_dcookie=212, name_to_handle_at=303, open_by_handle_at=304, iopl=172, ioperm=173, modify_ldt=154,
+        mknod=133, mknodat=259, sched_setaffinity=203, fanotify_init=300, vhangup=153, uselib=134, nfsservctl=180,
+        migrate_pages=256, move_pages=279,
+    ),
+    "aarch64": dict(  # noqa: C408  # as above
+        ptrace=117, process_vm_readv=270, process_vm_writev=271, kcmp=272, pidfd_getfd=438, process_madvise=440,
+        mount=40, umount2=39, pivot_root=41, chroot=51, move_mount=429, open_tree=428, fsopen=430, fsmount=432,
+        fsconfig=431, fspick=433, mount_setattr=442, unshare=97, setns=268, keyctl=219, add_key=217, request_key=218,
+        io_uring_setup=425, io_uring_enter=426, io_uring_register=427, bpf=280, perf_event_open=241, userfaultfd=282,
+        memfd_create=279, memfd_secret=447, shmget=194, msgget=186, kexec_load=104, kexec_file_load=294,
+        init_module=105, finit_module=273, delete_module=106, reboot=142, swapon=224, swapoff=225, acct=89, quotactl=60,
+        quotactl_fd=443, settimeofday=170, clock_settime=112, adjtimex=171, clock_adjtime=266, syslog=116,
+        lookup_dcookie=18, name_to_handle_at=264, open_by_handle_at=265, mknodat=33, sched_setaffinity=122,
+        fanotify_init=262, vhangup=58, nfsservctl=42, migrate_pages=238, move_pages=239,
+    ),
+}  # fmt: skip
+"""Numbers by architecture: as in its ``asm/unistd.h``."""
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_LOOKED_INTO = {
+    "x86_64": {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41},
+    "aarch64": {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198},
+}
+_ABSENT = ("io_uring_setup", "memfd_create", "memfd_secret", "userfaultfd", "shmget")
+"""Denied as if the kernel did not have them, so that programs do without."""
+
+_X32 = 0x40000000
+_NEW_NAMESPACES = 0x7E020080  # CLONE_NEW: USER, PID, NET, IPC, UTS, CGROUP, NS and TIME
+_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into a terminal
+_FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: those that a network namespace of its own holds in
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_KILL, _ALLOW, _ERROR = 0x80000000, 0x7FFF0000, 0x00050000
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+
+
+def machines() -> tuple[str, ...]:
+    """The architectures that there is a filter for."""
+    return tuple(DENIED)
+
+
+def assemble(machine: str | None = None) -> bytes:
+    """The filter for *machine*, by default this one, as an array of ``struct sock_filter``."""
+    machine = machine or platform.machine()
+    code = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER),
+        (_AT_LEAST, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
+    ]
+    for name, number in DENIED[machine].items():
+        code += _deny(number, errno.ENOSYS if name in _ABSENT else errno.EPERM)
+    code += _look_into(_LOOKED_INTO[machine])
+    code.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+Instruction = tuple[int, int, int, int]
+
+
+def _deny(number: int, error: int) -> list[Instruction]:
+    return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | error)]
+
+
+def _look_into(calls: Mapping[str, int]) -> Iterator[Instruction]:
+    """Calls that depend on an argument. Each part leaves what it does not concern untouched, and returns otherwise."""
+    yield from _deny(calls["clone3"], errno.ENOSYS)  # its flags are in memory; the C library goes back to clone
+    yield from _argument(calls["clone"], 0, [(_ANY_BIT, 0, 1, _NEW_NAMESPACES), (_RETURN, 0, 0, _ERROR | errno.EPERM)])
+    typing = [part for request in _TERMINAL for part in _deny(request, errno.EPERM)]
+    yield from _argument(calls["ioctl"], 1, typing)
+    families = [part for family in _FAMILIES for part in ((_EQUAL, 0, 1, family), (_RETURN, 0, 0, _ALLOW))]
+    yield from _argument(calls["socket"], 0, [*families, (_RETURN, 0, 0, _ERROR | errno.EAFNOSUPPORT)])
+
+
+def _argument(number: int, which: int, code: list[Instruction]) -> Iterator[Instruction]:
+    """For the call *number*: load the low half of its argument *which*, run *code*, allow."""
+    yield (_EQUAL, 0, len(code) + 2, number)
+    yield (_LOAD, 0, 0, _ARGUMENTS + 8 * which)
+    yield from code
+    yield (_RETURN, 0, 0, _ALLOW)

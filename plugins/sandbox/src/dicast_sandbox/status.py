@@ -1,0 +1,59 @@
+"""What bwrap says of a sandbox, and when all of it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import suppress
+
+GONE_SECONDS = 30
+"""How long the end of a sandbox that was killed is waited for."""
+
+_BYTES = 1 << 16
+
+
+class Status:
+    """A pipe that bwrap writes JSON documents to: the sandbox's first process, then the command's exit code."""
+
+    def __init__(self) -> None:
+        self._read, self.write = os.pipe()
+        os.set_blocking(self._read, False)
+        self._told: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._read)
+        self.started()
+
+    def started(self) -> None:
+        """Close the end that is bwrap's, which has its own by now."""
+        if self.write >= 0:
+            os.close(self.write)
+            self.write = -1
+
+    @property
+    def told(self) -> dict[str, int]:
+        """All numbers that were told by now, by name."""
+        with suppress(BlockingIOError):
+            for line in os.read(self._read, _BYTES).splitlines():
+                self._told |= json.loads(line)
+        return self._told
+
+    async def gone(self) -> None:
+        """Wait until no process of the sandbox is left: the kernel ends its first process last."""
+        first = self.told.get("child-pid")
+        if first is None:
+            return
+        try:
+            descriptor = os.pidfd_open(first)
+        except ProcessLookupError:
+            return
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(descriptor, ended.set)
+        try:
+            async with asyncio.timeout(GONE_SECONDS):
+                await ended.wait()
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
