@@ -51,27 +51,17 @@ def members(preset: Built, place: Path) -> list[object]:
         if (value := getattr(preset.beside, field.name)) != field.default
     }
     try:
-        items = [_named(item) for item in preset.live.metrics()]
+        return [_member(item, given) for item in preset.live.metrics()]
     except Exception as error:  # the border: a preset is a plugin's code
         message = f"{preset.component.name} cannot say what it stands for: {type(error).__name__}: {error}"
         raise Invalid([Fault(place, message, plugin=True)]) from error
-    prefix, made = given.pop("as", None), list[object]()
-    for name, options in items:
-        label = {"as": f"{prefix}/{options.get('as', name.rpartition('/')[2])}"} if prefix else {}
-        made.append({name: {**given, **options, **label}})
-    return made
 
 
-def _named(item: object) -> tuple[str, Mapping[str, Any]]:
-    """Name and options of an item.
-
-    :raises TypeError: when it is none.
-    """
-    named = {item: {}} if isinstance(item, str) else item
-    if isinstance(named, Mapping) and len(named) == 1:
-        ((name, options),) = named.items()
-        if isinstance(name, str) and isinstance(options, Mapping):
-            return name, options
+def _member(item: object, given: Mapping[str, object]) -> object:
+    match [*item.items()] if isinstance(item, Mapping) else [(item, {})]:
+        case [(str(name), Mapping() as options)]:
+            label = {"as": f"{given['as']}/{options.get('as', name.rpartition('/')[2])}"} if "as" in given else {}
+            return {name: {**given, **options, **label}}
     raise TypeError(f"an item is NAME or {{NAME: {{options}}}}, not {item!r:.100}")
 
 
