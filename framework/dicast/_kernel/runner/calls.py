@@ -63,7 +63,7 @@ class Call:
             slot,
             method,
             waits,
-            slot.timeout or getattr(component, "seconds", None) or (ASYNC_SECONDS if waits else DEF_SECONDS),
+            slot.timeout or getattr(component, "default_timeout", None) or (ASYNC_SECONDS if waits else DEF_SECONDS),
             getattr(component, "estimate", None),
             Judgment if is_judge else Score,
             not (waits or slot.retries or nests or hasattr(component, "estimate")),

@@ -80,8 +80,8 @@ class Live:
     refused: Refused | None = attrs.field(default=None)
 
     @property
-    def seconds(self) -> float:
-        """How long one call may take: its turn has to come first."""
+    def default_timeout(self) -> float:
+        """How many seconds one call may take: its turn has to come first."""
         return WAITING_SECONDS + self.bench.limits.wall
 
     def estimate(self, subject: Subject) -> Cost:
