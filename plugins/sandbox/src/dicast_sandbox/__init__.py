@@ -8,9 +8,9 @@ from .bubblewrap import Bubblewrap
 from .command import Command
 from .delta import VerificationDelta
 from .none import Unconfined
-from .testing import TestsPass
+from .passing import PassingTests
 
-__all__ = ["Bubblewrap", "Command", "TestsPass", "Unconfined", "VerificationDelta"]
+__all__ = ["Bubblewrap", "Command", "PassingTests", "Unconfined", "VerificationDelta"]
 
 
 @hookimpl
@@ -22,4 +22,4 @@ def dicast_sandboxes() -> list[type[Sandbox]]:
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
     """Offer the metrics that run something."""
-    return [Command, TestsPass, VerificationDelta]
+    return [Command, PassingTests, VerificationDelta]

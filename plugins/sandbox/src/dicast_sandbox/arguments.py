@@ -30,7 +30,7 @@ _SHARED_MEMORY = 64 * 1024**2
 _OPEN_FILES = 1024
 _ARCHIVE = "/tmp/.template.tar"  # noqa: S108  # inside
 _COLLECT = 'wanted=$1; shift; "$@"; code=$?; [ -f "$wanted" ] && cat -- "$wanted" 1<>{box} 2>/dev/null; exit $code'
-_UNPACK = f"tar -xf {_ARCHIVE} --no-same-owner && rm {_ARCHIVE}"
+_UNPACK = f"tar -xf {_ARCHIVE} --no-same-owner --skip-old-files && rm {_ARCHIVE}"
 _FIRST = 1  # bwrap's first process inside counts, too
 _HARD = 1  # a second after the signal that can be told from others comes the one that ends it
 

@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,10 @@ def _positive(_: object, attribute: attrs.Attribute[int | None], value: int | No
         raise ConfigError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
 
+def _paths(given: Iterable[str | Path]) -> tuple[Path, ...]:
+    return tuple(map(Path, given))
+
+
 @attrs.frozen
 class Bubblewrap:
     """Runs programs in Linux namespaces of their own, by bubblewrap (``bwrap``, 0.8 or newer).
@@ -51,7 +55,7 @@ class Bubblewrap:
 
     name = "bubblewrap"
 
-    mounts: tuple[Path, ...] = ()
+    mounts: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
     environment: dict[str, str] = attrs.field(factory=dict)
     concurrency: int | None = attrs.field(default=None, validator=_positive)
 

@@ -56,14 +56,14 @@ class Sandboxed:
             files, status = stack.enter_context(memory()), Status()
             stack.callback(status.close)
             box = None if self.program.collect is None else files.box()
-            process = await self._start(files, status, box)
-            stream = process.stdout or process.stderr
-            assert stream is not None  # one of them is a pipe
+            starting = asyncio.create_task(self._start(files, status, box))
             try:
+                process = await asyncio.shield(starting)  # cancelled half-way it could not be ended
                 with self.place.watch.watching(process.pid, limits, lambda limit: self._strike(limit, process)):
-                    self.struck = await follow(process, limits, tail, stream) or self.struck
+                    self.struck = await follow(process, limits, tail, _stream(process)) or self.struck
             finally:
-                await _end(process, stream, status)
+                process = await starting
+                await _end(process, status)
             said = tail.kept
             code = exit_code(status.told.get("exit-code", process.returncode or 0))
             if self.struck is None and "exit-code" not in status.told:
@@ -107,11 +107,17 @@ def _kill(process: Process) -> None:
         process.kill()
 
 
-async def _end(process: Process, stream: asyncio.StreamReader, status: Status) -> None:
+def _stream(process: Process) -> asyncio.StreamReader:
+    stream = process.stdout or process.stderr
+    assert stream is not None  # one of them is a pipe
+    return stream
+
+
+async def _end(process: Process, status: Status) -> None:
     """End whatever is left: bwrap, and with it all that runs inside."""
     if process.returncode is None:
         _kill(process)
-    while await stream.read(_CHUNK):
+    while await _stream(process).read(_CHUNK):
         continue
     await process.wait()
     await status.gone()

@@ -20,7 +20,7 @@ FAILED_CONFIDENCE = 0.9
 
 
 @attrs.frozen
-class TestsPass:
+class PassingTests:
     """1 when a test command in a sandbox succeeds and its report says that all tests passed, else 0.
 
     Where the runner makes a report that can be read, it counts too: without it, or with no test passed, the score is 0

@@ -1,0 +1,57 @@
+"""Running things in sandboxes, for the tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dicast import ConfigError, Execution, Limits, Program
+from dicast_sandbox import Bubblewrap
+from dicast_sandbox.profiles import limits
+
+MARK = "DICAST_TEST_MARK"
+MB = 1024**2
+SMALL = attrs.evolve(limits("small"), wall=6, cpu=6, memory=256 * MB, file_size=16 * MB, disk=32 * MB, output=MB)
+
+
+def works() -> bool:
+    try:
+        Bubblewrap().check()
+    except ConfigError:
+        return False
+    return True
+
+
+needs_bubblewrap = pytest.mark.skipif(not works(), reason="bubblewrap makes no sandbox here (apt install bubblewrap)")
+
+
+def left(mark: str) -> list[str]:
+    """The processes of the host that have *mark* in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_text())
+        except OSError:  # it has ended, or is not ours
+            continue
+    return found
+
+
+def run(*command: str, limits: Limits = SMALL, **program) -> Execution:
+    """Run in a sandbox; nothing of it may be left."""
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+    made = Program(command, limits, environment={MARK: mark}, **program)
+    execution = asyncio.run(Bubblewrap().execute(made))
+    assert isinstance(execution, Execution), execution
+    assert left(mark) == []
+    return execution
+
+
+def python(code: str, **program) -> Execution:
+    """Run Python code, that of a candidate."""
+    return run("python3", "-c", code, **program)

@@ -1,0 +1,202 @@
+"""The metrics' scores, details, signals and costs, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from boxes import needs_bubblewrap
+
+from dicast import ConfigError, Cost, Failure, Score, Subject
+from dicast_sandbox import Bubblewrap, Command, PassingTests, Unconfined, VerificationDelta, bubblewrap
+
+pytestmark = needs_bubblewrap
+
+
+def judge(metric, output="", **subject) -> Score | Failure:
+    return asyncio.run(metric.score(Subject("row", "1", output=output, **subject)))
+
+
+def test_a_command_that_succeeds_scores_1():
+    found = judge(Command(command="cat output.txt"), "hello")
+    assert (found.value, found.confidence, found.cost) == (1.0, 1.0, Cost(500, "msat"))
+    assert found.details == "cat output.txt (exit 0)\nhello"
+    assert found.signals["exit_code"] == 0
+
+
+def test_a_command_that_fails_scores_0():
+    found = judge(Command(command=["sh", "-c", "echo no; exit 3"]))
+    assert (found.value, found.confidence) == (0.0, 0.8)
+    assert found.details == "sh -c echo no; exit 3 (exit 3)\nno"
+
+
+def test_another_exit_code_may_be_expected():
+    assert judge(Command(command="exit 3", expected_exit_code=3)).value == 1
+
+
+def test_a_command_that_is_not_there_fails():
+    assert judge(Command(command=("nothing-of-this-name",))).signals["exit_code"] == 127
+
+
+def test_the_slot_keys_timeout_is_the_wall_limit():
+    found = judge(Command(command="sleep 30", timeout=0.5))
+    assert (found.value, found.signals["limit"]) == (0.0, "wall")
+    assert "struck its limit on wall" in found.details
+
+
+def test_no_output_is_not_run():
+    found = asyncio.run(Command(command="true").score(Subject("row", "1")))
+    assert (found.value, found.details, found.cost) == (0.0, "no output", Cost.zero())
+
+
+def test_a_field_of_the_output_may_be_judged():
+    metric = Command(command="test $(cat output.txt) = 5", field="a.b")
+    assert judge(metric, {"a": {"b": "5"}}).value == 1
+    assert judge(metric, {"a": {}}).value == 0
+
+
+def test_files_are_filled_from_the_subject():
+    metric = Command(command="cat a/b.txt", files={"a/b.txt": "{{ id }} {{ context.x }} {{ x }} {{output}}"})
+    assert judge(metric, "o", context={"x": 4}).details.endswith("\n1 4 4 o")
+
+
+def test_files_may_be_the_subjects_own():
+    metric = Command(command="cat x y", files="context.files")
+    assert judge(metric, context={"files": {"x": "1", "y": "2"}}).details.endswith("\n12")
+    assert judge(metric).kind == "missing_input"
+    assert judge(metric, context={"files": {"../x": "1"}}).kind == "missing_input"
+
+
+def test_what_a_file_needs_and_the_subject_has_not_is_missing_input():
+    found = judge(Command(command="true", files={"x": "{{ context.nothing }}"}))
+    assert (found.kind, "context.nothing" in found.message) == ("missing_input", True)
+
+
+def test_a_template_is_unpacked_first(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.txt").write_text("template")
+    (tmp_path / "run.sh").write_text("#!/bin/sh\ncat sub/a.txt sub/link output.txt")
+    (tmp_path / "run.sh").chmod(0o755)
+    (tmp_path / "output.txt").write_text("not this")
+    (tmp_path / "sub" / "link").symlink_to("a.txt")
+    found = judge(Command(command="ls -A && ./run.sh", template=tmp_path), "!")
+    assert found.details.endswith("\noutput.txt\nrun.sh\nsub\ntemplatetemplate!"), found
+
+
+C = '#include <stdio.h>\nint twice(int);\nint main(){if(twice(2)!=4) return 1; puts("1..1\\nok 1"); return 0;}'
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "output_file", "good", "bad"),
+    [
+        ("node check.js", {"check.js": "if (require('./a.js').f(2) !== 4) process.exit(1)"}, "a.js", "exports.f = x => x * x", "exports.f = x => x"),
+        ("gcc -o c c.c a.c && ./c", {"c.c": C}, "a.c", "int twice(int x){return 2*x;}", "int twice(int x){return x;}"),
+        ("test $(sh a.sh 2) = 4", None, "a.sh", "echo $(($1 * $1))", "echo $1"),
+    ],
+    ids=["node", "c", "shell"],
+)  # fmt: skip
+def test_any_language_that_is_installed_can_be_run(command, files, output_file, good, bad):
+    if not shutil.which(command.split()[0], path="/usr/local/bin:/usr/bin:/bin"):
+        pytest.skip(f"{command.split()[0]} is not installed")
+    metric = Command(command=command, files=files, output_file=output_file)
+    assert [judge(metric, text).value for text in (good, bad)] == [1.0, 0.0]
+
+
+def test_tests_pass_reads_node_s_own_report():
+    if not shutil.which("node", path="/usr/local/bin:/usr/bin:/bin"):
+        pytest.skip("node is not installed")
+    tests = "const t = require('node:test'), a = require('node:assert');\nt('a', () => a.equal(require('./a.js').f(2), 4));\nt('b', () => 1);"
+    metric = PassingTests(command="node --test a.test.js", output_file="a.js", files={"a.test.js": tests})
+    assert judge(metric, "exports.f = x => x * x").signals["passed"] == 2
+    found = judge(metric, "exports.f = x => x")
+    assert (found.value, found.signals["failed"]) == (0, 1)
+
+
+def test_fewer_tests_than_there_are_is_no_pass():
+    files = {"t.py": "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"}
+    command = "python3 -m unittest t"
+    assert judge(PassingTests(command=command, files=files, tests=1)).value == 1
+    found = judge(PassingTests(command=command, files=files, tests=2))
+    assert (found.value, "1 passed of 2" in found.details) == (0, True)
+
+
+@pytest.mark.parametrize(("passing", "value"), [(1, 1.0), (2, 0.5), (3, 0.0)])
+def test_the_delta_is_what_passes_now_against_before(passing, value):
+    found = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": passing})
+    assert (found.value, found.confidence, found.signals["forgeable"]) == (value, 0.5, True)
+    assert f"tests before: {passing}, after: 2, delta: {2 - passing}" in found.details
+
+
+def test_a_delta_needs_to_know_what_passed_before():
+    assert judge(VerificationDelta(command="echo 2 passed")).kind == "missing_input"
+
+
+def test_a_delta_needs_to_know_what_passes_now():
+    assert judge(VerificationDelta(command="echo fine"), context={"tests_passing": 1}).kind == "crashed"
+    assert judge(VerificationDelta(command="exit 1"), context={"tests_passing": 1}).value == 0
+
+
+def test_no_sandbox_at_all_has_to_be_asked_for():
+    with pytest.raises(ConfigError, match="unsafe: true"):
+        Command(command="true", backend=Unconfined())
+    found = judge(Command(command="cat output.txt; exit 4", backend=Unconfined(), unsafe=True), "here")
+    assert found.details == "cat output.txt; exit 4 (exit 4)\nhere"
+    found = judge(Command(command="sleep 9", backend=Unconfined(), unsafe=True, timeout=0.3))
+    assert found.signals["limit"] == "wall"
+
+
+def test_a_sandbox_that_does_not_work_says_what_to_do(monkeypatch):
+    bubblewrap._check.cache_clear()
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ConfigError, match="bwrap is not installed; apt install bubblewrap.*name another backend"):
+        Command(command="true")
+    bubblewrap._check.cache_clear()
+
+
+def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
+    metric = Command(command="true")
+    monkeypatch.setattr("dicast_sandbox.arguments._NEEDED", ())
+    monkeypatch.setattr("dicast_sandbox.sandboxed.arguments", lambda *_: ["--ro-bind", "/nowhere", "/x", "--", "true"])
+    found = judge(metric)
+    assert (found.kind, found.retryable) == ("crashed", True)
+    assert "could not start" in found.message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": ""}, "command is empty"),
+        ({"timeout": 0.0}, "timeout is more than 0"),
+        ({"output_file": "../x"}, "'../x' is not the name of a file"),
+        ({"files": {"/x": ""}}, "'/x' is not the name of a file"),
+        ({"mode": "isolated", "files": {"x": "{{ output }}"}}, "keeps the output out"),
+        ({"mode": "isolated"}, "no Python file"),
+        ({"candidate": "x"}, "belongs to mode: isolated"),
+        ({"report": "junit"}, "report_file"),
+        ({"backend": Bubblewrap(mounts=("/no/such/folder",))}, "does not exist"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        PassingTests(**{"command": "true", **options})
+
+
+def test_pytest_s_own_report_is_read_from_what_is_mounted():
+    packages = Path(pytest.__file__).parents[1]
+    box = Bubblewrap(mounts=(packages,), environment={"PYTHONPATH": str(packages)})
+    command = "python3 -m pytest -q test_it.py"
+    tests = (
+        "from solution import f\nimport pytest\ndef test_a(): assert f(2) == 4\n@pytest.mark.skip\ndef test_b(): pass\n"
+    )
+    try:
+        metric = PassingTests(command=command, output_file="solution.py", files={"test_it.py": tests}, backend=box)
+    except ConfigError as error:
+        pytest.skip(f"the packages of this environment cannot be mounted: {error}")
+    if judge(Command(command="python3 -c 'import pytest'", backend=box)).value == 0:
+        pytest.skip("the sandbox's Python cannot import this environment's packages")
+    found = judge(metric, "def f(x): return x * x")
+    assert (found.value, found.signals["passed"], found.signals["skipped"]) == (1, 1, 1), found
+    assert judge(metric, "def f(x): return x").signals["failed"] == 1
+    assert judge(metric, "import os; os._exit(0)").details.splitlines()[0].endswith("no pytest report that can be read")

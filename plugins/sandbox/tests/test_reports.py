@@ -1,0 +1,101 @@
+"""Reading the reports of test runners, from what they really print."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast_sandbox.reports import Counts, junit, passed_words, read, runner
+
+READ = {
+    "unittest, all well": ("unittest", "...\nRan 3 tests in 0.001s\n\nOK\n", Counts(3, 0, 0)),
+    "unittest, not": ("unittest", "Ran 6 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=1)\n", Counts(2, 3, 1)),
+    "unittest, unexpected": ("unittest", "Ran 2 tests in 0.1s\n\nFAILED (unexpected successes=1)\n", Counts(1, 1, 0)),
+    "unittest, cut": ("unittest", "Ran 3 tests in 0.1s\n", None),
+    "tap": ("tap", "1..4\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP no\nnot ok 4 # TODO later\n", Counts(1, 1, 2)),
+    "tap, cut short": ("tap", "1..3\nok 1\n", Counts(1, 2, 0)),
+    "tap, without a plan": ("tap", "ok 1\n", None),
+    "cargo": (
+        "cargo",
+        "test result: ok. 24 passed; 0 failed; 1 ignored; 0 measured\n\ntest result: FAILED. 1 passed; 2 failed; 0 ignored;",
+        Counts(25, 2, 1),
+    ),
+    "cargo, not built": ("cargo", "error: could not compile", None),
+    "go": (
+        "go",
+        "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n--- SKIP: TestC",
+        Counts(1, 1, 1),
+    ),
+    "go, JSON": (
+        "go",
+        '{"Action":"run","Test":"A"}\n{"Action":"pass","Test":"A"}\n{"Action":"fail","Test":"B"}\n{"Action":"fail"}\n{oops\n',
+        Counts(1, 1, 0),
+    ),
+    "jest": (
+        "jest",
+        "Test Suites: 1 failed, 1 total\nTests:       1 failed, 1 skipped, 3 passed, 5 total\n",
+        Counts(3, 1, 1),
+    ),
+    "vitest": ("vitest", "\x1b[2m      Tests \x1b[22m 2 passed (2)\n", Counts(2, 0, 0)),
+    "node, TAP": ("node", "# tests 3\n# pass 1\n# fail 1\n# cancelled 1\n# skipped 0\n# todo 0\n", Counts(1, 2, 0)),
+    "node, spec": ("node", "ℹ tests 2\nℹ pass 2\nℹ fail 0\n", Counts(2, 0, 0)),
+}
+
+
+@pytest.mark.parametrize(("report", "output", "counts"), READ.values(), ids=READ)
+def test_reports_are_read(report, output, counts):
+    assert read(report, output, None) == counts
+
+
+XML = b"""<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" tests="4">
+<testcase name="a"/><testcase name="b"><failure message="no">x</failure></testcase>
+<testcase name="c"><skipped/></testcase><testcase name="d"><error/></testcase></testsuite></testsuites>"""
+
+
+def test_junit_counts_the_cases():
+    assert junit(XML) == Counts(1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "document", [b"", b"<a", b"<testsuite/>", b'<!DOCTYPE x [<!ENTITY a "b">]><testcase>&a;</testcase>']
+)
+def test_junit_that_is_none_or_too_clever_is_not_read(document):
+    assert junit(document) is None
+
+
+@given(st.binary())
+def test_junit_reads_anything_or_nothing(document):
+    assert junit(document) is None or isinstance(junit(document), Counts)
+
+
+@given(st.text(), st.sampled_from(["unittest", "tap", "cargo", "go", "jest", "node"]))
+def test_readers_read_anything_or_nothing(output, report):
+    found = read(report, output, None)
+    assert found is None or min(found.passed, found.failed, found.skipped) >= 0
+
+
+@pytest.mark.parametrize(
+    ("command", "report"),
+    [
+        ("python3 -m pytest -q tests", "pytest"),
+        (("/usr/bin/pytest", "x"), "pytest"),
+        ("cd a && python3 -m unittest", "unittest"),
+        ("cargo test --quiet", "cargo"),
+        ("cargo run", "none"),
+        ("go test ./...", "go"),
+        ("npx jest", "jest"),
+        ("npx vitest run", "vitest"),
+        ("node --test", "node"),
+        ("node a.js", "none"),
+        ("python3 check.py", "none"),
+        ("echo 'unclosed; pytest", "pytest"),
+    ],
+)
+def test_the_command_says_what_it_reports(command, report):
+    assert runner(command) == report
+
+
+def test_the_first_number_of_passed_tests_counts():
+    assert passed_words("24 passed; 0 failed, 3 passed") == 24
+    assert passed_words("none") is None

@@ -1,0 +1,180 @@
+"""Sandbox metrics in pipelines: gates, pools, users, kills, and programs from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import attrs
+import pytest
+from boxes import SMALL, left, needs_bubblewrap
+
+import dicast
+from dicast import ConfigError, PluginError, Program, Subject
+from dicast_sandbox import Bubblewrap, PassingTests
+
+pytestmark = needs_bubblewrap
+DATA = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[4] / "shared" / "data"))
+CHECK = "{{ context.prompt }}{{ output }}\n{{ context.test }}\ncheck({{ context.entry_point }})\n"
+
+
+def pipeline(tmp_path: Path, rows: list[dict[str, object]], **sections) -> dict[str, object]:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {
+        "source": {"rows/jsonl": {"path": str(tmp_path / "rows.jsonl")}},
+        "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
+        **sections,
+    }
+
+
+def test_a_cheap_gate_spares_programs(tmp_path):
+    tests = {
+        "command": "python3 check.py",
+        "output_file": "solution.py",
+        "files": {"check.py": "from solution import f\nassert f(2) == 4\n"},
+    }
+    rows = [
+        {"id": "right", "output": "def f(x): return x * x"},
+        {"id": "wrong", "output": "def f(x): return 1"},
+        {"id": "broken", "output": "def f(x: return"},
+        {"id": "empty", "output": ""},
+    ]
+    metrics = [{"proxy/syntax": {"language": "python"}}, "proxy/format", {"sandbox/tests_pass": tests}]
+    run = dicast.run(pipeline(tmp_path, rows, metrics=metrics))
+    assert {verdict.subject_id: verdict.tier for verdict in run.verdicts} == {
+        "right": "truth", "wrong": "truth", "broken": "proxy", "empty": "proxy"
+    }  # fmt: skip
+    assert run.metrics["sandbox/tests_pass"]["scored"] == 2
+    assert run.cost["msat"] == "1000"
+
+
+def test_all_sandboxes_of_a_run_are_one_pool(tmp_path):
+    rows = [{"id": str(number), "output": "x"} for number in range(3)]
+    backend = {"sandbox/bubblewrap": {"concurrency": 1}}
+    metrics = [{"sandbox/command": {"as": name, "command": "sleep 0.2", "backend": "box"}} for name in ("a", "b")]
+    started = time.monotonic()
+    run = dicast.run(pipeline(tmp_path, rows, metrics=metrics, define={"box": backend}))
+    assert run.scored == 3
+    assert time.monotonic() - started > 6 * 0.2
+
+
+def test_waiting_for_its_turn_is_not_the_programs_time(tmp_path):
+    rows = [{"id": str(number), "output": "x"} for number in range(4)]
+    command = {"command": "sleep 0.3", "timeout": 0.6, "backend": {"sandbox/bubblewrap": {"concurrency": 1}}}
+    run = dicast.run(pipeline(tmp_path, rows, metrics=[{"sandbox/command": command}]))
+    assert run.score["mean"] == 1
+
+
+def test_no_sandbox_is_refused_where_the_pipeline_is_read(tmp_path):
+    metrics = [{"sandbox/command": {"command": "true", "backend": "sandbox/none"}}]
+    with pytest.raises(ConfigError, match="unsafe: true"):
+        dicast.run(pipeline(tmp_path, [{"id": "1", "output": ""}], metrics=metrics))
+
+
+def test_another_kind_of_component_is_no_backend(tmp_path):
+    metrics = [{"sandbox/command": {"command": "true", "backend": "proxy/format"}}]
+    with pytest.raises(PluginError, match="proxy/format is a metric, not a sandbox"):
+        dicast.run(pipeline(tmp_path, [{"id": "1", "output": ""}], metrics=metrics))
+
+
+@pytest.mark.parametrize("parent", ["dicast", "bwrap"])
+def test_killing_dicast_leaves_no_process(parent):
+    mark = f"killed-{os.getpid()}-{time.monotonic_ns()}"
+    code = (
+        "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.profiles import limits\n"
+        "command = ('sh', '-c', 'setsid sleep 60 & sleep 60')\n"
+        f"program = Program(command, limits('small'), environment={{'MARK': {mark!r}}})\n"
+        "asyncio.run(Bubblewrap().execute(program))\n"
+    )
+    started = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    try:
+        wait_for(lambda: len(left(mark)) >= 3)
+        started.send_signal(signal.SIGKILL) if parent == "dicast" else os.kill(child(started.pid), signal.SIGKILL)
+        wait_for(lambda: not left(mark))
+    finally:
+        started.kill()
+        started.wait()
+
+
+def child(pid: int) -> int:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and (entry / "stat").read_text().rpartition(")")[2].split()[1] == str(pid):
+            return int(entry.name)
+    raise AssertionError(pid)
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, to be somebody else")
+def test_a_user_without_rights_can_use_it(tmp_path):
+    """What an unprivileged dicast does is what its own bwrap does: the same arguments, started by nobody."""
+    code = (
+        "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.profiles import limits\n"
+        "box = Bubblewrap(); box.check()\n"
+        "for command in ('id -u', ':() { :|:& }; f() { f & f; }; f; sleep 9'):\n"
+        "    print(asyncio.run(box.execute(Program(('bash', '-c', command), limits('small', 8)))))\n"
+    )
+    imports = "import asyncio, dicast, dicast_sandbox.pool, dicast_sandbox.profiles, asyncio.subprocess\n"
+    done = subprocess.run(
+        [sys.executable, "-c", imports + code], capture_output=True, text=True, timeout=60, check=False, cwd="/"
+    )
+    first, second = done.stdout.splitlines()
+    assert "exit=0, output='1000" in first
+    assert "limit='processes'" in second
+
+
+def test_cancelling_ends_the_program():
+    async def cancelled() -> None:
+        task = asyncio.create_task(
+            Bubblewrap().execute(Program(("sleep", "60"), SMALL, environment={"MARK": "cancelled"}))
+        )
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    asyncio.run(cancelled())
+    assert left("MARK=cancelled") == []
+
+
+@pytest.fixture
+def humaneval() -> list[dict[str, str]]:
+    path = DATA / "human_eval.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there: DICAST_OUTSIDE_DATA names its folder")
+    return [json.loads(line) for line in gzip.open(path)]
+
+
+async def passing(rows: list[dict[str, str]], solution: str | None) -> list[str]:
+    metric = PassingTests(command=("python3", "check.py"), output_file="solution.py", files={"check.py": CHECK})
+    async with metric.backend.open(None) as pool:
+        live = attrs.evolve(metric, backend=pool)
+        subjects = [
+            Subject("row", row["task_id"], output=solution or row["canonical_solution"], context=row) for row in rows
+        ]
+        scores = await asyncio.gather(*map(live.score, subjects))
+    return [subject.id for subject, score in zip(subjects, scores, strict=True) if score.value == 1]
+
+
+@pytest.mark.outside_data
+def test_humaneval_the_canonical_solutions_pass(humaneval):
+    assert asyncio.run(passing(humaneval, None)) == [row["task_id"] for row in humaneval]
+
+
+@pytest.mark.outside_data
+def test_humaneval_no_tests_pass_on_what_returns_none(humaneval):
+    assert asyncio.run(passing(humaneval, "    return None\n")) == []
