@@ -32,7 +32,7 @@ SHOWN = 500
 """How many characters of the output's end the details show."""
 
 _SERVER = ".dicast/candidate.py"
-_VALUES = ".dicast/dicast_values.py"
+_VALUES = ".dicast/candidate_values.py"
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".dicast"))  # noqa: PTH118, PTH120
 
-from dicast_values import pack, unpack  # type: ignore[import-not-found]  # it is there only inside
+from candidate_values import pack, unpack  # type: ignore[import-not-found]  # it is there only inside
 
 sys.path.pop(0)
 sys.set_int_max_str_digits(0)
