@@ -44,6 +44,15 @@ class Clock:
         self._count = count = self._count + 1
         return self._prefix + _PAIRS[count >> 10] + _PAIRS[count & 1023], self._time
 
+    def stamps(self, count: int) -> tuple[list[str], str]:
+        """*count* new ULIDs, 1 or more, and the time of the first."""
+        first, now = self.stamp()
+        if (last := self._count + count - 1) >= _LAST:
+            return [first, *(self.id() for _ in range(count - 1))], now
+        prefix, numbers = self._prefix, range(self._count + 1, last + 1)
+        self._count = last
+        return [first, *[prefix + _PAIRS[number >> 10] + _PAIRS[number & 1023] for number in numbers]], now
+
     def id(self) -> str:
         """A new ULID, greater than every one before."""
         return self.stamp()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from types import NoneType
 
 import attrs
 import orjson
@@ -12,6 +13,8 @@ from ..errors import DataError, DicastError
 from ..model import Due, Subject, TraceEvent, is_text
 from ..protocols import Source
 from ..spool import IdSpool
+
+_OPTIONAL = {str, NoneType}
 
 
 @attrs.frozen
@@ -166,10 +169,12 @@ def _are_good(events: Sequence[object]) -> bool:
     for trace in events:
         if type(trace) is not TraceEvent or type(trace.payload) is not dict or type(trace.extra) is not dict:
             return False
-        texts = (trace.time, trace.session_id, trace.turn_id)
-        if type(trace.type) is not str or any([text is not None and type(text) is not str for text in texts]):  # noqa: C419
+        if type(trace.type) is not str:
             return False
-        parts += (trace.type, texts, trace.payload, trace.extra)
+        type_, time, session_id, turn_id = trace.type, trace.time, trace.session_id, trace.turn_id
+        if not (type(time) in _OPTIONAL and type(session_id) in _OPTIONAL and type(turn_id) in _OPTIONAL):
+            return False
+        parts += (type_, time, session_id, turn_id, trace.payload, trace.extra)
     try:
         orjson.dumps(parts)
     except TypeError:

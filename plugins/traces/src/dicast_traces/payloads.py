@@ -50,7 +50,7 @@ def _event(record: dict[str, Any], session_id: str, turn_id: str | None) -> Trac
     take("session_id")
     take("turn_id", None)
     type_, payload, time = take("type"), take("payload"), take("time", None)
-    return TraceEvent(type_, payload, time, session_id, turn_id, record or {})  # what is left is what is not known
+    return TraceEvent.of(type_, payload, time, session_id, turn_id, record or {})  # what is left is what is not known
 
 
 def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
