@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -28,6 +27,8 @@ UID = 64_999
 
 _SECONDS = 20
 _INSTALL = "apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)"
+_UTIL_LINUX = "apt install util-linux"
+_COMMANDS = {"bwrap": _INSTALL, "prlimit": _UTIL_LINUX, "taskset": _UTIL_LINUX, "setpriv": _UTIL_LINUX}
 _OTHER = "or name another backend"
 _PROBE = Program(("/bin/true",), Limits(_SECONDS, _SECONDS, 1, 1 << 30, 64, 1 << 20, 1 << 20, 1 << 20))
 
@@ -88,26 +89,26 @@ def _check(mounts: tuple[Path, ...]) -> None:
         machines = " or ".join(seccomp.machines())
         here = f"{platform.system()} on {platform.machine()}"
         raise ConfigError(f"sandbox/bubblewrap works on Linux on {machines}, and this is {here}; name another backend")
-    for command, install in (
-        ("bwrap", _INSTALL),
-        ("prlimit", "apt install util-linux"),
-        ("taskset", "apt install util-linux"),
-    ):
+    for command, install in _COMMANDS.items():
         if shutil.which(command) is None:
             raise ConfigError(f"sandbox/bubblewrap: {command} is not installed; {install}, {_OTHER}")
     with memory() as files:
         given = arguments(_PROBE, mounts, {}, files, None)
         done = subprocess.run(  # noqa: S603  # fixed words, and mounts that the user names
-            [found("bwrap"), *given],
-            pass_fds=files.descriptors, capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS, cwd="/", **_identity(),
+            [*_identity(), found("bwrap"), *given],
+            pass_fds=files.descriptors, capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS, cwd="/",
         )  # fmt: skip
     if done.returncode != 0:
         raise ConfigError(_advice(done.stderr.strip() or f"exit code {done.returncode}"))
 
 
-def _identity() -> dict[str, Any]:
-    """Root's sandboxes are another user's: root's own limits of processes do not hold, and its files are too many."""
-    return {"user": UID, "group": UID, "extra_groups": ()} if os.geteuid() == 0 else {}
+def _identity() -> tuple[str, ...]:
+    """Root's sandboxes are another user's: root's own limits of processes do not hold, and its files are too many.
+
+    A command does it, because ``subprocess`` would have to fork, which takes long where dicast has much memory.
+    """
+    user = str(UID)
+    return (found("setpriv"), "--reuid", user, "--regid", user, "--clear-groups") if os.geteuid() == 0 else ()
 
 
 def _advice(said: str) -> str:

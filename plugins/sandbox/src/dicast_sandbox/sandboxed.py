@@ -27,11 +27,11 @@ _CHUNK = 1 << 16
 
 @attrs.frozen
 class Place:
-    """What all sandboxes of a pool have in common; *identity* is whose rights they have, as ``subprocess`` takes it."""
+    """What all sandboxes of a pool have in common; *identity* is whose rights they have, as the beginning of a command."""
 
     mounts: Sequence[Path]
     environment: Mapping[str, str]
-    identity: Mapping[str, Any]
+    identity: tuple[str, ...]
     watch: Watch
 
 
@@ -92,9 +92,9 @@ class Sandboxed:
             stderr = PIPE
         prefix = affinity(self.program.limits.cpus, self.slot)
         process = await asyncio.create_subprocess_exec(
-            *(*prefix, found("bwrap"), "--args", str(told), *options[command:]),
+            *(*place.identity, *prefix, found("bwrap"), "--args", str(told), *options[command:]),
             stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed, cwd="/",
-            env={}, **place.identity,
+            env={},
         )  # fmt: skip
         status.started()
         if self.end is not None:

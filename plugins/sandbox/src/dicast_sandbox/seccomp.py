@@ -12,6 +12,7 @@ import errno
 import platform
 import struct
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 DENIED: Mapping[str, Mapping[str, int]] = {
     "x86_64": dict(  # noqa: C408  # a table
@@ -63,6 +64,7 @@ def machines() -> tuple[str, ...]:
     return tuple(DENIED)
 
 
+@cache
 def assemble(machine: str | None = None) -> bytes:
     """The filter for *machine*, by default this one, as an array of ``struct sock_filter``."""
     machine = machine or platform.machine()
