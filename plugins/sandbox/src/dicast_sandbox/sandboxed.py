@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,7 @@ class Sandboxed:
                 with self.place.watch.watching(process.pid, limits, lambda limit: self._strike(limit, process)):
                     self.struck = await follow(process, limits, tail, _stream(process)) or self.struck
             finally:
-                process = await starting
-                await _end(process, status)
+                await _whole(_end(starting, status))
             said = tail.kept
             code = exit_code(status.told.get("exit-code", process.returncode or 0))
             if self.struck is None and "exit-code" not in status.told:
@@ -113,8 +112,19 @@ def _stream(process: Process) -> asyncio.StreamReader:
     return stream
 
 
-async def _end(process: Process, status: Status) -> None:
+async def _whole(ending: Coroutine[Any, Any, None]) -> None:
+    """Await *ending*, all of it even when this is cancelled meanwhile."""
+    task = asyncio.create_task(ending)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
+
+
+async def _end(starting: asyncio.Task[Process], status: Status) -> None:
     """End whatever is left: bwrap, and with it all that runs inside."""
+    process = await starting
     if process.returncode is None:
         _kill(process)
     while await _stream(process).read(_CHUNK):
