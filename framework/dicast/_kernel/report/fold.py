@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -103,9 +103,15 @@ class Report:
 
     def observe(self, event: Event) -> None:
         """Take one event into account."""
-        observer = self._observers.get(event.type)
-        if observer is not None:
-            observer(event)
+        self.observe_all((event,))
+
+    def observe_all(self, events: Iterable[Event]) -> None:
+        """Take *events* into account, in their order."""
+        of = self._observers.get
+        for event in events:
+            observer = of(event.type)
+            if observer is not None:
+                observer(event)
 
     def close(self) -> None:
         """Count the subject whose events came last."""

@@ -134,8 +134,7 @@ class Stream:
 
     async def tell_outside(self, events: Sequence[Event]) -> None:
         """Tell the report and the sinks, and not the ledger."""
-        for event in events:
-            self.report.observe(event)
+        self.report.observe_all(events)
         if events:
             for feed in self.feeds:
                 await feed.tell(events)

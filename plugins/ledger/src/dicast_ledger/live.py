@@ -153,28 +153,31 @@ class Live:
         seq, digest = newest.seq, newest.digest
         known = self._known_contents(events, seq + 1)
         for event in events:
-            seq, prev, payload = seq + 1, digest, event.payload
+            seq, prev, payload, id, run_id = seq + 1, digest, event.payload, event.id, event.run_id
+            session, subject, kind = event.session_id, event.subject_id, event.subject_kind
+            sensitivity, time, turn, type = event.sensitivity, event.time, event.turn_id, event.type
             try:
                 if seq in known:
                     payload = {**payload, "content": None}
                 elif not whole:
                     payload = without_texts(event, _plain)
+                text = dumps(payload, _plain).decode()
                 columns = {  # in the order of chain.COLUMNS
-                    "id": event.id,
-                    "payload": dumps(payload, _plain).decode(),
-                    "run_id": event.run_id,
-                    "sensitivity": event.sensitivity,
-                    "session_id": event.session_id,
-                    "subject_id": event.subject_id,
-                    "subject_kind": event.subject_kind,
-                    "time": event.time,
-                    "turn_id": event.turn_id,
-                    "type": event.type,
+                    "id": id,
+                    "payload": text,
+                    "run_id": run_id,
+                    "sensitivity": sensitivity,
+                    "session_id": session,
+                    "subject_id": subject,
+                    "subject_kind": kind,
+                    "time": time,
+                    "turn_id": turn,
+                    "type": type,
                 }
                 digest = link(prev, columns)
             except TypeError as error:
-                raise LedgerError(f"event {event.id} ({event.type}) cannot be written as JSON: {error}") from error
-            yield (seq, *columns.values(), prev, digest)
+                raise LedgerError(f"event {id} ({type}) cannot be written as JSON: {error}") from error
+            yield seq, id, text, run_id, sensitivity, session, subject, kind, time, turn, type, prev, digest
 
     def _known_contents(self, events: Sequence[Event], start: int) -> set[int]:
         """The rows, counted from *start*, that are to be written without their content."""

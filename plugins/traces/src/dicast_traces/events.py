@@ -29,6 +29,7 @@ from .sessions import Kind, chosen, subjects
 STDIN = Path("-")
 
 _BATCH = 5000
+_NAMING = ("turn.completed", "tool.called")
 
 
 def _existing(path: Path) -> Path:
@@ -109,7 +110,8 @@ class Trace:
                     self._file.fault(error, line, check)
                 else:
                     self._last_lines.note(session_id, line)
-                    count += self._names(record, turn_id, line, check)
+                    if "session" in self.kinds or record["type"] in _NAMING:  # else it names no subject
+                        count += self._names(record, turn_id, line, check)
             self._last_lines.finish()
             self.total = count
             return check.finish(count)
