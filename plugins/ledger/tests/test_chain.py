@@ -332,7 +332,7 @@ def test_money_and_any_mapping_can_be_written(tmp_path, opened, make_event):
 
 def test_the_readme_verifies_a_ledger_with_the_standard_library(template, opened):
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (script,) = re.findall(r"```python[^\n]*\n(.*?)```", readme, re.DOTALL)
 
     def run(path: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
