@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says what else the machine does: speed is measured in benchmarks.
+settings.register_profile("dicast", deadline=None)
+settings.load_profile("dicast")
 
 TESTS = Path(__file__).parent / "tests"
 
