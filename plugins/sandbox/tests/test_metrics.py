@@ -85,6 +85,14 @@ def test_a_template_is_unpacked_first(tmp_path):
     assert found.details.endswith("\noutput.txt\nrun.sh\nsub\ntemplatetemplate!"), found
 
 
+def test_a_template_that_has_changed_is_read_again(tmp_path):
+    metric = Command(command="grep -q second told", template=tmp_path)
+    (tmp_path / "told").write_text("first")
+    assert judge(metric, "").value == 0.0
+    (tmp_path / "told").write_text("second")
+    assert judge(metric, "").value == 1.0
+
+
 C = '#include <stdio.h>\nint twice(int);\nint main(){if(twice(2)!=4) return 1; puts("1..1\\nok 1"); return 0;}'
 
 

@@ -142,8 +142,7 @@ class Stream:
     async def tell_again(self, events: Sequence[Event], *, counted: bool = True) -> None:
         """Tell events of an earlier process: to the report if *counted*, and to sinks that are made anew each time."""
         if counted:
-            for event in events:
-                self.report.observe(event)
+            self.report.observe_all(events)
         for feed in self.feeds:
             if feed.rewrites:
                 await feed.tell(events)

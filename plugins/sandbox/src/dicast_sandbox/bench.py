@@ -63,7 +63,7 @@ class Bench:
             self.command,
             self.limits,
             {**files, **written},
-            self.workspace.archive(),
+            self.workspace.archive,
             self.environment,
             self.collect,
             peer,

@@ -6,7 +6,7 @@ import json
 import re
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
@@ -29,6 +29,7 @@ class Workspace:
     output_file: str
     field: str | None
 
+    @cached_property
     def archive(self) -> bytes | None:
         """The template folder as a tar; read once in a run."""
         return None if self.template is None else _archived(self.template)
@@ -106,7 +107,6 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-@cache
 def _archived(folder: Path) -> bytes:
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
