@@ -112,22 +112,22 @@ def test_what_may_be_left_out_may_be_null(tmp_path):
         [*Files(write(tmp_path, "no.json", {"id": "a", "goal": None})).subjects()]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("set.json", {"tasks": [task("a"), task("b")]}),
-        ("list.json", [task("a"), task("b")]),
-        ("set.yaml", yaml.safe_dump({"name": "n", "tasks": [task("a"), task("b")]})),
-        ("list.yml", yaml.safe_dump([task("a"), task("b")])),
-        ("rows.jsonl", lines(task("a"), b"", task("b"))),
-        ("rows.ndjson", b"\xef\xbb\xbf" + lines(task("a"), task("b"))),
-        ("rows.jsonl.gz", gzip.compress(lines(task("a"), task("b")))),
-        ("set.json.gz", gzip.compress(json.dumps([task("a"), task("b")]).encode())),
-        ("crlf.yaml", b"- id: a\r\n  goal: x\r\n- id: b\r\n  goal: y\r\n"),
-    ],
-)
-def test_every_form_of_a_file_is_read(tmp_path, name, content):
-    assert ids(Files(write(tmp_path, name, content))) == ["a", "b"]
+FORMS = {
+    "set.json": {"tasks": [task("a"), task("b")]},
+    "list.json": [task("a"), task("b")],
+    "set.yaml": yaml.safe_dump({"name": "n", "tasks": [task("a"), task("b")]}),
+    "list.yml": yaml.safe_dump([task("a"), task("b")]),
+    "rows.jsonl": lines(task("a"), b"", task("b")),
+    "rows.ndjson": b"\xef\xbb\xbf" + lines(task("a"), task("b")),
+    "rows.jsonl.gz": gzip.compress(lines(task("a"), task("b"))),
+    "set.json.gz": gzip.compress(json.dumps([task("a"), task("b")]).encode()),
+    "crlf.yaml": b"- id: a\r\n  goal: x\r\n- id: b\r\n  goal: y\r\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_a_file_is_read(tmp_path, name):
+    assert ids(Files(write(tmp_path, name, FORMS[name]))) == ["a", "b"]
 
 
 def test_a_folder_is_read_whole_in_the_order_of_names(tmp_path):
