@@ -10,7 +10,22 @@ from typing import Any
 import attrs
 
 from .errors import PluginError
-from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sandbox, Sink, Source
+from .protocols import (
+    Aggregate,
+    ChatModel,
+    Comparison,
+    EarlyStop,
+    Executor,
+    Extractor,
+    Judge,
+    Ledger,
+    Metric,
+    Preset,
+    Sandbox,
+    Sink,
+    Source,
+    Task,
+)
 
 SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure")
 """What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
@@ -36,6 +51,11 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "source": Kind(Source, ("subjects",)),
+    "task": Kind(Task, ("produce",), slot=True),
+    "extractor": Kind(Extractor, ("writes", "extract")),
+    "aggregate": Kind(Aggregate, ("add", "finish")),
+    "comparison": Kind(Comparison, ("compare",)),
+    "early_stop": Kind(EarlyStop, ("observe",)),
     "metric": Kind(Metric, ("score",), also=("judge",), slot=True),
     "preset": Kind(Preset, ("metrics",), slot=True),
     "judge": Kind(Judge, ("judge",), slot=True),

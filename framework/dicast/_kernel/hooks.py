@@ -9,7 +9,22 @@ from __future__ import annotations
 
 import pluggy
 
-from .protocols import ChatModel, Executor, Judge, Ledger, Metric, Preset, Sandbox, Sink, Source
+from .protocols import (
+    Aggregate,
+    ChatModel,
+    Comparison,
+    EarlyStop,
+    Executor,
+    Extractor,
+    Judge,
+    Ledger,
+    Metric,
+    Preset,
+    Sandbox,
+    Sink,
+    Source,
+    Task,
+)
 
 PROJECT = "dicast"
 
@@ -29,6 +44,81 @@ def dicast_sources() -> list[type[Source]]:  # type: ignore[empty-body]
         @hookimpl
         def dicast_sources():
             return [Jsonl]
+    """
+
+
+@hookspec
+def dicast_tasks() -> list[type[Task]]:  # type: ignore[empty-body]
+    """Offer ways to make outputs.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
+    ``produce(subject)``, or with ``open(run)`` of a live object that has it. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_tasks():
+            return [Chat]
+    """
+
+
+@hookspec
+def dicast_extractors() -> list[type[Extractor]]:  # type: ignore[empty-body]
+    """Offer readers of records.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
+    ``extract(record)`` and ``writes``. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_extractors():
+            return [Scores]
+    """
+
+
+@hookspec
+def dicast_aggregates() -> list[type[Aggregate]]:  # type: ignore[empty-body]
+    """Offer what runs come to.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
+    ``open(run)`` of a live object that has ``add(record)`` and ``finish()``. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_aggregates():
+            return [ScoreStats]
+    """
+
+
+@hookspec
+def dicast_comparisons() -> list[type[Comparison]]:  # type: ignore[empty-body]
+    """Offer comparisons of two runs.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
+    ``compare(baseline, variant)``. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_comparisons():
+            return [Paired]
+    """
+
+
+@hookspec
+def dicast_early_stops() -> list[type[EarlyStop]]:  # type: ignore[empty-body]
+    """Offer reasons to stop early.
+
+    Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
+    ``open(run)`` of a live object that has ``observe(record)``. Two of one name in one plugin are refused.
+
+    Example::
+
+        @hookimpl
+        def dicast_early_stops():
+            return [Threshold]
     """
 
 
@@ -157,6 +247,11 @@ def dicast_executors() -> list[type[Executor]]:  # type: ignore[empty-body]
 
 KIND_OF_HOOK = {
     "dicast_sources": "source",
+    "dicast_tasks": "task",
+    "dicast_extractors": "extractor",
+    "dicast_aggregates": "aggregate",
+    "dicast_comparisons": "comparison",
+    "dicast_early_stops": "early_stop",
     "dicast_metrics": "metric",
     "dicast_presets": "preset",
     "dicast_judges": "judge",

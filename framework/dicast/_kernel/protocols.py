@@ -23,8 +23,10 @@ from .model import (
     Judgment,
     Program,
     Query,
+    Record,
     Refusal,
     Reply,
+    Results,
     Score,
     Subject,
     Verdict,
@@ -45,6 +47,61 @@ class Source(Protocol):
 
     def subjects(self) -> Iterator[Subject | Due] | AsyncIterator[Subject | Due]:
         """Yield every subject once, always in the same order, without holding them all in memory."""
+        ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """Makes the output that is judged: a prompt to a chat model, a command, a call over HTTP.
+
+    It may also have ``estimate(subject) -> Cost``; ``security_level`` and ``determinism_level``, texts that every record carries. A
+    field of type ChatModel takes a model whose replies are paid for, and kept for a resumed run, one by one.
+    """
+
+    def produce(self, subject: Subject) -> Subject | Failure | Awaitable[Subject | Failure]:
+        """Return *subject* with its output; an :class:`~dicast.Answered` also has the responses by criterion."""
+        ...
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """Reads numbers out of a record. ``writes`` lists the places under ``metrics`` that it writes to, as dotted paths."""
+
+    writes: Sequence[str]
+
+    def extract(self, record: Record) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
+        """What is merged under the record's ``metrics``; keys are in snake case, or names of criteria, and values are JSON."""
+        ...
+
+
+@runtime_checkable
+class Aggregate(Protocol):
+    """Makes one thing of all records of a run. What it has seen is state, so ``open(run)`` gives the live object."""
+
+    def add(self, record: Record) -> None:
+        """Take one record, in the order of the source."""
+        ...
+
+    def finish(self) -> Mapping[str, object]:
+        """What it comes to, as JSON data; called once, at the end of the run."""
+        ...
+
+
+@runtime_checkable
+class Comparison(Protocol):
+    """Compares two runs."""
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """What *variant* has over *baseline*, as JSON data."""
+        ...
+
+
+@runtime_checkable
+class EarlyStop(Protocol):
+    """Says when enough is known. What it has seen is state, so ``open(run)`` gives the live object."""
+
+    def observe(self, record: Record) -> Mapping[str, object] | None:
+        """Take one record, in the order of the source; why the run is to stop, as JSON data, or None."""
         ...
 
 

@@ -106,6 +106,10 @@ def _money_lines(done: Document) -> Iterator[str]:
     yield f"spent: {_money(done['cost']) or 'nothing'}"
     if lost := _money(done["spend_lost"]):
         yield f"  lost, reserved for calls that ended unheard: {lost}"
+    for label, tally in done["metrics"].items():
+        if tally.get("spared"):
+            runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"
+            yield f"  the gate spared {runs} of {label}: {_money(tally['saved']) or 'free'}"
     if done["overruns"]:
         yield f"  calls that cost more than was projected: {done['overruns']:,}"
     for reason, count in done["throttled"].items():
@@ -122,14 +126,11 @@ def _ending_lines(done: Document) -> Iterator[str]:
     for label, sink in done["sinks"].items():
         if sink["lost"]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
-    if done["stopped"] is not None:
-        said = {key: value for key, value in done["stopped"].items() if key not in ("reason", "live")}
-        more = ", ".join(f"{key}: {value}" for key, value in said.items())
-        yield f"stopped: {done['stopped']['reason']}" + (f" ({more})" if more else "")
-        new = " (with another address or model in the file it is a new run)" if "message" in done["stopped"] else ""
-        goes_on = (
-            "the same command goes on" if "live" in done["stopped"] else f"--resume {done['run_id']} judges the rest"
-        )
+    if (stopped := done["stopped"]) is not None:
+        more = ", ".join(f"{key}: {value}" for key, value in stopped.items() if key not in ("reason", "live"))
+        yield f"stopped: {stopped['reason']}" + (f" ({more})" if more else "")
+        new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
+        goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         yield f"  what was judged is kept; {goes_on}{new}"
     gate = done["gate"]
     yield "gate: passed" if gate["passed"] else "gate: FAILED: " + "; ".join(gate["reasons"])
@@ -155,8 +156,8 @@ def _grounds(verdict: Verdict) -> Iterator[str]:
     for score in verdict.scores:
         said = f"  {_cut(str(score['details']))}" if score["details"] else ""
         yield f"    {score['metric']}  {score['value']:.4f} ({score['tier']}){said}"
-    for skip in verdict.skipped:
-        yield f"    {skip['metric']}  skipped: {skip['reason']}"
+    for one in (*verdict.skipped, *verdict.spared):
+        yield f"    {one['metric']}  " + (f"skipped: {one['reason']}" if "reason" in one else "spared by the gate")
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other

@@ -18,6 +18,7 @@ from .events import (
     sensitivity,
 )
 from .paths import InputPath
+from .records import ONLY, Answered, Record, Results
 from .replies import KeptReply
 from .sandboxes import Execution, Limits, Program
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
@@ -28,7 +29,9 @@ __all__ = [
     "FAILURE_KINDS",
     "JUDGE_KINDS",
     "KINDS",
+    "ONLY",
     "PARENTS",
+    "Answered",
     "Cap",
     "ChatRequest",
     "Claim",
@@ -48,8 +51,10 @@ __all__ = [
     "Price",
     "Program",
     "Query",
+    "Record",
     "Refusal",
     "Reply",
+    "Results",
     "Rubric",
     "RunContext",
     "Score",

@@ -46,7 +46,9 @@ class Verdict:
     signals}``, and ``feedback`` where the metric gave some. *tier* is ``truth`` when a truth metric or a judge entered the
     score; *truth_reason* is ``gate`` when the truth metrics ran because every proxy passed, ``audit`` when they ran to measure
     the gate (then with weight 0), else None; *propensity* is the probability with which the truth was looked at.
-    *fingerprint* digests everything that could change the number. Amounts are None when unknown.
+    *spared* says of each truth metric that the gate kept from running ``{metric, runs, amount, unit}``: in how many
+    rollouts, and what these might have cost by its estimate. *fingerprint* digests everything that could change the number.
+    Amounts are None when unknown.
     """
 
     eval_id: str
@@ -73,6 +75,7 @@ class Verdict:
     skipped: tuple[Mapping[str, object], ...] = ()
     propensity: float | None = None
     judge_cost_msat: Decimal | None = Decimal(0)
+    spared: tuple[Mapping[str, object], ...] = ()
 
 
 @attrs.frozen

@@ -41,8 +41,8 @@ def document(
         "score": score,
         "metrics": _metrics(report),
         "judges": _judges(report),
-        "cost": {unit: cost.decimal for unit, cost in report.spent.items()},
-        "spend_lost": {unit: cost.decimal for unit, cost in report.lost.items()},
+        "cost": _amounts(report.spent),
+        "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
         "gate": _gate(gate, score, coverage),
@@ -96,9 +96,15 @@ def _metrics(report: Report) -> Document:
             "scored": tally.scored,
             "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),
             "skipped": tally.skipped,
+            "spared": tally.spared,
+            "saved": _amounts(tally.saved),
         }
         for label, tally in report.metrics.items()
     }
+
+
+def _amounts(sums: Mapping[str, Cost]) -> Document:
+    return {unit: cost.decimal for unit, cost in sums.items()}
 
 
 def _judges(report: Report) -> Document:

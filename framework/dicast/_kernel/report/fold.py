@@ -37,6 +37,11 @@ _FINEST = 1074
 """The smallest float above 0 is 2 to the power of minus this."""
 
 
+def nothing() -> dict[str, Cost]:
+    """A sum of nothing yet, by unit."""
+    return {"usd": Cost.zero(), "msat": Cost.zero("msat")}
+
+
 @attrs.define
 class Tally:
     """Running sums over the verdicts of one label."""
@@ -45,6 +50,8 @@ class Tally:
     total: int = 0
     escalated: int = 0
     skipped: int = 0
+    spared: int = 0
+    saved: dict[str, Cost] = attrs.field(factory=nothing)
     score: ExactSum = attrs.field(factory=ExactSum)
     confidence: ExactSum = attrs.field(factory=ExactSum)
     kinds: Counter[str | None] = attrs.field(factory=Counter)
@@ -82,8 +89,7 @@ class Report:
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
         self.judges: dict[str, Tally] = {}
-        self.spent = {"usd": Cost.zero(), "msat": Cost.zero("msat")}
-        self.lost = {"usd": Cost.zero(), "msat": Cost.zero("msat")}
+        self.spent, self.lost = nothing(), nothing()
         self.throttled: Counter[str] = Counter()
         self.scores = ScoreSpool()
         self.failed_shown: list[Mapping[str, object]] = []
@@ -176,6 +182,10 @@ class Report:
             tally.score.add(value)
         for label in {skip["metric"] for skip in payload["skipped"]}:
             metrics[label].skipped += 1
+        for spared in payload.get("spared", ()):
+            tally = metrics[spared["metric"]]
+            tally.spared += spared["runs"]
+            self._add(tally.saved, spared)
 
     def _count_score(self, event: Event, score: float, tier: str) -> None:
         self.tiers[tier] += 1

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import attrs
 
-from ..model import Failure, Judgment, Rubric, Score, Subject
+from ..model import Cost, Failure, Judgment, Rubric, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from ..sections import Slot
 from .calls import Children
@@ -60,6 +60,8 @@ class Unit:
         if isinstance(outcome, Failure):
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
+        if isinstance(outcome, Combined) and (spared := self._spared(desk, subject, outcome)):
+            payload["spared"] = spared
         payload["fingerprint"] = self._fingerprint(
             teller.models, None if isinstance(outcome, Combined) else outcome.rubric
         )
@@ -86,6 +88,18 @@ class Unit:
             return throttled(answer)
         assert not isinstance(answer, Score)  # a judge's slot expects a Judgment
         return answer
+
+    def _spared(self, desk: Desk, subject: Subject, found: Combined) -> list[Payload]:
+        """How often the gate kept each truth metric from running, and what that might have cost."""
+        if self.metrics is None or (found.truth_reason == "gate" and len(found.rollouts) == 1):
+            return []
+        asked, spared = [item["metric"] for item in (*found.scores, *found.skipped)], []
+        for slot in self.metrics.tiers(subject.kind)[1]:
+            if runs := len(found.rollouts) - asked.count(slot.label):
+                cost = desk.caller.estimate(desk.calls[slot.path], subject)
+                saved = Cost.unknown() if isinstance(cost, Failure) else sum([cost] * runs, Cost.zero(cost.unit))
+                spared.append({"metric": slot.label, "runs": runs, "amount": saved.decimal, "unit": saved.unit})
+        return spared
 
     def _combined(self, found: Combined) -> Payload:
         return {

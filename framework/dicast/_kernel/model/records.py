@@ -1,0 +1,50 @@
+"""What a task makes of a row, and what a run made of all of them (document 002)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import attrs
+
+from .subjects import Subject
+
+Record = Mapping[str, Any]
+"""A row's record in the shape of document 002: ``row``, ``response``, ``responses``, ``metrics``, …; JSON data."""
+
+ONLY = "default"
+"""The name of the response of a task that has no criteria."""
+
+
+@attrs.frozen
+class Answered(Subject):
+    """A subject with what a task got for it.
+
+    *responses* maps each criterion, in the order in which they were asked, to ``{content, metrics, retry}``: the reply's text, what
+    the model reports, and, where it was asked again, ``{attempts, max_attempts, history}``. A task without criteria has one
+    response, under :data:`ONLY`. *output* is the first response's content.
+    """
+
+    responses: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, subject: Subject, responses: Mapping[str, Mapping[str, Any]]) -> Self:
+        """*subject* with the first of *responses* as its output."""
+        first = next(iter(responses.values()))
+        same = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
+        return cls(**{**same, "output": first["content"]}, responses=responses)
+
+
+@attrs.frozen
+class Results:
+    """One run's records, for comparing it with another's.
+
+    *records()* yields the subject's id with its record, in the order of the run, each time from the beginning; of a subject that was
+    judged again the newest comes last. Where no task or extractor made a record, its ``metrics.scores`` holds what each metric and
+    judge said of the subject, by label. *fingerprints* are what could change a number, by section.
+    """
+
+    run_id: str
+    name: str
+    records: Callable[[], Iterator[tuple[str, Record]]]
+    fingerprints: Mapping[str, str] = attrs.field(factory=dict)
