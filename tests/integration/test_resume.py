@@ -76,6 +76,14 @@ def test_resume_may_stand_before_the_file(shop, unfinished, order):
     assert shop.events("run.completed")[0]["run_id"] == run_id
 
 
+def test_a_resumed_run_was_spared_what_an_undisturbed_one_was(shop, unfinished):
+    text = "metrics: [fake/act, fake/paid]\nbudget: {session: 1 usd}\n"
+    unfinished(text)
+    done = shop.run(text, "--resume").json
+    assert (done["metrics"]["fake/paid"]["spared"], done["metrics"]["fake/paid"]["saved"]["usd"]) == (5, "0.05")
+    assert settled(done) == settled(shop.run(text).json)
+
+
 def test_a_finished_run_is_not_resumed_twice(shop, unfinished):
     unfinished()
     assert shop.run(TEXT, "--resume").code == 0

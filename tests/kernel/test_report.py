@@ -203,6 +203,8 @@ def check_labels(done):
             "scored": len(values),
             "total": total,
             "skipped": 0,
+            "spared": 0,
+            "saved": {"usd": "0", "msat": "0"},
         }
     own = [event.payload for event in done.of("eval.completed") if event.payload["judge"] == "j"]
     assert done.document["judges"]["j"] == {
