@@ -18,6 +18,9 @@ Tier = Literal["proxy", "truth"]
 METRICS = "metrics"
 """The label of the combined verdict of all metrics."""
 
+RECORD = ""
+"""Stands in the place of a label for a subject's record."""
+
 
 def within(low: float, high: float, words: str) -> Any:
     """Return an attrs validator: the value, if it is not None, is in [*low*, *high*]."""
@@ -112,7 +115,7 @@ class Plugins:
 
 @attrs.frozen
 class Label:
-    """What may stand among the options of a sink."""
+    """What may stand among the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
 
     label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
 
@@ -122,21 +125,34 @@ def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 @attrs.frozen
-class SlotOptions:
-    """What may stand among the options of a metric or a judge: how the kernel treats it."""
+class CallOptions:
+    """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
     label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
-    weight: float = attrs.field(default=1.0, validator=within(0, 1e9, "a number from 0 to 1e9"))
     timeout: float | None = attrs.field(default=None)
     retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
-    on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
-    range: tuple[float, float] | None = attrs.field(default=None)
-    on_failure: OnFailure = "fail"
 
     @timeout.validator
     def _positive(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
         if value is not None and value <= 0:
             raise ValueError(f"invalid value for timeout, expected more than 0 seconds, got {value}")
+
+
+@attrs.frozen
+class TaskOptions(CallOptions):
+    """What may stand among the options of a task. With ``zero`` a subject that it fails on scores 0."""
+
+    on_failure: Literal["fail", "zero"] = "fail"
+
+
+@attrs.frozen
+class SlotOptions(CallOptions):
+    """What may stand among the options of a metric or a judge: how the kernel treats it."""
+
+    weight: float = attrs.field(default=1.0, validator=within(0, 1e9, "a number from 0 to 1e9"))
+    on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
+    range: tuple[float, float] | None = attrs.field(default=None)
+    on_failure: OnFailure = "fail"
 
     @range.validator
     def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -176,6 +192,16 @@ class Slot:
 
 
 @attrs.frozen
+class Baseline:
+    """What a run is compared with: *run* is ``last`` (the newest finished run of the same name), a run's id, the name of a pipeline
+    (its newest finished run), or a file that ``jsonl/rows`` wrote; *compare* are the comparisons.
+    """
+
+    run: str
+    compare: tuple[Slot, ...] = attrs.field(default=(), metadata={"keys": ()})
+
+
+@attrs.frozen
 class Pipeline:
     """A pipeline file, checked and built.
 
@@ -188,11 +214,16 @@ class Pipeline:
     file: str
     base: Path
     source: Slot | None
+    task: Slot | None
     metrics: tuple[Slot, ...]
     judges: tuple[Slot, ...]
     scoring: Scoring
     budget: Budget
     gate: Gate
+    extractors: tuple[Slot, ...]
+    aggregates: tuple[Slot, ...]
+    early_stop: tuple[Slot, ...]
+    baseline: Baseline | None
     sinks: tuple[Slot, ...]
     ledger: Slot | None
     executor: Slot

@@ -9,24 +9,39 @@ from typing import Any, get_args
 
 import attrs
 
-from ..converter import Builder, Built, Fault, Part, describe
+from ..converter import Built, Part
 from ..converter import Path as Address
 from ..lines import nearest
-from ..model import Rubric
 from ..plugins import Registry
-from ..sections import METRICS, Budget, Gate, Label, Pipeline, Plugins, Scoring, Slot, SlotOptions, Tier
+from ..sections import (
+    METRICS,
+    Budget,
+    Gate,
+    Pipeline,
+    Plugins,
+    Scoring,
+    Slot,
+    SlotOptions,
+    Tier,
+)
+from .experiment import ExperimentParts
+from .parts import Placed
 from .problems import refusal
-from .reader import Document, Source, dotted, read_document
-from .rubrics import load_rubric
-from .slots import children_labels, costs, finest_kind, fingerprints, make_slot, members, with_children
+from .reader import Document, Source, read_document
+from .slots import children_labels, costs, finest_kind, fingerprints, members, with_children
 
 SECTIONS = (
     "name",
     "define",
     "source",
+    "task",
     "metrics",
     "scoring",
     "judges",
+    "extractors",
+    "aggregates",
+    "early_stop",
+    "baseline",
     "budget",
     "gate",
     "sinks",
@@ -36,8 +51,6 @@ SECTIONS = (
     "plugins",
 )
 """The sections a pipeline may have, besides ``include``, which is gone when it was read."""
-
-Placed = tuple[Address, Slot]
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 _METRIC_KINDS = ("metric", "judge")
@@ -85,35 +98,29 @@ def build_pipeline(
     return pipeline
 
 
-class _Building:
+class _Building(ExperimentParts):
     """The building of one pipeline; what is wrong is added to *faults*, and the rest is still built."""
 
     def __init__(
         self, document: Document, registry: Registry, ready: Mapping[str, object], *, needs_source: bool
     ) -> None:
+        super().__init__(document, registry, ready)
         self._needs_source = needs_source
-        self.faults: list[Fault] = []
-        self._document, self._file = document, document.data
-        texts = {Rubric: lambda text, path: load_rubric(text, self._base(path))}
-        define = self._file.get("define")
-        self._builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts, ready)
-        self._structurer = self._builder.data
-
-    def _base(self, path: Address) -> Path:
-        return self._document.place(path).base
 
     def pipeline(self) -> Pipeline | None:
         """Build all sections; None when the pipeline cannot be built."""
         self._check_sections()
         source = self._single("source", "source")
+        task, extractors = self._task(), self._extractors()
         metrics, judges = self._metrics(source), self._judges()
         scoring, gate = self._section("scoring", Scoring, Scoring()), self._section("gate", Gate, Gate(given=False))
         budget, disabled = self._section("budget", Budget, Budget()), self._section("disabled", bool, False)
         self._section("plugins", Plugins, None)
-        sinks = self._sinks()
+        aggregates, stops = self._labelled("aggregates", "aggregate"), self._labelled("early_stop", "early_stop")
+        baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
         ledger, executor = self._single("ledger", "ledger"), self._single("executor", "executor", _EXECUTOR)
-        for slots in (metrics, judges, sinks):
-            self._check_labels(slots)
+        self._check_labels(metrics)
+        self._check_labels(judges)
         self._check_gate(gate, metrics, judges)
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
@@ -126,16 +133,32 @@ class _Building:
             file=self._document.file,
             base=self._document.base,
             source=source,
+            task=task,
             metrics=_slots(metrics),
             judges=_slots(judges),
             scoring=scoring,
             budget=budget,
             gate=gate,
+            extractors=_slots(extractors),
+            aggregates=_slots(aggregates),
+            early_stop=_slots(stops),
+            baseline=baseline,
             sinks=_slots(sinks),
             ledger=ledger,
             executor=executor,
             disabled=disabled or budget.disabled,
-            fingerprints=fingerprints(source, scoring, _slots(metrics), _slots(judges)),
+            fingerprints=fingerprints(
+                source,
+                task,
+                scoring,
+                {
+                    "metrics": _slots(metrics),
+                    "judges": _slots(judges),
+                    "extractors": _slots(extractors),
+                    "aggregates": _slots(aggregates),
+                    "early_stop": _slots(stops),
+                },
+            ),
         )
 
     def _check_sections(self) -> None:
@@ -145,8 +168,9 @@ class _Building:
         if self._needs_source and "source" not in self._file:
             self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         metrics = self._file.get("metrics")
-        if not (any(metrics.values()) if isinstance(metrics, Mapping) else metrics) and not self._file.get("judges"):
-            self._fault((), "the pipeline needs metrics or judges: nothing would be judged")
+        others = any(self._file.get(section) for section in ("judges", "task", "extractors"))
+        if not (any(metrics.values()) if isinstance(metrics, Mapping) else metrics) and not others:
+            self._fault((), "the pipeline needs metrics or judges, or a task: nothing would be judged")
         define = self._file.get("define", {})
         if not isinstance(define, Mapping):
             self._fault(("define",), "define is a mapping of names to components")
@@ -154,41 +178,6 @@ class _Building:
         for key in define:
             if "/" in key:
                 self._fault(("define",), f"{key!r} under define: a name of your own has no slash", key, None, key)
-
-    def _fault(
-        self, path: Address, message: str, value: object = None, hint: str | None = None, key: str | None = None
-    ) -> None:
-        self.faults.append(Fault(path, message, value, hint, key))
-
-    def _section(self, name: str, annotation: Any, default: Any) -> Any:
-        if name in self._file:
-            with self._structurer.at(name, faults=self.faults):
-                return self._structurer.structure(self._file[name], annotation)
-        return default
-
-    def _single(self, section: str, kind: str, default: str | None = None) -> Slot | None:
-        given = self._file.get(section, default)
-        if section in self._file or default is not None:
-            with self._structurer.at(section, faults=self.faults):
-                return self._slot((section,), self._builder.component(given, (kind,)))
-        return None
-
-    def _list(
-        self, path: Address, items: object, kinds: tuple[str, ...], beside: type[Any]
-    ) -> list[tuple[Address, Built]]:
-        if not isinstance(items, list):
-            what = f"invalid value for {dotted(path)}, expected a list of components (NAME or {{NAME: {{options}}}})"
-            self._fault(path, what)
-            return []
-        made = []
-        for index, item in enumerate(items):
-            with self._structurer.at(*path, index, faults=self.faults):
-                made.append(((*path, index), self._builder.component(item, kinds, beside)))
-        return made
-
-    def _sinks(self) -> list[Placed]:
-        listed = self._list(("sinks",), self._file.get("sinks", []), ("sink",), Label)
-        return [(path, self._slot(path, built)) for path, built in listed]
 
     def _metrics(self, source: Slot | None) -> list[Placed]:
         given = self._file.get("metrics", [])
@@ -240,23 +229,6 @@ class _Building:
         slot = attrs.asdict(beside, recurse=False, filter=attrs.filters.exclude("label", "on"))
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
 
-    def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
-        described = describe(built.live, self._builder.names, self._builder.written)
-        (options,) = described.values()  # by the component's name
-        return make_slot(built, dotted(path), options, **slot)
-
-    def _check_labels(self, placed: Sequence[Placed]) -> None:
-        first: dict[str, Placed] = {}
-        for path, slot in placed:
-            other_path, other = first.setdefault(slot.label, (path, slot))
-            if other is not slot:
-                at = self._document.place((*other_path, other.name, "as"))
-                where = ":".join(str(part) for part in (at.file, at.line, at.column) if part is not None)
-                message = (
-                    f"the label {slot.label!r} is taken, at {where} ({other.path}); give one of them another with 'as'"
-                )
-                self._fault((*path, Part(slot.name), "as"), message, slot.label)
-
     def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
         """Find a sink that would write over the source, the ledger, the pipeline or another sink."""
         first: dict[Path, str] = {Path(self._document.file).resolve(): "the pipeline file"}
@@ -277,10 +249,12 @@ class _Building:
         labels = [*([METRICS] if metrics else []), *(slot.label for _, slot in judges)]
         if self.faults:
             return  # labels of components that could not be built are not known
-        if gate.on is None and gate.min_score is not None and not metrics and len(judges) > 1:
+        if gate.on is None and gate.min_score is not None and not metrics and len(judges) != 1:
             message = (
                 "there is no one score to hold min_score against, with several judges and no metrics: "
                 f"set gate.on ({' or '.join(labels)})"
+                if judges
+                else "there is no score to hold min_score against, without metrics and judges"
             )
             self._fault(("gate", "min_score"), message, gate.min_score)
         if gate.on is not None and gate.on not in labels:

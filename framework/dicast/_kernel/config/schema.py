@@ -17,7 +17,7 @@ from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
 from ..plugins import Registry
-from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions
+from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions, TaskOptions
 
 Schema = dict[str, Any]
 
@@ -37,6 +37,13 @@ _TYPES: Mapping[Any, Schema] = {
     Rubric: {"type": "string"},
     Cost: _AMOUNT,
 }
+
+_BESIDE: Mapping[str, type[Any]] = {
+    **dict.fromkeys(("metric", "judge", "preset"), SlotOptions),
+    **dict.fromkeys(("sink", "extractor", "aggregate", "early_stop", "comparison"), Label),
+    "task": TaskOptions,
+}
+"""What may stand beside a component's own options, by its kind."""
 
 
 def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
@@ -66,9 +73,14 @@ def _pipeline(definitions: Schema) -> Schema:
         "include": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
         "define": {"type": "object", "additionalProperties": {"anyOf": [_ref(kind) for kind in KINDS]}},
         "source": _ref("source"),
+        "task": _ref("task:slot"),
         "metrics": {"anyOf": [metrics, _object({"proxy": metrics, "truth": metrics})]},
         "scoring": options_schema(Scoring),
         "judges": _list("judge:slot"),
+        "extractors": _list("extractor:slot"),
+        "aggregates": _list("aggregate:slot"),
+        "early_stop": _list("early_stop:slot"),
+        "baseline": _object({"run": {"type": "string"}, "compare": _list("comparison:slot")}) | {"required": ["run"]},
         "budget": options_schema(Budget),
         "gate": options_schema(Gate),
         "sinks": _list("sink:slot"),
@@ -77,12 +89,13 @@ def _pipeline(definitions: Schema) -> Schema:
         "disabled": {"type": "boolean"},
         "plugins": options_schema(Plugins),
     }
-    needs = {"anyOf": [{"required": ["metrics"]}, {"required": ["judges"]}], "required": ["source"]}
+    one_of = ("metrics", "judges", "task", "extractors")
+    needs = {"anyOf": [{"required": [section]} for section in one_of], "required": ["source"]}
     return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections), **needs, "$defs": definitions}
 
 
 def _beside(kind: str) -> type[Any] | None:
-    return SlotOptions if KINDS[kind].slot else Label if kind == "sink" else None
+    return _BESIDE.get(kind)
 
 
 def _component(component: Component) -> Schema:

@@ -12,7 +12,7 @@ import orjson
 from ..components import parts
 from ..converter import Built, Fault, Invalid, Path, describe, unstructure
 from ..model import KINDS, PARENTS, Rubric, Subject
-from ..protocols import estimate
+from ..protocols import Extractor, estimate
 from ..sections import Scoring, Slot, SlotOptions
 
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
@@ -87,15 +87,24 @@ def digest(data: object) -> str:
 
 
 def fingerprints(
-    source: Slot | None, scoring: Scoring, metrics: Sequence[Slot], judges: Sequence[Slot]
+    source: Slot | None, task: Slot | None, scoring: Scoring, lists: Mapping[str, Sequence[Slot]]
 ) -> Mapping[str, str]:
     """Digest whatever could change a number, by the name a user knows it by."""
     return {
         **({} if source is None else {"source": source.fingerprint}),
+        **({} if task is None else {"task": task.fingerprint}),
         "scoring": digest(unstructure(scoring)),
-        **{f"metrics[{slot.label}]": slot.fingerprint for slot in metrics},
-        **{f"judges[{slot.label}]": slot.fingerprint for slot in judges},
+        **{f"{section}[{slot.label}]": slot.fingerprint for section, slots in lists.items() for slot in slots},
     }
+
+
+def clash(one: Extractor, other: Extractor) -> str | None:
+    """A place under ``metrics`` that both extractors write, or None."""
+    for mine in one.writes:
+        for theirs in other.writes:
+            if f"{mine}.".startswith(f"{theirs}.") or f"{theirs}.".startswith(f"{mine}."):
+                return max(mine, theirs, key=len)
+    return None
 
 
 def finest_kind(source: Slot | None) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ class ChatRequest:
     :param nonces: texts in the messages that are drawn anew for each call (seals, delimiters); :meth:`key` leaves them out.
     :param attempt: how often the same was asked before in one judgment, because the reply was of no use.
     :param rollout: which repetition of the judgment this is part of; the kernel sets it.
+    :param label: which of a task's criteria is asked about; :meth:`key` leaves it out.
     """
 
     messages: tuple[Message, ...]
@@ -59,6 +60,7 @@ class ChatRequest:
     nonces: tuple[str, ...] = ()
     attempt: int = 0
     rollout: int = 0
+    label: str = ""
 
     @property
     def input_tokens(self) -> int:
@@ -81,7 +83,7 @@ class ChatRequest:
 
     def key(self) -> dict[str, Any]:
         """Everything that decides the reply but the model, as JSON data; each nonce is replaced by its number."""
-        told = attrs.asdict(self, filter=attrs.filters.exclude("nonces"))
+        told = attrs.asdict(self, filter=attrs.filters.exclude("nonces", "label"))
         told["messages"] = [
             {"role": message.role, "content": self._without_nonces(message.content)} for message in self.messages
         ]
