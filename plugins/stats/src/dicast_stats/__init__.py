@@ -1,0 +1,3 @@
+"""Aggregates, comparisons and early stops."""
+
+from __future__ import annotations
