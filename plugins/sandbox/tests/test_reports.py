@@ -24,20 +24,53 @@ READ = {
     "cargo, not built": ("cargo", "error: could not compile", None),
     "go": (
         "go",
-        "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n--- SKIP: TestC",
+        "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)",
         Counts(1, 1, 1),
     ),
     "go, JSON": (
         "go",
-        '{"Action":"run","Test":"A"}\n{"Action":"pass","Test":"A"}\n{"Action":"fail","Test":"B"}\n{"Action":"fail"}\n{oops\n',
+        (
+            '{"Action":"output","Test":"A","Output":"=== RUN   A\\n"}\n{"Action":"output","Test":"A","Output":"--- PASS: A (0.00s)\\n"}\n'
+            '{"Action":"run","Test":"B"}\n{"Action":"output","Test":"B","Output":"=== RUN   B\\n"}\n'
+            '{"Action":"output","Test":"B","Output":"ok  \\tx\\t0.004s\\n"}\n{"Action":"pass","Test":"B"}\n{oops\n'
+        ),
         Counts(1, 1, 0),
     ),
+    "go, after a print": ("go", "=== RUN   TestA\nhello--- PASS: TestA (0.00s)\n", Counts(1, 0, 0)),
+    "go, not built": ("go", "FAIL\tx [build failed]\n--- PASS: TestB (0.00s)\nok  \tx/sub\t0.003s\n", Counts(1, 1, 0)),
     "jest": (
         "jest",
         "Test Suites: 1 failed, 1 total\nTests:       1 failed, 1 skipped, 3 passed, 5 total\n",
         Counts(3, 1, 1),
     ),
     "vitest": ("vitest", "\x1b[2m      Tests \x1b[22m 2 passed (2)\n", Counts(2, 0, 0)),
+    "unittest, in colours": ("unittest", "Ran 1 test in 0.1s\n\n\x1b[1;32mOK\x1b[0m\n", Counts(1, 0, 0)),
+    "cargo, ended early": (
+        "cargo",
+        "running 4 tests\n\nrunning 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured;",
+        Counts(1, 4, 0),
+    ),
+    "jest, one file not run": (
+        "jest",
+        "Test Suites: 1 failed, 1 passed, 2 total\nTests:       1 passed, 1 total\n",
+        Counts(1, 1, 0),
+    ),
+    "vitest, expected": ("vitest", "      Tests  4 passed | 1 expected fail (5)\n", Counts(5, 0, 0)),
+    "node, a file without tests": (
+        "node",
+        "ok 1 - a.test.js\n  ---\n  duration_ms: 1\n  type: 'test'\n  ...\n# pass 1\n# fail 0\n",
+        Counts(0, 0, 0),
+    ),
+    "node, a suite named like a file": (
+        "node",
+        "ok 1 - a.js\n  ---\n  duration_ms: 1\n  type: 'suite'\n  ...\n# pass 1\n# fail 0\n",
+        Counts(1, 0, 0),
+    ),
+    "node, a file without tests in colours": (
+        "node",
+        "\x1b[32m\u2714 a.test.js \x1b[90m(45.8ms)\x1b[39m\x1b[39m\n\x1b[34m\u2139 pass 1\x1b[39m\n",
+        Counts(0, 0, 0),
+    ),
     "node, TAP": ("node", "# tests 3\n# pass 1\n# fail 1\n# cancelled 1\n# skipped 0\n# todo 0\n", Counts(1, 2, 0)),
     "node, spec": ("node", "ℹ tests 2\nℹ pass 2\nℹ fail 0\n", Counts(2, 0, 0)),
 }

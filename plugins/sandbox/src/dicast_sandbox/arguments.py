@@ -44,10 +44,13 @@ def arguments(
         *("--unshare-cgroup-try", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--disable-userns"),
         *("--new-session", "--die-with-parent", "--cap-drop", "ALL", "--seccomp", str(files.file(seccomp.assemble()))),
         *_system(),
-        *(part for path in mounts for part in ("--ro-bind", str(path), str(path))),
         *(part for path, text in _ACCOUNTS.items() for part in _file(files, path, text.encode())),
         *("--proc", "/proc", "--dev", "/dev", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"),  # noqa: S108  # inside
-        *("--size", str(program.limits.disk), "--tmpfs", "/tmp", "--dir", WORKSPACE, "--dir", HOME),  # noqa: S108  # inside
+        *("--size", str(program.limits.disk), "--tmpfs", "/tmp"),  # noqa: S108  # inside
+        *(
+            part for path in mounts for part in ("--ro-bind", str(path), str(path))
+        ),  # after /tmp, which would hide what is in it
+        *("--dir", WORKSPACE, "--dir", HOME),
         *_workspace(program, files),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE, "--clearenv"),
         *(part for name, value in _environment(program, environment) for part in ("--setenv", name, value)),

@@ -18,6 +18,7 @@ FILE = ".dicast-report.xml"
 
 _PYTEST = f"--junitxml={FILE} -p no:cacheprovider"
 _RUNNERS = ("pytest", "unittest", "cargo", "go", "jest", "vitest", "node")
+_COLOURS = re.compile(r"\x1b(?:\[[\d;]*[A-Za-z]|\([A-Z0-9])")
 _COMMAND_WORDS = re.compile(r"[\w./-]+")
 
 
@@ -51,14 +52,14 @@ def wanted(report: Report, file: str | None) -> tuple[str | None, Mapping[str, s
     """The file that holds the report, if it is in one, and the environment that makes the runner write it."""
     if report == "pytest":
         return FILE, {"PYTEST_ADDOPTS": _PYTEST}
-    return (file if report == "junit" else None), {}
+    return (file if report == "junit" else None), ({"GOFLAGS": "-v"} if report == "go" else {})
 
 
 def read(report: Report, output: str, collected: bytes | None) -> Counts | None:
     """The counts of a report; None where there is none that can be read."""
     if report in ("pytest", "junit"):
         return None if collected is None else junit(collected)
-    return READERS[report](output) if report in READERS else None
+    return READERS[report](_COLOURS.sub("", output)) if report in READERS else None
 
 
 def junit(document: bytes) -> Counts | None:
@@ -114,55 +115,83 @@ def tap(output: str) -> Counts | None:
 
 
 def cargo(output: str) -> Counts | None:
-    """Every ``test result:`` line, one for each of the crate's programs."""
-    found = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", output, re.MULTILINE)
-    sums = [sum(map(int, column)) for column in zip(*found, strict=True)]
-    return Counts(*sums) if sums else None
+    """Every ``test result:`` line, one for each of the crate's programs; tests that are not in one have failed."""
+    numbers = r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored(?:; (\d+) measured)?"
+    found = re.findall(numbers, output, re.MULTILINE)
+    if not found:
+        return None
+    passed, failed, ignored, measured = (
+        sum(int(number or 0) for number in column) for column in zip(*found, strict=True)
+    )
+    running = sum(map(int, re.findall(r"^running (\d+) tests?$", output, re.MULTILINE)))
+    return Counts(passed, failed + max(0, running - passed - failed - ignored - measured), ignored)
+
+
+_GO_OUTCOMES = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
+_GO_TEST = re.compile(
+    r"=== (RUN) +\S+$|--- (PASS|FAIL|SKIP): \S+ \([\d.]+s\)$", re.MULTILINE
+)  # not at the margin after a print
+_GO_UNBUILT = re.compile(r"^FAIL\t\S+ \[(?:build|setup) failed\]$", re.MULTILINE)
 
 
 def go(output: str) -> Counts | None:
-    """``go test -json`` or ``go test -v``: the tests' own lines."""
-    events = [_json(line) for line in output.splitlines() if line.startswith("{")]
-    names = {
-        "pass": "passed",
-        "fail": "failed",
-        "skip": "skipped",
-        "PASS": "passed",
-        "FAIL": "failed",
-        "SKIP": "skipped",
-    }
-    outcomes = [names[str(event["Action"])] for event in events if event.get("Test") and event.get("Action") in names]
-    outcomes = outcomes or [names[word] for word in re.findall(r"^\s*--- (PASS|FAIL|SKIP): ", output, re.MULTILINE)]
-    return _counted(outcomes) if outcomes else None
+    """``go test -v`` or ``-json``: the tests' own lines, and the packages' that were not built.
+
+    Tests that began and did not end have failed. JSON's events say that they passed where the package's program ended with 0:
+    what is read is the text in the events.
+    """
+    text = "".join(map(_said, output.splitlines(keepends=True)))
+    found = [run or outcome for run, outcome in _GO_TEST.findall(text)]
+    outcomes = [_GO_OUTCOMES[word] for word in found if word != "RUN"]
+    lost = max(0, found.count("RUN") - len(outcomes)) + len(_GO_UNBUILT.findall(text))
+    return _counted([*outcomes, *["failed"] * lost]) if outcomes or lost else None
 
 
-def _json(line: str) -> Mapping[str, object]:
+def _said(line: str) -> str:
+    """What a line of ``go test -json`` quotes; of another, the line."""
     try:
-        found = json.loads(line)
+        found = json.loads(line) if line.startswith("{") else None
     except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return line
+    return str(found.get("Output", "")) if isinstance(found, dict) else line
 
 
 def jest(output: str) -> Counts | None:
-    """The line ``Tests:`` of jest, or ``Tests`` of vitest."""
-    plain = re.sub(r"\x1b\[[\d;]*m", "", output)
-    lines = re.findall(r"^\s*Tests:?\s+(.*\d.*)$", plain, re.MULTILINE)
-    if not lines:
+    """The line ``Tests:`` of jest, or ``Tests`` of vitest; where no test failed, files that did have failed."""
+    tests, files = _numbers(r"Tests:?", output), _numbers(r"(?:Test Suites:|Test Files)", output)
+    if not tests:
         return None
-    number = {name: int(count) for count, name in re.findall(r"(\d+) (passed|failed|skipped|todo|pending)", lines[-1])}
-    left_out = sum(number.get(name, 0) for name in ("skipped", "todo", "pending"))
-    return Counts(number.get("passed", 0), number.get("failed", 0), left_out)
+    passed = tests.get("passed", 0) + tests.get("expected fail", 0)
+    left_out = sum(tests.get(name, 0) for name in ("skipped", "todo", "pending"))
+    return Counts(passed, tests.get("failed", 0) or files.get("failed", 0), left_out)
+
+
+def _numbers(label: str, output: str) -> dict[str, int]:
+    """The numbers in the last line that begins with *label*, by the words after them."""
+    lines = re.findall(rf"^\s*{label}\s+(.*\d.*)$", output, re.MULTILINE)
+    named = re.findall(r"(\d+) (passed|failed|expected fail|skipped|todo|pending|total)", lines[-1]) if lines else ()
+    return {name: int(count) for count, name in named}
+
+
+_FILE_PASSED = re.compile(
+    r"^(?:ok \d+ - |\u2714 )(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ms\))?$(?!\n  ---\n.*\n  type: 'suite')", re.MULTILINE
+)
+_SUITE = re.compile(r"^\u25b6 (.*?)(?: \([\d.]+ms\))?$", re.MULTILINE)
 
 
 def node(output: str) -> Counts | None:
-    """The last lines of ``node --test``: ``# pass 3``, or the same after another sign."""
+    """The last lines of ``node --test``: ``# pass 3``, or the same after another sign.
+
+    A file that ran no tests is counted there as one that passed: it is none, it may have ended before them.
+    """
     number = dict(re.findall(r"^[#\u2139] (pass|fail|cancelled|skipped|todo) (\d+)$", output, re.MULTILINE))
     if "pass" not in number:
         return None
     many = {name: int(count) for name, count in number.items()}
+    suites = set(_SUITE.findall(output))
+    files = sum(name not in suites for name in _FILE_PASSED.findall(output))
     failed = many.get("fail", 0) + many.get("cancelled", 0)
-    return Counts(many["pass"], failed, many.get("skipped", 0) + many.get("todo", 0))
+    return Counts(max(0, many["pass"] - files), failed, many.get("skipped", 0) + many.get("todo", 0))
 
 
 READERS: Mapping[str, Callable[[str], Counts | None]] = {
