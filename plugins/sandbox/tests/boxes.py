@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -40,6 +42,14 @@ def left(mark: str) -> list[str]:
         except OSError:  # it has ended, or is not ours
             continue
     return found
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Look until *condition* holds."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def run(*command: str, limits: Limits = SMALL, **program) -> Execution:
