@@ -1,0 +1,42 @@
+"""What a reply says: as text, as a JSON value, and as a number."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import orjson
+
+_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
+_INTEGER = re.compile(r"[-+]?[0-9]{1,15}")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+NOTHING: object = object()
+"""What no JSON value is; null is one."""
+
+
+def as_text(content: object) -> str:
+    """*content* as text: text as it is, any other value as compact JSON."""
+    if isinstance(content, str):
+        return content
+    return "" if content is None else orjson.dumps(content).decode()
+
+
+def as_json(content: object) -> object:
+    """The JSON value that *content* is, alone or in one fenced block; :data:`NOTHING` when it is other text."""
+    if not isinstance(content, str):
+        return content
+    fenced = _FENCED.fullmatch(content)
+    try:
+        return orjson.loads(fenced[1] if fenced else content)
+    except orjson.JSONDecodeError:
+        return NOTHING
+
+
+def as_number(text: str) -> float | str:
+    """The finite number that *text* is; else the text."""
+    bare = text.strip()
+    if _INTEGER.fullmatch(bare):
+        return int(bare)
+    if _NUMBER.fullmatch(bare) and math.isfinite(number := float(bare)):
+        return number
+    return text

@@ -1,0 +1,75 @@
+"""The extractor ``extract/json_path``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import ConfigError, Record
+
+from .content import NOTHING, as_json
+from .places import check_into, extracted
+
+if TYPE_CHECKING:
+    from jsonpath import JSONPath
+
+
+def _compiled(path: str) -> JSONPath:
+    """*path*, ready for use.
+
+    :raises ConfigError: naming what is wrong with it, and where.
+    """
+    # It takes 0.2 s to import, and only this extractor needs it.
+    from jsonpath import JSONPathEnvironment, JSONPathError
+
+    try:
+        query = JSONPathEnvironment(strict=True).compile(path)
+    except JSONPathError as error:
+        said = str(error).partition("\n")[0]
+        at = "" if error.token is None else f" at character {error.token.index + 1}"
+        raise ConfigError(f"{path!r:.100} is no JSONPath (RFC 9535): {said}{at}; it begins with $, as in $.score") from error
+    assert not hasattr(query, "path")  # strict: no unions of several paths
+    return query  # type: ignore[return-value]  # by the line above
+
+
+def _check_path(extractor: JsonPath, attribute: attrs.Attribute[str], path: str) -> None:
+    _compiled(path)
+
+
+@attrs.frozen
+class JsonPath:
+    """Reads what a JSONPath (RFC 9535) leads to in a reply that is JSON.
+
+    The reply is a JSON value as a whole, or one fenced block of it. One place that is found gives its value as it is, several give
+    the list of theirs in their order. Nothing found, and a reply that is no JSON, give null: the value is missing.
+
+    :param path: the JSONPath: ``$.score``, ``$.steps[0].ok``, ``$..score``, ``$.steps[?@.ok == true].name``.
+    :param into: where the values go, a dotted path under ``metrics``. Statistics read ``scores``.
+    :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
+        ``into.CRITERION``; a task without criteria has the one criterion ``default``.
+    """
+
+    path: str = attrs.field(validator=_check_path)
+    criterion: str | None = None
+    into: str = attrs.field(default="scores", validator=check_into)
+    _query: Any = attrs.field(init=False, eq=False, repr=False)
+
+    @_query.default
+    def _compile(self) -> Any:
+        return _compiled(self.path)
+
+    @property
+    def writes(self) -> tuple[str]:
+        """The one place."""
+        return (self.into,)
+
+    def extract(self, record: Record) -> Mapping[str, object]:
+        """What is found in *record*, at its place."""
+        return extracted(record, self.into, self.criterion, self._read)
+
+    def _read(self, content: object) -> object:
+        value = as_json(content)
+        found = [] if value is NOTHING or isinstance(value, str) else self._query.findall(value)
+        return found[0] if len(found) == 1 else found or None

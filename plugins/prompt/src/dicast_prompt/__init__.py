@@ -1,0 +1,13 @@
+"""Tasks that put rows to a language model."""
+
+from __future__ import annotations
+
+from dicast import hookimpl
+
+from .chat import Chat
+
+
+@hookimpl
+def dicast_tasks() -> list[type]:
+    """Offer what this plugin has."""
+    return [Chat]

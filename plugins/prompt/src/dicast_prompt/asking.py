@@ -1,0 +1,175 @@
+"""Asking the model, criterion after criterion, and again after an empty reply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dicast import Answered, ChatModel, ChatRequest, Cost, Failure, Message, Reply, Subject, Usage, estimate, maybe_await
+
+from .chat import Chat
+from .sandbox import Unrenderable
+from .template import Template
+
+_LEAST = ChatRequest((Message("user", "?"),))
+"""What costs nothing only where nothing does."""
+
+
+@attrs.frozen
+class Prompt:
+    """What is asked for one criterion."""
+
+    criterion: str
+    system: Template | None
+    user: Template
+
+    def request(self, names: Mapping[str, object], options: Chat) -> ChatRequest:
+        """The request about a row that has *names*.
+
+        :raises Unrenderable: when there is none to be made.
+        """
+        system = () if self.system is None else (Message("system", self.system.render(names)),)
+        messages = (*system, Message("user", self.user.render(names)))
+        return ChatRequest(messages, options.max_output_tokens, options.temperature, label=self.criterion)
+
+
+@attrs.frozen
+class Asker:
+    """Answers rows by asking the model of *options*."""
+
+    options: Chat
+    prompts: Sequence[Prompt]
+    security_level: str | None
+    determinism_level: str | None
+    default_timeout: float
+
+    @classmethod
+    def of(cls, options: Chat) -> Asker:
+        """Compile the templates of *options*."""
+        own = bool(options.criteria)
+        prompts = [
+            Prompt(
+                name,
+                None if system is None else Template.of(system, f"template criteria.{name}.system" if own else "template system"),
+                Template.of(user or "", f"template criteria.{name}.user" if own else "template user"),
+            )
+            for name, (system, user) in options.prompts().items()
+        ]
+        return cls(options, prompts, options.security_level, options.determinism_level, options.default_timeout)
+
+    def produce(self, subject: Subject) -> Failure | Awaitable[Answered | Failure]:
+        """Render the prompts, under the kernel's timer; what is awaited asks."""
+        try:
+            requests = self._requests(subject)
+        except Unrenderable as error:
+            return Failure(error.kind, str(error))
+        return self._answer(subject, requests)
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What the calls may cost at most, with all retries; nothing for a row that cannot be asked about."""
+        model = self.options.model
+        if estimate(model, _LEAST).is_zero:
+            return Cost.zero()
+        try:
+            requests = self._requests(subject)
+        except Unrenderable:
+            return Cost.zero()  # no call is made
+        return sum([estimate(model, request) for request in requests] * (self.options.retries + 1), Cost.zero())
+
+    def _requests(self, subject: Subject) -> list[ChatRequest]:
+        names = names_of(subject)
+        return [prompt.request(names, self.options) for prompt in self.prompts]
+
+    async def _answer(self, subject: Subject, requests: Sequence[ChatRequest]) -> Answered | Failure:
+        responses, cost = {}, Cost.zero()
+        for request in requests:
+            tries = Tries(self.options.retries + 1)
+            answer = await tries.ask(self.options.model, request)
+            cost += tries.cost
+            if isinstance(answer, Failure):
+                criterion = f"criterion {request.label}: " if self.options.criteria else ""
+                return attrs.evolve(answer, message=f"{criterion}{answer.message}", cost=cost, retry=tries.told())
+            responses[request.label] = tries.response(answer)
+        return Answered.of(subject, responses)
+
+
+@attrs.define
+class Tries:
+    """The tries of one request, *most* of them, and what they came to together."""
+
+    most: int
+    made: int = 0
+    cost: Cost = Cost.zero()
+    usage: Usage | None = Usage(0, 0)
+    seconds: float = 0.0
+    history: list[Mapping[str, object]] = attrs.field(factory=list)
+
+    async def ask(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
+        """Ask until there is a reply that is not empty; a Failure of the model ends it at once."""
+        while True:
+            answer = await self._once(model, attrs.evolve(request, attempt=self.made))
+            fault = _fault(answer)
+            if fault is None:
+                return answer
+            self.history.append({"attempt": self.made, "error": fault.message})
+            if isinstance(answer, Failure) or fault.kind == "refused" or self.made == self.most:
+                return fault
+
+    def told(self) -> Mapping[str, object] | None:
+        """How it was tried, where not the first try was the answer."""
+        return {"attempts": self.made, "max_attempts": self.most, "history": self.history} if self.history else None
+
+    def response(self, reply: Reply) -> Mapping[str, Any]:
+        """What *reply* came to, as a record has it."""
+        retry = self.told()
+        found = {"content": reply.text, "metrics": {**self._figures(), **_said(reply), **reply.metrics}}
+        return found if retry is None else {**found, "retry": retry}
+
+    async def _once(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
+        began = time.monotonic()
+        answer = await maybe_await(model.complete(request))
+        self.seconds += time.monotonic() - began
+        self.made += 1
+        self.cost += answer.cost
+        usage = answer.usage if isinstance(answer, Reply) else None
+        self.usage = usage and self.usage and _sum(self.usage, usage)
+        return answer
+
+    def _figures(self) -> dict[str, object]:
+        figures: dict[str, object] = {}
+        if self.usage is not None:
+            read, written = self.usage.input_tokens, self.usage.output_tokens
+            figures = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        if self.cost.amount is not None:
+            figures["cost" if self.cost.unit == "usd" else "cost_msat"] = float(self.cost.amount)
+        return {**figures, "latency_seconds": round(self.seconds, 6)}
+
+
+def names_of(subject: Subject) -> Mapping[str, object]:
+    """The names that templates know for the row *subject*; what is null has none."""
+    own = {name: getattr(subject, name) for name in ("id", "input", "output", "reference", "session_id")}
+    names = {"context": subject.context, **subject.context, **own}
+    return {name: value for name, value in names.items() if value is not None}
+
+
+def _fault(answer: Reply | Failure) -> Failure | None:
+    """Why *answer* is no output, if it is none."""
+    if isinstance(answer, Failure):
+        return answer
+    if answer.text.strip():
+        return None
+    if answer.stop_reason == "refusal":
+        return Failure("refused", "the model refused, and said nothing")
+    return Failure("judge_output_invalid", f"the model said nothing (stop reason {answer.stop_reason!r:.40})")
+
+
+def _said(reply: Reply) -> dict[str, object]:
+    said = {"model": reply.model, "stop_reason": reply.stop_reason}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(one.input_tokens + other.input_tokens, one.output_tokens + other.output_tokens)

@@ -1,0 +1,138 @@
+"""The task ``prompt/chat``: its options."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from .asking import Asker
+
+_MOST_RETRIES = 10
+
+
+@attrs.frozen
+class TemplateFile:
+    """A template in a *file* of its own."""
+
+    file: InputPath
+
+
+def _text(given: str | TemplateFile | None) -> str | None:
+    """The template's text: what a file holds belongs to the component, so that a changed file is another one."""
+    if not isinstance(given, TemplateFile):
+        return given
+    try:
+        return given.file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{given.file.name} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {given.file.name}: {error.strerror or error}") from error
+
+
+def _check_template(owner: object, attribute: attrs.Attribute[str | None], text: str | None) -> None:
+    if text is None:
+        return
+    if not text.strip():
+        raise ConfigError(f"the template {attribute.name} is blank; leave it out, or say what is to be asked")
+    # Jinja2 takes a while to import, and only tasks need it.
+    from .template import Template
+
+    Template.of(text, f"the template {attribute.name}")
+
+
+def _template() -> str | None:
+    made: str | None = attrs.field(
+        default=None, converter=_text, validator=_check_template, metadata={"takes": str | TemplateFile | None}
+    )
+    return made
+
+
+def _check_criteria(task: Chat, attribute: attrs.Attribute[Mapping[str, Criterion]], criteria: Mapping[str, object]) -> None:
+    for name in criteria:
+        if not name.strip() or "." in name:
+            raise ConfigError(f"a criterion's name is not blank and has no dots, which part paths: {name!r}")
+
+
+@attrs.frozen
+class Criterion:
+    """The templates of one criterion; a missing one is the task's."""
+
+    system: str | None = _template()
+    user: str | None = _template()
+
+
+@attrs.frozen
+class Chat:
+    """Asks a chat model about each row: one question, or one for each criterion.
+
+    The prompts are Jinja2 templates, inline or as ``{file: PATH}``. They know the row's columns: ``id``, ``input``, ``output``,
+    ``reference`` and ``session_id`` where the row has them, the other columns by their names, and all of these in ``context``, too.
+    A name that the row does not have fails the row; write ``{{ hint | default('none') }}`` for one that may be absent. What is
+    printed and is neither text nor number is written as JSON. Templates are sandboxed: no attributes that begin with ``_``, no other
+    templates or files, no powers, 1,000,000 rounds of loops and calls and 10,000,000 characters at most.
+
+    The reply becomes the output that is judged, with criteria the first one's. A reply that was cut (``metrics.stop_reason`` is
+    ``max_tokens``) is an output, too; an empty one is asked for again, and then fails the row. What goes wrong on the way is the chat
+    model's to retry. ``responses.CRITERION.metrics`` has ``prompt_tokens``, ``completion_tokens``, ``total_tokens``, ``cost`` (usd;
+    ``cost_msat`` in msat) where they are known, and ``latency_seconds``, each for all tries together, then ``model``,
+    ``stop_reason``, and whatever else the model reports.
+
+    :param model: the chat model.
+    :param system: the system message's template; no such message by default.
+    :param user: the user message's template.
+    :param criteria: templates by criterion, ``{NAME: {system, user}}``; a missing one is the task's own. They are asked one after
+        the other, in their order.
+    :param temperature: 0 by default; ``null`` leaves it to the model's own options.
+    :param max_output_tokens: how long a reply may be.
+    :param retries: how often the model is asked again after an empty reply, 0 to 10.
+    :param security_level: a text that every record carries, such as ``official``.
+    :param determinism_level: likewise, such as ``high``.
+    """
+
+    name = "chat"
+    default_timeout = 600.0
+
+    model: ChatModel
+    system: str | None = _template()
+    user: str | None = _template()
+    criteria: Mapping[str, Criterion] = attrs.field(factory=dict, validator=_check_criteria)
+    temperature: float | None = attrs.field(default=0.0, validator=attrs.validators.optional(attrs.validators.ge(0.0)))
+    max_output_tokens: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
+    retries: int = attrs.field(default=1, validator=[attrs.validators.ge(0), attrs.validators.le(_MOST_RETRIES)])
+    security_level: str | None = None
+    determinism_level: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        lacking = [name for name, (_, user) in self.prompts().items() if user is None]
+        if lacking and not self.criteria:
+            raise ConfigError("prompt/chat needs the option 'user', the template of what is asked")
+        if lacking:
+            raise ConfigError(f"the criteria {', '.join(lacking)} have no template 'user', and the task has none for them")
+
+    def prompts(self) -> Mapping[str, tuple[str | None, str | None]]:
+        """The texts of the templates, system and user, by criterion."""
+        if not self.criteria:
+            return {ONLY: (self.system, self.user)}
+        return {name: (own.system or self.system, own.user or self.user) for name, own in self.criteria.items()}
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Asker]:
+        """Compile the templates, once a run."""
+        # Jinja2 takes a while to import, and only tasks need it.
+        from .asking import Asker
+
+        yield Asker.of(self)
+
+    def produce(self, subject: Subject) -> Subject | Failure | Awaitable[Subject | Failure]:
+        """Ask about *subject*, outside of any run."""
+        from .asking import Asker  # as above
+
+        return Asker.of(self).produce(subject)

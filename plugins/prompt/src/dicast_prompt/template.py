@@ -1,0 +1,85 @@
+"""One template: compiled, and rendered for rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import attrs
+import jinja2
+from jinja2 import nodes
+from jinja2.exceptions import SecurityError
+
+from dicast import ConfigError, nearest
+
+from .sandbox import MOST_CHARS, STEPS, Steps, Unrenderable, sandbox
+
+_UNDEFINED = re.compile(r"'(.*)' is undefined")
+
+
+@attrs.frozen
+class Template:
+    """A compiled template; *place* is how a user finds it."""
+
+    place: str
+    _compiled: jinja2.Template
+
+    @classmethod
+    def of(cls, text: str, place: str) -> Template:
+        """Compile *text*.
+
+        :raises ConfigError: naming the line of what is wrong.
+        """
+        environment = sandbox()
+        try:
+            _check(environment.parse(text))
+            return cls(place, environment.from_string(text))
+        except jinja2.TemplateSyntaxError as error:
+            raise ConfigError(f"{place}, line {error.lineno}: {error.message}") from error
+        except RecursionError as error:
+            raise ConfigError(f"{place}: the template is nested too deep") from error
+
+    def render(self, names: Mapping[str, object]) -> str:
+        """The text for a row that has *names*.
+
+        :raises Unrenderable: saying why there is none.
+        """
+        parts, length = [], 0
+        try:
+            for part in self._compiled.generate({**names, STEPS: Steps()}):
+                parts.append(part)
+                length += len(part)
+                if length > MOST_CHARS:
+                    raise Unrenderable(f"it becomes longer than {MOST_CHARS:,} characters")
+        except Unrenderable as error:
+            raise Unrenderable(f"{self.place}: {error}", error.kind) from error
+        except jinja2.UndefinedError as error:
+            raise Unrenderable(f"{self.place}: {_lacking(str(error), names)}", "missing_input") from error
+        except SecurityError as error:
+            raise Unrenderable(f"{self.place}: {error}") from error
+        except Exception as error:  # the border to the template, whose expressions may raise anything
+            raise Unrenderable(f"{self.place}: {type(error).__name__}: {error}") from error
+        return "".join(parts)
+
+
+def _lacking(message: str, names: Mapping[str, object]) -> str:
+    """*message*, and for a name that the row does not have also the nearest and all that it has."""
+    found = _UNDEFINED.fullmatch(message)
+    if found is None:
+        return message
+    near = nearest(found[1], names)
+    hint = f", did you mean {near!r}?" if near else ";"
+    return f"the row has no {found[1]!r}{hint} it has {', '.join(names)}"
+
+
+def _check(tree: nodes.Template) -> None:
+    """Refuse what is never right, whatever the row.
+
+    :raises jinja2.TemplateSyntaxError: naming the line.
+    """
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        raise jinja2.TemplateSyntaxError("a template stands alone: it cannot include, import or extend another", node.lineno)
+    for node in tree.find_all(nodes.Getattr):
+        if node.attr.startswith("_"):
+            message = f"the attribute {node.attr!r} is out of reach; a key of that name is written x['{node.attr}']"
+            raise jinja2.TemplateSyntaxError(message, node.lineno)
