@@ -22,6 +22,7 @@ import kill_paid
 import memory
 import processes_executor
 import proxy
+import sandbox
 import throughput
 import watch
 from processes import Figure, Wrong
@@ -40,6 +41,7 @@ WHAT = (
     "agreement",
     "proxy",
     "diff",
+    "sandbox",
 )
 
 
@@ -84,6 +86,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return proxy.measure(folder)
         case "diff":
             return diff.measure(folder)
+        case "sandbox":
+            return sandbox.measure(folder, given.rows, given.repeats)
         case "kill-paid":
             return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
