@@ -82,6 +82,7 @@ from ._kernel.protocols import (
     Task,
     estimate,
 )
+from ._kernel.report import RunTable, flat
 
 __all__ = [
     "COMPLETE",
@@ -141,6 +142,7 @@ __all__ = [
     "Rubric",
     "Run",
     "RunContext",
+    "RunTable",
     "Sandbox",
     "Score",
     "ScoringError",
@@ -157,6 +159,7 @@ __all__ = [
     "arun",
     "check_field",
     "estimate",
+    "flat",
     "forecast",
     "hookimpl",
     "identifier",

@@ -220,27 +220,28 @@ def test_a_lone_surrogate_loses_no_row(tmp_path):
     assert write(tmp_path, [started(), completed("\ud800")])[1][1] == "\\ud800"
 
 
-def test_a_repeated_write_makes_no_second_row(tmp_path, monkeypatch):
+def test_a_file_that_could_not_be_written_is_written_whole_when_closed_again(tmp_path, monkeypatch):
     attempts = []
     append = AtomicFile.write
 
     def fail_first(self, data) -> None:
         attempts.append(data)
-        if len(attempts) == 2:
-            raise OSError(28, "No space left on device")
         append(self, data)
+        if len(attempts) == 1:
+            raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(AtomicFile, "write", fail_first)
 
     async def run() -> int:
         async with Rows("rows.csv").open(RunContext("r1", "test", tmp_path)) as live:
-            batch = [started(), read("x"), read("y"), completed("x"), completed("y")]
+            assert live.write([started(), read("x"), read("y"), completed("x"), completed("y")]) == 1
             with pytest.raises(OSError, match="No space"):
-                live.write(batch)
-            return live.write(batch) + live.close()
+                live.close()
+            return live.close()
 
-    assert asyncio.run(run()) == 2
+    assert asyncio.run(run()) == 1
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 3
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_the_file_appears_only_at_the_end_also_of_an_interrupted_run(tmp_path):
@@ -290,3 +291,44 @@ def test_a_path_outside_base_path_is_refused(tmp_path):
         with pytest.raises(ConfigError, match="leads out of base_path"):
             asyncio.run(run())
     assert write(inside, [started()], base_path="../out") == [FIXED]
+
+
+def completed_record(id, row=None, **more) -> Event:
+    return event("record.completed", {"row": {"id": id, **(row or {})}, **more}, id)
+
+
+def test_a_records_columns_come_first_and_lists_are_json(tmp_path):
+    record = completed_record("q1", {"input": "=1"}, response={"content": "-4", "metrics": {"tags": ["a", "b"]}},
+                              metrics={"score": -4, "scores": {"tone": None}, "score_flags": {"tone": True}})  # fmt: skip
+    header, row = write(tmp_path, [started(), record, completed("q1")])
+    assert header[:7] == ["id", "input", "llm_content", "llm_content_metric_tags", "metric_score", "metric_scores_tone",
+                          "metric_score_flags_tone"]  # fmt: skip
+    assert header[7:] == FIXED
+    assert row[:7] == ["q1", "'=1", "'-4", '["a","b"]', "-4", "", "True"]
+
+
+def test_column_names_are_guarded(tmp_path):
+    assert write(tmp_path, [started(), completed_record("q1", {"=HYPERLINK()": 1})])[0][1] == "'=HYPERLINK()"
+
+
+def test_json_that_starts_a_formula_after_a_guard_of_its_own_is_guarded(tmp_path):
+    _, row = write(tmp_path, [started(), completed_record("q1", {"a": [1]})], guard="[")
+    assert row[1] == "[1]"
+
+
+def test_a_row_whose_columns_came_later_than_others_has_empty_cells(tmp_path):
+    header, *rows = write(tmp_path, [started(), *(completed_record(str(n), {f"c{n}": n}) for n in range(3))])
+    assert header[:4] == ["id", "c0", "c1", "c2"]
+    assert [row[1:4] for row in rows] == [["0", "", ""], ["", "1", ""], ["", "", "2"]]
+
+
+def test_pandas_reads_the_numbers_and_flags_of_records(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    metrics = [{"score": 0.1, "score_flags": {"a": True}}, {"score": None, "score_flags": {"a": False}}]
+    events = [completed_record(str(number), {"n": number}, metrics=found) for number, found in enumerate(metrics)]
+    write(tmp_path, [started(), *events])
+    frame = pandas.read_csv(tmp_path / "rows.csv")
+    assert frame["metric_score_flags_a"].tolist() == [True, False]
+    assert frame["n"].dtype.kind == "i"
+    assert frame["metric_score"][0] == 0.1
+    assert frame["metric_score"].isna().tolist() == [False, True]

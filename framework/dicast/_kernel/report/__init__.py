@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from .document import disabled_document, document, exit_code, stopped_document
+from .flat import flat
 from .fold import Report
+from .table import RunTable
 
-__all__ = ["Report", "disabled_document", "document", "exit_code", "stopped_document"]
+__all__ = [
+    "Report",
+    "RunTable",
+    "disabled_document",
+    "document",
+    "exit_code",
+    "flat",
+    "stopped_document",
+]

@@ -1,4 +1,4 @@
-"""Verdicts as CSV, safe to open in a spreadsheet."""
+"""Verdicts and records as CSV, safe to open in a spreadsheet."""
 
 from __future__ import annotations
 

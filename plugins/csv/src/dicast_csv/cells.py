@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import attrs
 
 from dicast import ConfigError
@@ -12,8 +10,6 @@ BYTE_ORDER_MARK = "\ufeff"
 _STARTS_FORMULA = frozenset("=+-@\t\r\n")
 WATCHED = _STARTS_FORMULA | {"'", BYTE_ORDER_MARK}
 """The first characters of the texts that :func:`guarded` may change."""
-
-Cell = str | float | int | Decimal | None
 
 
 def check_guard(_instance: object, _attribute: attrs.Attribute[str], guard: str) -> None:

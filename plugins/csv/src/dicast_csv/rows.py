@@ -1,21 +1,24 @@
-"""The sink of verdicts: one line per subject."""
+"""The sink of verdicts and records: one line per subject."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from itertools import takewhile
 from pathlib import Path
 
 import attrs
+import orjson
 
-from dicast import AtomicFile, ConfigError, DicastError, Event, RunContext
+from dicast import AtomicFile, ConfigError, Event, RunContext, RunTable
 
-from .cells import WATCHED, Cell, check_guard, guarded
-from .table import Row, Table
+from .cells import WATCHED, check_guard, guarded
 
-Key = tuple[str | None, str | None]
+_LINES = 1000
+"""Lines that are handed to the file at a time."""
+
+_NUMBERS = frozenset({int, float, bool, type(None)})
+"""The types of cells that are written as they are; None is an empty cell."""
 
 
 @attrs.frozen
@@ -23,18 +26,18 @@ class Rows:
     """One line per subject, in the order they were read, as CSV that is safe to open in a spreadsheet.
 
     UTF-8, comma, lines ending in a line feed. The file appears under its name when the run ends, also when it is
-    interrupted; until then an older one stays. A missing value is an empty cell.
+    interrupted; until then an older one stays. A missing value is an empty cell; a list is JSON.
 
     :param path: the file to write; folders above it are made.
     :param overwrite: replace a file that is there; otherwise it is an error.
     :param sanitize_formulas: put *guard* before text that a spreadsheet would take for a formula. Numbers stay as they are.
     :param guard: the character to put there, exactly one.
-    :param include_metrics: write a column ``metric_<label>`` for each metric.
+    :param include_metrics: write the columns ``metric_…``: one for each metric, and for each value in a record's ``metrics``.
     :param base_path: a folder that *path* must lie in, links resolved; any by default.
     """
 
     name = "rows"
-    wants = ("run.started", "subject.read", "eval.completed", "eval.failed")
+    wants = RunTable.wants
     rewrites = True
 
     path: Path = attrs.field(converter=Path)
@@ -46,17 +49,21 @@ class Rows:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[RowFile]:
-        """Open the file for *run*; paths are relative to the pipeline's folder.
+        """Make the file's folder for *run*; paths are relative to the pipeline's folder.
 
-        :raises ConfigError: when it cannot be written, exists and must not be replaced, or lies outside *base_path*.
+        :raises ConfigError: when the file cannot be written, exists and must not be replaced, or lies outside *base_path*.
         """
-        with AtomicFile(self._place(run.base), overwrite=self.overwrite) as file:
-            guard = self.guard if self.sanitize_formulas else None
-            live = RowFile(file, guard, include_metrics=self.include_metrics)
+        place = self._place(run.base)
+        AtomicFile(place, overwrite=self.overwrite).discard()
+        table = RunTable(place.resolve().parent, metrics=self.include_metrics)
+        live = RowFile(self, place, table)
+        try:
+            yield live
+        finally:
             try:
-                yield live
-            finally:
                 live.close()
+            finally:
+                table.close()
 
     def _place(self, folder: Path) -> Path:
         path = folder / self.path
@@ -66,74 +73,55 @@ class Rows:
 
 
 class RowFile:
-    """The open file. It holds the rows of subjects that were read and are not yet known to be finished."""
+    """The rows so far, and the file they are going to be."""
 
-    def __init__(self, file: AtomicFile, guard: str | None, *, include_metrics: bool) -> None:
-        self._file = file
-        self._guard = guard
-        self._include_metrics = include_metrics
-        self._table: Table | None = None
-        self._rows: dict[Key, Row] = {}
-        self._newest: Key | None = None
+    def __init__(self, options: Rows, place: Path, table: RunTable) -> None:
+        self._overwrite = options.overwrite
+        self._guard = options.guard if options.sanitize_formulas else None
+        self._watched = frozenset() if self._guard is None else WATCHED
+        self._place = place
+        self._table = table
+        self._untold = 0
         self._ended = False
 
     def write(self, events: Sequence[Event]) -> int:
-        """Take *events*, write the rows that are finished, and return their number. May be repeated after an error.
-
-        Terminal events come in the order in which the subjects were read: one for a later subject finishes the earlier.
-        """
-        for event in events:
-            if event.type == "run.started":
-                self._start(event)
-            else:
-                self._note(event)
-        return 0 if self._newest is None else self._write(list(takewhile(self._newest.__ne__, self._rows)))
+        """Take *events*, and return how many rows are finished with them. May be repeated after an error."""
+        return self._table.take(events)
 
     def close(self) -> int:
-        """Write the rows that are left, and give the file its name. A run that never started leaves no file."""
+        """Write the file. A run that never started leaves none; may be repeated after an error."""
         if self._ended:
             return 0
-        written = self._write(list(self._rows))
-        if self._table is not None:
-            self._file.commit()
+        self._untold += self._table.end()
+        if self._table.started is not None:
+            with AtomicFile(self._place, overwrite=self._overwrite) as file:
+                for lines in self._lines():
+                    file.write(lines)
+                file.commit()
         self._ended = True
-        return written
+        return self._untold
 
-    def _start(self, event: Event) -> None:
-        if self._table is None:
-            table = Table.of(event.payload, include_metrics=self._include_metrics)
-            self._file.write(self._lines([table.header()]))
-            self._table = table
-
-    def _note(self, event: Event) -> None:
-        key = event.subject_kind, event.subject_id
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = Row(*key, event.session_id)
-        if event.type != "subject.read":
-            row.ended[str(event.payload["judge"])] = event.payload
-            self._newest = key
-
-    def _write(self, keys: list[Key]) -> int:
-        if not keys:
-            return 0
-        if self._table is None:
-            raise DicastError("csv/rows was told of subjects before run.started, which names its columns")
-        # The rows are forgotten only when they are written, so that the kernel may try again.
-        self._file.write(self._lines([self._table.cells(self._rows[key]) for key in keys]))
-        for key in keys:
-            del self._rows[key]
-        return len(keys)
-
-    def _lines(self, rows: Iterable[Sequence[Cell]]) -> bytes:
+    def _lines(self) -> Iterable[bytes]:
         lines = _Lines()
-        csv.writer(lines).writerows(rows if self._guard is None else map(self._guarded, rows))
-        return "".join(lines).encode("utf-8", "backslashreplace")
+        writer = csv.writer(lines)
+        writer.writerow(self._written(self._table.columns()))
+        for row in self._table.rows():
+            writer.writerow(self._written(row))
+            if len(lines) >= _LINES:
+                yield lines.taken()
+        yield lines.taken()
 
-    def _guarded(self, row: Sequence[Cell]) -> list[Cell]:
-        guard = self._guard or ""
-        # Most cells are told to be harmless by their first character, without a call.
-        return [guarded(cell, guard) if isinstance(cell, str) and cell[:1] in WATCHED else cell for cell in row]
+    def _written(self, row: Sequence[object]) -> list[object]:
+        # Most cells are told by their type or their first character to need nothing, without a call.
+        watched = self._watched
+        return [
+            cell if type(cell) in _NUMBERS or (type(cell) is str and cell[:1] not in watched) else self._cell(cell)
+            for cell in row
+        ]
+
+    def _cell(self, value: object) -> object:
+        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        return text if self._guard is None else guarded(text, self._guard)
 
 
 class _Lines(list[str]):
@@ -141,3 +129,9 @@ class _Lines(list[str]):
 
     def write(self, line: str) -> None:
         self.append(f"{line[:-2]}\n")
+
+    def taken(self) -> bytes:
+        """The lines so far, which are let go of."""
+        lines = "".join(self).encode("utf-8", "backslashreplace")
+        self.clear()
+        return lines

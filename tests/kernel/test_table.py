@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import resource
+from decimal import Decimal
+
+import pytest
+
+from dicast import DicastError, Event, RunTable
+
+SUBJECT = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]
+
+
+def event(type, payload, id=None, session=None) -> Event:
+    return Event("01", type, "2026-01-02T03:04:05.678Z", "r1", payload, session, None, "row" if id else None, id)
+
+
+def started(metrics=(), judges=(), counted=("metrics",), **more) -> Event:
+    labels = {"metrics": list(metrics), "judges": list(judges), "counted": list(counted)}
+    return event("run.started", labels | more)
+
+
+def record(id, row=None, session=None, **more) -> Event:
+    return event("record.completed", {"row": {"id": id, **(row or {})}, **more}, id, session)
+
+
+def judged(id, **metrics) -> Event:
+    payload = {
+        "judge": "metrics",
+        "score": 0.5,
+        "tier": "proxy",
+        "judge_cost_usd": "0",
+        "signals": {"metrics": metrics},
+    }
+    return event("eval.completed", payload, id)
+
+
+def table(folder, *events, **options) -> list[dict[str, object]]:
+    """Take *events*; the rows by column."""
+    built = RunTable(folder, **options)
+    try:
+        counted = built.take([started(), *events] if not events or events[0].type != "run.started" else events)
+        counted += built.end()
+        columns, rows = built.columns(), list(built.rows())
+        assert rows == list(built.rows())
+        assert counted == len(rows)
+        assert len(set(columns)) == len(columns)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+    finally:
+        built.close()
+
+
+def test_a_records_columns_come_before_the_verdicts(tmp_path):
+    metrics = {"score": 4, "scores": {"tone": 4.0}}
+    [row] = table(tmp_path, started(["proxy/format"]), record("q1", {"input": "?"}, response={"content": "4"}, metrics=metrics),
+                  judged("q1", **{"proxy/format": 1.0}))  # fmt: skip
+    records = ["id", "input", "llm_content", "metric_score", "metric_scores_tone"]
+    assert list(row) == [*records, *SUBJECT, "metric_proxy_format"]
+    assert list(row.values()) == ["q1", "?", "4", 4, 4.0, "row", "q1", None, 0.5, "proxy", None, "0", 1.0]
+
+
+def test_columns_that_come_late_stand_with_their_group(tmp_path):
+    rows = table(
+        tmp_path,
+        record("1", {"a": 1}, metrics={"scores": {"x": 1}, "other": 2}),
+        record("2", {"a": 1, "b": 2}, metrics={"scores": {"y": 1}}, responses={"y": {"content": "text"}}),
+        record("3", {"b": 3}),
+    )
+    assert list(rows[0])[:7] == ["id", "a", "b", "llm_y", "metric_scores_x", "metric_scores_y", "metric_other"]
+    assert [row["b"] for row in rows] == [None, 2, 3]
+    assert [row["metric_other"] for row in rows] == [2, None, None]
+
+
+def test_the_session_has_one_column(tmp_path):
+    rows = table(tmp_path, record("1", {"session_id": "s1", "a": 1}, session="s1"), record("2", session="s2"))
+    assert list(rows[0]) == ["id", "session_id", "a", *(name for name in SUBJECT if name != "session_id")]
+    assert [row["session_id"] for row in rows] == ["s1", "s2"]
+
+
+def test_a_rows_column_with_a_name_of_the_table_is_told_apart(tmp_path):
+    [row] = table(tmp_path, record("1", {"score": "given", "row_score": "x", "failure": 0}), judged("1"))
+    assert (row["row_score"], row["row_score_2"], row["row_failure"]) == ("given", "x", 0)
+    assert (row["score"], row["failure"]) == (0.5, None)
+
+
+def test_a_metrics_column_that_the_record_has_as_well_gets_a_number(tmp_path):
+    [row] = table(tmp_path, started(["score"]), record("1", metrics={"score": 4}), judged("1", score=0.25))
+    assert (row["metric_score"], row["metric_score_2"]) == (4, 0.25)
+
+
+def test_a_failed_task_has_its_row_and_its_failure(tmp_path):
+    failed = event(
+        "record.failed",
+        {"row": {"id": "2", "a": 5}, "error": {"kind": "timeout", "message": "late"}, "timestamp": "t"},
+        "2",
+    )
+    rows = table(tmp_path, record("1", {"a": 4}), failed)
+    assert [(row["id"], row["a"], row["failure"]) for row in rows] == [("1", 4, None), ("2", 5, "timeout")]
+
+
+def test_metrics_may_be_left_out(tmp_path):
+    response = {"content": "x", "metrics": {"tokens": 3}}
+    [row] = table(
+        tmp_path, started(["m"]), record("1", response=response, metrics={"score": 4}), judged("1", m=1), metrics=False
+    )
+    assert list(row) == ["id", "llm_content", "llm_content_metric_tokens", *SUBJECT]
+
+
+def test_a_value_that_is_no_plain_one_is_kept_as_json_has_it(tmp_path):
+    [row] = table(tmp_path, record("1", {"cost": Decimal("0.10"), "big": 2**70, "tags": ["a", {"b": 1}]}))
+    assert (row["cost"], row["big"], row["tags"]) == ("0.10", 2**70, ["a", {"b": 1}])
+
+
+def test_many_rows_come_back_in_their_order(tmp_path):
+    rows = table(tmp_path, *(record(str(number), {f"c{number % 3}": number}) for number in range(1000)))
+    assert [row[f"c{number % 3}"] for number, row in enumerate(rows)] == list(range(1000))
+
+
+def test_what_a_full_disk_did_not_take_is_taken_when_told_again(tmp_path):
+    built = RunTable(tmp_path)
+    built.take([started(), record("0", {"text": "a" * 100}), record("1")])
+    batch = [record(str(number), {"text": str(number) * 1000}) for number in range(2, 50)]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            built.take(batch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    built.take(batch)
+    built.end()
+    assert [row[0] for row in built.rows()] == [str(number) for number in range(50)]
+    built.close()
+
+
+def test_a_subject_before_the_columns_are_known_is_an_error(tmp_path):
+    built = RunTable(tmp_path)
+    with pytest.raises(DicastError, match=r"run\.started"):
+        built.take([record("1"), record("2")])
+    built.close()
+
+
+def test_the_rows_file_has_no_name(tmp_path):
+    table(tmp_path, record("1"))
+    assert list(tmp_path.iterdir()) == []
