@@ -33,7 +33,11 @@ _OTHER = "or name another backend"
 _PROBE = Program(("/bin/true",), Limits(_SECONDS, _SECONDS, 1, 1 << 30, 64, 1 << 20, 1 << 20, 1 << 20))
 
 
-def _positive(_: object, attribute: attrs.Attribute[int | None], value: int | None) -> None:
+def check_positive(_: object, attribute: attrs.Attribute[int | None], value: int | None) -> None:
+    """An attrs validator for a number that is 1 or more, or not given.
+
+    :raises ConfigError: when it is less.
+    """
     if value is not None and value < 1:
         raise ConfigError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
@@ -58,7 +62,7 @@ class Bubblewrap:
 
     mounts: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
     environment: dict[str, str] = attrs.field(factory=dict)
-    concurrency: int | None = attrs.field(default=None, validator=_positive)
+    concurrency: int | None = attrs.field(default=None, validator=check_positive)
 
     def check(self) -> None:
         """Try whether a sandbox can be made here.
@@ -80,7 +84,7 @@ class Bubblewrap:
         yield self._pool(self.concurrency or len(os.sched_getaffinity(0)))
 
     def _pool(self, concurrency: int) -> Pool:
-        return Pool(Place(self.mounts, self.environment, _identity(), Watch()), concurrency)
+        return Pool(Place(self.mounts, self.environment, _identity(), Watch()).run, concurrency)
 
 
 @cache

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 REPORT_BYTES = 16 * 1024**2
 """How large a file may be that is wanted back."""
 
-_SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-
 
 class Memory:
     """File descriptors of files in memory, closed together."""
@@ -31,7 +29,9 @@ class Memory:
         """A file of a fixed size to be written into: whoever does cannot make it grow."""
         descriptor = self._new()
         os.ftruncate(descriptor, REPORT_BYTES)
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        # Only Linux has seals: named here, the module can be imported where another backend is used.
+        seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
         return descriptor
 
     def _new(self) -> int:

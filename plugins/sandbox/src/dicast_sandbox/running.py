@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from asyncio.subprocess import Process
+from collections.abc import Coroutine
+from typing import Any
 
-from dicast import Limits
+import attrs
+
+from dicast import Execution, Failure, Limits
 
 KEPT = 256 * 1024
 """How many bytes of output are kept, from its end."""
@@ -70,3 +74,20 @@ def sign(code: int, output: bytes) -> str | None:
 def exit_code(returned: int) -> int:
     """*returned* as a shell has it: 128 + n after signal n."""
     return 128 - returned if returned < 0 else returned
+
+
+def joined(answer: Execution | Failure, beside: Execution | Failure) -> Execution | Failure:
+    """What came of a program whose peer has ended before it: a limit of the peer's is why."""
+    if isinstance(answer, Failure) or isinstance(beside, Failure):
+        return answer if isinstance(answer, Failure) else beside
+    return attrs.evolve(answer, limit=answer.limit or beside.limit, output=answer.output + beside.output)
+
+
+async def whole(ending: Coroutine[Any, Any, None]) -> None:
+    """Await *ending*, all of it even when this is cancelled meanwhile."""
+    task = asyncio.create_task(ending)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,12 @@ from dicast import Execution, Failure, Program
 
 from .arguments import affinity, arguments, found
 from .memory import Memory, content, memory
-from .running import Tail, exit_code, follow, sign
+from .running import Tail, exit_code, follow, joined, sign, whole
 from .status import Status
 from .watch import Watch
+
+PEER = "DICAST_PEER_FD"
+"""The environment variable that names the descriptor by which a program talks to its peer."""
 
 _WORDS = 500
 _CHUNK = 1 << 16
@@ -33,6 +36,27 @@ class Place:
     environment: Mapping[str, str]
     identity: tuple[str, ...]
     watch: Watch
+
+    async def run(self, program: Program, slot: int) -> Execution | Failure:
+        """Run *program*, and its peer, on the CPUs of *slot*; the peer ends when *program* has."""
+        if program.peer is None:
+            return await Sandboxed(self, program, slot).run()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            environment: Mapping[str, str] = {**program.environment, PEER: str(ours.fileno())}
+            told = attrs.evolve(program, environment=environment)
+            running = [
+                asyncio.create_task(Sandboxed(self, told, slot, ours, keep=True).run()),
+                asyncio.create_task(Sandboxed(self, program.peer, slot, theirs).run()),
+            ]
+            try:
+                answer = await running[0]
+                beside = running[1].result() if running[1].done() else None
+            finally:
+                for task in running:
+                    task.cancel()
+                await asyncio.gather(*running, return_exceptions=True)
+        return answer if beside is None else joined(answer, beside)
 
 
 @attrs.define
@@ -62,7 +86,7 @@ class Sandboxed:
                 with self.place.watch.watching(process.pid, limits, lambda limit: self._strike(limit, process)):
                     self.struck = await follow(process, limits, tail, _stream(process)) or self.struck
             finally:
-                await _whole(_end(starting, status))
+                await whole(_end(starting, status))
             said = tail.kept
             code = exit_code(status.told.get("exit-code", process.returncode or 0))
             if self.struck is None and "exit-code" not in status.told:
@@ -110,16 +134,6 @@ def _stream(process: Process) -> asyncio.StreamReader:
     stream = process.stdout or process.stderr
     assert stream is not None  # one of them is a pipe
     return stream
-
-
-async def _whole(ending: Coroutine[Any, Any, None]) -> None:
-    """Await *ending*, all of it even when this is cancelled meanwhile."""
-    task = asyncio.create_task(ending)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
-        raise
 
 
 async def _end(starting: asyncio.Task[Process], status: Status) -> None:

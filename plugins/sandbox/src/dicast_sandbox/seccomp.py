@@ -1,4 +1,4 @@
-"""The system calls that a sandboxed program may not make, as a BPF program for ``bwrap --seccomp``.
+"""The system calls that a sandboxed program may not make: as a BPF program for ``bwrap --seccomp``, as JSON for container engines.
 
 The filter is small and never changes with its surroundings, so it is assembled here: libseccomp and its bindings would be one
 more system library to have, for a list of numbers. Everything is allowed but what is denied here: programs of any language run,
@@ -9,6 +9,7 @@ always allowed, so they cost nothing.
 from __future__ import annotations
 
 import errno
+import json
 import platform
 import struct
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,7 @@ _FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: those that a network n
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW, _ERROR = 0x80000000, 0x7FFF0000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_ENOSYS, _EAFNOSUPPORT = 38, 97  # Linux's: an engine's client may run on something else
 
 
 def machines() -> tuple[str, ...]:
@@ -81,6 +83,39 @@ def assemble(machine: str | None = None) -> bytes:
     code += _look_into(_LOOKED_INTO[machine])
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+
+
+@cache
+def profile() -> bytes:
+    """The same as a container engine reads it, for whatever machine that runs on: it knows the calls by their names."""
+    names = {name for table in DENIED.values() for name in table}
+    bits = [1 << bit for bit in range(32) if _NEW_NAMESPACES >> bit & 1]
+    rules = [
+        _rule(sorted(names.difference(_ABSENT))),
+        _rule([*_ABSENT, "clone3"], _ENOSYS),
+        *(_rule(["clone"], errno.EPERM, 0, "SCMP_CMP_MASKED_EQ", bit, bit) for bit in bits),
+        *(_rule(["ioctl"], errno.EPERM, 1, "SCMP_CMP_MASKED_EQ", 2**32 - 1, request) for request in _TERMINAL),
+        *(
+            _rule(["socket"], _EAFNOSUPPORT, 0, "SCMP_CMP_EQ", family)
+            for family in range(max(_FAMILIES))
+            if family not in _FAMILIES
+        ),
+        _rule(["socket"], _EAFNOSUPPORT, 0, "SCMP_CMP_GT", max(_FAMILIES)),
+    ]
+    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules}).encode()
+
+
+def _rule(
+    names: list[str],
+    error: int = errno.EPERM,
+    index: int | None = None,
+    compare: str = "",
+    value: int = 0,
+    two: int = 0,
+) -> dict[str, object]:
+    """Deny the calls *names*; where *index* is given, those whose argument there compares so."""
+    found = [] if index is None else [{"index": index, "value": value, "valueTwo": two, "op": compare}]
+    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": found}
 
 
 Instruction = tuple[int, int, int, int]
