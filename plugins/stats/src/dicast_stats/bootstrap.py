@@ -1,0 +1,58 @@
+"""The interval of a mean by resampling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .values import plain
+
+if TYPE_CHECKING:
+    from .values import Column
+
+RESAMPLES = 9_999
+SEED = 0
+PARTS = 1_000
+"""More values than these are put into so many random groups, and groups are resampled, which has the same limit."""
+
+_BATCH = 1_000
+
+
+def interval(values: Column) -> dict[str, Any]:
+    """The 95 % interval of the mean of *values*, bias-corrected and accelerated (B. Efron, JASA 82(397), 1987), and how it is made.
+
+    It is the same for the same values in any order, and that of the negative values is the negative one. The ends are None where
+    resamples show too little.
+    """
+    import numpy as np  # 0.1 s, which starting a run does not spend
+    from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s to import
+
+    sign = -1.0 if values.mean() < 0 else 1.0
+    samples = _parts(np.sort(values * sign))
+    found = stats.bootstrap(
+        samples,
+        _mean,
+        paired=len(samples) > 1,
+        n_resamples=RESAMPLES,
+        batch=_BATCH,
+        method="BCa",
+        vectorized=True,
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    low, high = sorted((sign * float(found.low), sign * float(found.high)))
+    groups = f", in {PARTS:,} random groups" if len(samples) > 1 else ""
+    method = f"BCa over pairs{groups}, {RESAMPLES:,} resamples, seed {SEED}"
+    return {"bootstrap_ci_low": plain(low), "bootstrap_ci_high": plain(high), "bootstrap_method": method}
+
+
+def _parts(values: Column) -> tuple[Column, ...]:
+    """What is resampled: the values, or the sums and sizes of groups of them."""
+    import numpy as np
+
+    if len(values) <= PARTS:
+        return (values,)
+    groups = np.array_split(np.random.default_rng(SEED).permutation(values), PARTS)
+    return np.array([group.sum() for group in groups]), np.array([float(len(group)) for group in groups])
+
+
+def _mean(sums: Any, sizes: Any = None, axis: int = -1) -> Any:
+    return sums.mean(axis) if sizes is None else sums.sum(axis) / sizes.sum(axis)

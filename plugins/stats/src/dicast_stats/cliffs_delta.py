@@ -1,0 +1,60 @@
+"""How often the variant's score is the higher one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import Results
+
+from .table import Sides, compared, explained, few
+
+if TYPE_CHECKING:
+    from .values import Column
+
+_SIZES = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"), (inf, "large"))
+"""Below which size an effect is called what (J. Romano et al., Florida Association of Institutional Research, 2006)."""
+
+
+@attrs.frozen
+class CliffsDelta:
+    """Cliff's delta: how much more often a score of the variant is above one of the baseline than below it.
+
+    Over all pairs of a score of the variant and one of the baseline, the share in which the variant's is higher less the share in
+    which it is lower: 1 where every score is higher, 0 where none of both is ahead, -1 where every one is lower (N. Cliff,
+    Psychological Bulletin 114(3), 1993). It looks at the order of scores alone, so it suits grades and outliers. ``interpretation``
+    is ``negligible`` below .147, ``small`` below .33, ``medium`` below .474, else ``large``.
+
+    :param criteria: only these; all by default.
+    """
+
+    name = "cliffs_delta"
+
+    criteria: Sequence[str] = ()
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """Delta by criterion."""
+        return compared(baseline, variant, self.criteria, _measured)
+
+
+def _measured(sides: Sides) -> dict[str, Any]:
+    before, after = sides.present
+    counts = {"n_baseline": len(before), "n_variant": len(after)}
+    short = "; ".join(few(1, counts))
+    delta = None if short else _delta(before, after)
+    size = None if delta is None else next(name for bound, name in _SIZES if abs(delta) < bound)
+    return explained(
+        {"delta": delta, "interpretation": size, **counts}, dict.fromkeys(("delta", "interpretation"), short)
+    )
+
+
+def _delta(before: Column, after: Column) -> float:
+    import numpy as np  # 0.1 s, which starting a run does not spend
+
+    ordered = np.sort(before)
+    above = int(np.searchsorted(ordered, after, "left").sum())
+    below = len(before) * len(after) - int(np.searchsorted(ordered, after, "right").sum())
+    return (above - below) / (len(before) * len(after))

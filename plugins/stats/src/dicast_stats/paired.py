@@ -1,0 +1,139 @@
+"""Whether the same subjects did better in one run than in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import Results
+
+from .bootstrap import interval
+from .significance import check_min_samples
+from .table import Sides, compared, explained
+from .values import plain, varies
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .values import Column
+
+    Rows = NDArray[np.intp]
+
+_T = ("ci_low", "ci_high", "t", "p_value", "effect_size")
+_RESAMPLED = ("bootstrap_ci_low", "bootstrap_ci_high")
+_DIFFERENCES = ("mean_difference", *_T, "wilcoxon_p", "sign_p", *_RESAMPLED, "bootstrap_method")
+_PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
+
+_ALIKE = "the differences are all alike, so there is no variance to compare them with"
+_NO_FLAGS = "no subject has a score flag in both runs; the extractor's option threshold makes flags"
+
+
+@attrs.frozen
+class Paired:
+    """Tests whether the scores of the same subjects differ: paired t, Wilcoxon, sign test, bootstrap, McNemar for passes.
+
+    Subjects are paired by their ids; those with a score in one run alone are left out. All tests are two-sided, and intervals are
+    95 %; differences are variant less baseline. For each criterion:
+
+    - ``n_pairs``, ``mean_difference``; ``t``, ``p_value``, ``ci_low`` and ``ci_high`` of the paired t-test; ``effect_size``, the mean
+      difference over the differences' standard deviation (d_z).
+    - ``wilcoxon_p``: the signed-rank test, without pairs that are equal; exact for up to 50 pairs whose differences are
+      distinct. ``sign_p``: the exact test of whether as many rise as fall.
+    - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded, so it is the
+      same again; ``bootstrap_method`` says how it is made.
+    - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` that have a flag in
+      both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs.
+
+    What is not defined is null, and ``reasons`` says why. Where no pair differs the exact tests have a p of 1.
+
+    :param min_samples: how many pairs there have to be, 2 or more.
+    :param criteria: only these; all by default.
+    """
+
+    name = "paired"
+
+    min_samples: int = attrs.field(default=2, validator=check_min_samples)
+    criteria: Sequence[str] = ()
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """The tests of each criterion."""
+        pairs: list[tuple[Rows, Rows]] = []  # the same for all criteria
+
+        def tested(sides: Sides) -> dict[str, Any]:
+            if not pairs:
+                pairs.append(_pairs(sides))
+            return self._tested(sides, *pairs[0])
+
+        return compared(baseline, variant, self.criteria, tested)
+
+    def _tested(self, sides: Sides, ours: Rows, theirs: Rows) -> dict[str, Any]:
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        differences = sides.variant.scores(sides.criterion)[theirs] - sides.baseline.scores(sides.criterion)[ours]
+        differences = differences[~np.isnan(differences)]
+        count = len(differences)
+        figures, reasons = self._differences(differences)
+        passes, why = self._passes(sides, ours, theirs)
+        return explained({"n_pairs": count, **figures, **passes}, {**reasons, **why})
+
+    def _differences(self, differences: Column) -> tuple[dict[str, Any], dict[str, str]]:
+        figures: dict[str, Any] = dict.fromkeys(_DIFFERENCES)
+        count = len(differences)
+        if count:
+            figures["mean_difference"] = plain(differences.mean())
+        if count < self.min_samples:
+            return figures, dict.fromkeys(_DIFFERENCES, f"{count} of the {self.min_samples} pairs needed")
+        from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
+
+        figures["wilcoxon_p"] = plain(stats.wilcoxon(differences).pvalue)
+        figures["sign_p"] = _even(int((differences > 0).sum()), int((differences < 0).sum()))
+        if not varies(differences):
+            return figures, dict.fromkeys((*_T, *_RESAMPLED, "bootstrap_method"), _ALIKE)
+        resampled = interval(differences)
+        figures |= _t_test(differences) | resampled
+        return figures, dict.fromkeys(_RESAMPLED, "resamples of so few pairs are too much alike")
+
+    def _passes(self, sides: Sides, ours: Rows, theirs: Rows) -> tuple[dict[str, Any], dict[str, str]]:
+        """McNemar's test, and what it rests on."""
+        before, after, criterion = sides.baseline, sides.variant, sides.criterion
+        both = before.flagged(criterion)[ours] & after.flagged(criterion)[theirs]
+        count = int(both.sum())
+        if not count:
+            return dict.fromkeys(_PASSES) | {"n_pass_pairs": 0}, dict.fromkeys(_PASSES, _NO_FLAGS)
+        was, now = before.passed(criterion)[ours], after.passed(criterion)[theirs]
+        gained, lost = int((both & now & ~was).sum()), int((both & was & ~now).sum())
+        counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
+        figures = {**counts, "mcnemar_p": None, "pass_rate_difference": (gained - lost) / count}
+        if count < self.min_samples:
+            return figures, {"mcnemar_p": f"{count} of the {self.min_samples} pairs with flags needed"}
+        return {**figures, "mcnemar_p": _even(gained, lost)}, {}
+
+
+def _pairs(sides: Sides) -> tuple[Rows, Rows]:
+    """The rows of each subject that both have, in baseline and variant."""
+    import numpy as np
+
+    ours, theirs = sides.baseline.rows, sides.variant.rows
+    found = [(row, theirs[subject]) for subject, row in ours.items() if subject in theirs]
+    rows = np.array(found, np.intp).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+def _t_test(differences: Column) -> dict[str, float | None]:
+    from scipy import stats
+
+    test = stats.ttest_1samp(differences, 0.0)
+    low, high = test.confidence_interval(0.95)
+    effect = differences.mean() / differences.std(ddof=1)
+    figures = {"ci_low": low, "ci_high": high, "t": test.statistic, "p_value": test.pvalue, "effect_size": effect}
+    return {name: plain(value) for name, value in figures.items()}
+
+
+def _even(rises: int, falls: int) -> float | None:
+    """The exact p of *rises* and *falls* where both are equally likely; 1 where there is neither."""
+    from scipy import stats
+
+    return plain(stats.binomtest(rises, rises + falls).pvalue) if rises + falls else 1.0

@@ -1,0 +1,70 @@
+"""Stopping where a metric gets no better."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from math import isfinite
+
+import attrs
+
+from dicast import ConfigError, Record, RunContext
+
+from .threshold import check_metric
+from .values import number, value_at
+
+_NOISE = 1e-12
+"""How much a difference may be off: .501 - .5 is no more than .001."""
+
+
+@attrs.frozen
+class Plateau:
+    """Stops the run where the best value of a metric has not grown for a while.
+
+    A record counts where it has the metric and that is a number. After each, the best so far is compared with that of *window*
+    records before: where it has grown by no more than *threshold*, the run stops. So *window* + 1 records have to count first. The
+    reason is ``{metric, window, threshold, value, rows_observed}``, where ``value`` is the best.
+
+    :param metric: what is watched, a dotted path under ``metrics``: ``score``, ``scores.analysis``. Higher is better.
+    :param window: how many records in a row may pass without a better one.
+    :param threshold: how much growth is none.
+    """
+
+    name = "plateau"
+
+    metric: str = attrs.field(validator=check_metric)
+    window: int
+    threshold: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        if self.window < 1:
+            raise ConfigError(f"window is {self.window}; it counts records, from 1")
+        if not isfinite(self.threshold) or self.threshold < 0:
+            raise ConfigError(f"threshold is {self.threshold}; it is a difference, from 0")
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Climb]:
+        """Begin with no record."""
+        yield Climb(self)
+
+
+class Climb:
+    """Takes records, and keeps the best values of the last ones; once there is a reason to stop, it stays."""
+
+    def __init__(self, options: Plateau) -> None:
+        self._options = options
+        self._best: deque[float] = deque(maxlen=options.window + 1)
+        self._rows = 0
+        self._reason: Mapping[str, object] | None = None
+
+    def observe(self, record: Record) -> Mapping[str, object] | None:
+        """Take a record; why the run is to stop, or None."""
+        options, best = self._options, self._best
+        if self._reason is None and (value := number(value_at(record, options.metric))) is not None:
+            self._rows += 1
+            best.append(max(value, best[-1]) if best else value)
+            if self._rows > options.window and best[-1] - best[0] <= options.threshold + _NOISE:
+                told = {"metric": options.metric, "window": options.window, "threshold": options.threshold}
+                self._reason = {**told, "value": best[-1], "rows_observed": self._rows}
+        return self._reason

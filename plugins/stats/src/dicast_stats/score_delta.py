@@ -1,0 +1,52 @@
+"""How much higher the variant's scores are, by one of their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import attrs
+
+from dicast import ConfigError, Problem, Results, nearest
+
+from .score_stats import summary
+from .table import Sides, Table, compared
+
+Figure = Literal["mean", "median", "min", "max", "std", "pass_rate"]
+FIGURES: tuple[str, ...] = get_args(Figure)
+
+
+@attrs.frozen
+class ScoreDelta:
+    """The variant's figure less the baseline's, for each criterion that both have.
+
+    The figure is one of ``stats/score_stats``. It is null where either has none, and ``reasons`` says so.
+
+    :param metric: which figure: ``mean``, ``median``, ``min``, ``max``, ``std`` or ``pass_rate``.
+    :param criteria: only these; all by default.
+    """
+
+    name = "score_delta"
+
+    metric: Figure = "mean"
+    criteria: Sequence[str] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if self.metric not in FIGURES:
+            message = f"unknown metric {self.metric!r}: it is {', '.join(FIGURES)}"
+            raise ConfigError(Problem(message, value=self.metric, hint=nearest(str(self.metric), FIGURES)))
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """The differences by criterion."""
+        found = compared(baseline, variant, self.criteria, self._delta)
+        nothing = f"{self.metric} needs a score in both runs"
+        return {**found, "reasons": {name: nothing for name, delta in found["criteria"].items() if delta is None}}
+
+    def _delta(self, sides: Sides) -> float | None:
+        before, after = (_summary(table, sides.criterion).get(self.metric) for table in (sides.baseline, sides.variant))
+        return None if before is None or after is None else after - before
+
+
+def _summary(table: Table, criterion: str) -> dict[str, Any]:
+    flagged, passes = int(table.flagged(criterion).sum()), int(table.passed(criterion).sum())
+    return summary(table.present(criterion), table.missing(criterion), flagged, passes)

@@ -1,0 +1,134 @@
+"""Whether a difference of two runs' mean scores is more than chance, where subjects are not paired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import attrs
+
+from dicast import ConfigError, Problem, Results, nearest
+
+from .table import Sides, compared, explained, few
+from .values import plain, varies
+
+if TYPE_CHECKING:
+    from .values import Column
+
+Adjustment = Literal["none", "bonferroni", "holm", "fdr"]
+ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
+
+_TESTED = ("t", "df", "p_value", "adjusted_p_value", "effect_size", "ci_low", "ci_high")
+
+
+def check_min_samples(_instance: object, _attribute: attrs.Attribute[int], least: int) -> None:
+    """Refuse fewer samples than a variance needs."""
+    if least < 2:
+        raise ConfigError(f"min_samples is {least}; a variance needs two scores, so it is 2 or more")
+
+
+@attrs.frozen
+class Significance:
+    """Tests whether the mean scores differ, by Welch's t-test: two-sided, for runs over different subjects.
+
+    Where the same subjects were judged in both runs, ``stats/paired`` sees smaller differences. For each criterion: ``n_baseline``,
+    ``n_variant``, ``mean_difference`` (variant less baseline), ``t``, ``df``, ``p_value``, ``adjusted_p_value``, ``effect_size``
+    (Cohen's d: the difference over the pooled standard deviation), and ``ci_low`` and ``ci_high``, the 95 % interval of the
+    difference. What is not defined is null, and ``reasons`` says why. The interval and ``p_value`` are those of one test alone.
+
+    :param equal_var: Student's t-test with the pooled variance, for runs whose scores vary alike.
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``bonferroni``, ``holm`` (like it, and never less
+        powerful), ``fdr`` (Benjamini and Hochberg: a share of false findings instead of any at all), or ``none``, which repeats
+        ``p_value``.
+    :param family_size: how many tests there are in all, where others are made elsewhere; as many as criteria by default, and
+        never fewer.
+    :param min_samples: how many scores each run needs, 2 or more.
+    :param criteria: only these; all by default.
+    """
+
+    name = "significance"
+
+    equal_var: bool = False
+    adjustment: Adjustment = "none"
+    family_size: int = 0
+    min_samples: int = attrs.field(default=2, validator=check_min_samples)
+    criteria: Sequence[str] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if self.adjustment not in ADJUSTMENTS:
+            message = f"unknown adjustment {self.adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
+            raise ConfigError(Problem(message, value=self.adjustment, hint=nearest(str(self.adjustment), ADJUSTMENTS)))
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """The test of each criterion."""
+        found = compared(baseline, variant, self.criteria, self._tested)
+        tested = [one for one in found["criteria"].values() if one["p_value"] is not None]
+        p_values = [one["p_value"] for one in tested]
+        for one, p_value in zip(tested, adjusted(p_values, self.adjustment, self.family_size), strict=True):
+            one["adjusted_p_value"] = p_value
+        return found
+
+    def _tested(self, sides: Sides) -> dict[str, Any]:
+        before, after = sides.present
+        counts = {"n_baseline": len(before), "n_variant": len(after)}
+        difference = plain(after.mean() - before.mean()) if len(before) and len(after) else None
+        reason = "; ".join(few(self.min_samples, counts))
+        if not reason and not varies(before) and not varies(after):
+            reason = "the scores of each run are all alike, so there is no variance to compare the difference with"
+        figures = {**counts, "mean_difference": difference, **dict.fromkeys(_TESTED)}
+        if reason:
+            unknown = ("mean_difference", *_TESTED)
+            return explained(figures, dict.fromkeys(unknown, reason))
+        return explained({**figures, **self._figures(before, after)}, {})
+
+    def _figures(self, before: Column, after: Column) -> dict[str, float | None]:
+        from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
+
+        test = stats.ttest_ind(after, before, equal_var=self.equal_var)
+        low, high = test.confidence_interval(0.95)
+        spread = _pooled(before, after)
+        figures = {
+            "t": test.statistic,
+            "df": test.df,
+            "p_value": test.pvalue,
+            "adjusted_p_value": test.pvalue,
+            "ci_low": low,
+            "ci_high": high,
+        }
+        effect = (after.mean() - before.mean()) / spread
+        return {name: plain(value) for name, value in (*figures.items(), ("effect_size", effect))}
+
+
+def _pooled(*sides: Column) -> float:
+    """The pooled standard deviation."""
+    squares = sum(float(side.var(ddof=1)) * (len(side) - 1) for side in sides)
+    return sqrt(squares / sum(len(side) - 1 for side in sides))
+
+
+def adjusted(p_values: Sequence[float], adjustment: Adjustment, family_size: int = 0) -> list[float]:
+    """*p_values* of tests that were made together, in their order.
+
+    Bonferroni's is the number of tests times p; Holm's (Scandinavian Journal of Statistics 6(2), 1979) the largest so far, from the
+    least p on, of the number of tests that are left times p; that of the false discovery rate is Y. Benjamini's and Y. Hochberg's
+    (Journal of the Royal Statistical Society B 57(1), 1995). Tests elsewhere, up to *family_size*, count as if their p were 1.
+    """
+    count = max(len(p_values), family_size)
+    if adjustment == "bonferroni":
+        return [min(1.0, count * p_value) for p_value in p_values]
+    if adjustment == "holm":
+        return _holm(p_values, count)
+    if adjustment == "fdr" and p_values:
+        from scipy import stats
+
+        every = [*p_values, *[1.0] * (count - len(p_values))]
+        return [float(p_value) for p_value in stats.false_discovery_control(every)[: len(p_values)]]
+    return list(p_values)
+
+
+def _holm(p_values: Sequence[float], count: int) -> list[float]:
+    found, so_far = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        so_far = max(so_far, min(1.0, (count - place) * p_values[index]))
+        found[index] = so_far
+    return found

@@ -1,0 +1,151 @@
+"""The scores of a run, a column for each criterion, and two of them side by side."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import Record, Results
+
+from .values import mapping, number, quiet
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .values import Column
+
+    Marks = NDArray[np.uint8]
+
+SCORES, FLAGS = "scores", "score_flags"
+
+_NAMED, _FLAGGED, _PASSED = 1, 2, 4
+"""What is known of a subject and a criterion: the record names it; it has a flag; the flag is true."""
+
+
+class Table:
+    """The scores and flags of a run, a row for each subject: the newest record of each counts."""
+
+    def __init__(self, results: Results) -> None:
+        self.rows: dict[str, int] = {}
+        self._scores: dict[str, array[float]] = {}
+        self._marks: dict[str, bytearray] = {}
+        for subject_id, record in results.records():
+            self._put(self._row(subject_id), record)
+        for scores, marks in zip(self._scores.values(), self._marks.values(), strict=True):
+            self._fill(scores, marks, len(self.rows))
+
+    @property
+    def criteria(self) -> set[str]:
+        """The names of those criteria that any record has."""
+        return set(self._scores)
+
+    def scores(self, criterion: str) -> Column:
+        """The scores in the order of the rows, NaN where there is none."""
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        return np.frombuffer(self._scores[criterion])
+
+    def present(self, criterion: str) -> Column:
+        """The scores that are there."""
+        import numpy as np
+
+        scores = self.scores(criterion)
+        return scores[~np.isnan(scores)]
+
+    def missing(self, criterion: str) -> int:
+        """How many records name the criterion, and have no number."""
+        import numpy as np
+
+        named = (self._bits(criterion) & _NAMED).astype(bool)
+        return int(np.isnan(self.scores(criterion)[named]).sum())
+
+    def flagged(self, criterion: str) -> NDArray[np.bool_]:
+        """Which rows have a flag."""
+        return (self._bits(criterion) & _FLAGGED).astype(bool)
+
+    def passed(self, criterion: str) -> NDArray[np.bool_]:
+        """Which rows have a flag that is true."""
+        return (self._bits(criterion) & _PASSED).astype(bool)
+
+    def _bits(self, criterion: str) -> Marks:
+        import numpy as np
+
+        return np.frombuffer(self._marks[criterion], np.uint8)
+
+    def _row(self, subject_id: str) -> int:
+        """The row of the subject, an empty one."""
+        row = self.rows.setdefault(subject_id, len(self.rows))
+        for criterion, scores in self._scores.items():
+            if row < len(scores):
+                scores[row], self._marks[criterion][row] = nan, 0
+        return row
+
+    def _put(self, row: int, record: Record) -> None:
+        for criterion, value in mapping(record, SCORES).items():
+            score = number(value)
+            self._mark(criterion, row, _NAMED)
+            self._scores[criterion][row] = nan if score is None else score
+        for criterion, flag in mapping(record, FLAGS).items():
+            if flag is not None:
+                self._mark(criterion, row, _FLAGGED | (_PASSED if flag else 0))
+
+    def _mark(self, criterion: str, row: int, bits: int) -> None:
+        if criterion not in self._scores:
+            self._scores[criterion], self._marks[criterion] = array("d"), bytearray()
+        marks = self._marks[criterion]
+        self._fill(self._scores[criterion], marks, row + 1)
+        marks[row] |= bits
+
+    @staticmethod
+    def _fill(scores: array[float], marks: bytearray, length: int) -> None:
+        """Lengthen columns to *length*, without scores."""
+        if (short := length - len(scores)) > 0:
+            scores.extend([nan] * short)
+            marks.extend(bytes(short))
+
+
+@attrs.frozen
+class Sides:
+    """The scores of two runs for one criterion."""
+
+    criterion: str
+    baseline: Table
+    variant: Table
+
+    @property
+    def present(self) -> tuple[Column, Column]:
+        """The scores that are there, of baseline and variant."""
+        return self.baseline.present(self.criterion), self.variant.present(self.criterion)
+
+
+def compared(
+    baseline: Results, variant: Results, criteria: Sequence[str], measure: Callable[[Sides], Any]
+) -> dict[str, Any]:
+    """What *measure* says of each criterion that both runs have, in alphabetical order, and which one of them alone has.
+
+    *criteria* are those that are wanted, all when it is empty.
+    """
+    tables = Table(baseline), Table(variant)
+    wanted = set(criteria) or tables[0].criteria | tables[1].criteria
+    ours, theirs = (table.criteria & wanted for table in tables)
+    with quiet():
+        found = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
+    return {"criteria": found, "only_in_baseline": sorted(ours - theirs), "only_in_variant": sorted(theirs - ours)}
+
+
+def explained(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
+    """*figures*, with the *reasons* of those that are null."""
+    unknown = (name for name, figure in figures.items() if figure is None)
+    return {**figures, "reasons": {name: reasons.get(name, "the scores are too large") for name in unknown}}
+
+
+def few(needed: int, counts: Mapping[str, int]) -> Iterator[str]:
+    """What to say of each of *counts* that is below *needed*."""
+    for name, count in counts.items():
+        if count < needed:
+            yield f"{name} {count} of the {needed} scores needed"
