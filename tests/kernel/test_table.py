@@ -88,11 +88,8 @@ def test_a_metrics_column_that_the_record_has_as_well_gets_a_number(tmp_path):
 
 
 def test_a_failed_task_has_its_row_and_its_failure(tmp_path):
-    failed = event(
-        "record.failed",
-        {"row": {"id": "2", "a": 5}, "error": {"kind": "timeout", "message": "late"}, "timestamp": "t"},
-        "2",
-    )
+    payload = {"row": {"id": "2", "a": 5}, "error": "late", "timestamp": "t", "failure_mode": "timeout"}
+    failed = event("record.failed", payload, "2")
     rows = table(tmp_path, record("1", {"a": 4}), failed)
     assert [(row["id"], row["a"], row["failure"]) for row in rows] == [("1", 4, None), ("2", 5, "timeout")]
 

@@ -1,4 +1,4 @@
-"""The sink of events keeps the contract."""
+"""The sinks keep the contract."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ class TestEvents(SinkConformance):
 class TestSomeEvents(SinkConformance):
     sink = "jsonl/events"
     options = {"path": "events.jsonl", "types": ["eval.completed"]}
+
+
+class TestRows(SinkConformance):
+    sink = "jsonl/rows"
+    options = {"path": "out/rows.jsonl"}

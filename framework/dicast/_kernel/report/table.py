@@ -59,7 +59,6 @@ class RunTable:
 
     def __init__(self, folder: Path, *, metrics: bool = True) -> None:
         self.started: Mapping[str, Any] | None = None
-        self.security_level: str | None = None
         self._metrics = metrics
         self._columns = Columns()
         self._spool = _Spool(folder)
@@ -124,7 +123,6 @@ class RunTable:
         elif event.type in _RECORDS:
             row.record = event.payload
             self._newest = key
-            self.security_level = event.payload.get("security_level") or self.security_level  # type: ignore[assignment]
 
     def _keep(self, keys: list[Key]) -> int:
         if not keys:
@@ -166,7 +164,7 @@ class _Verdicts:
     def cells(self, row: Row) -> list[object]:
         """The cells of *row*; what is missing is None."""
         score, tier, failure = self._outcome(row)
-        failure = failure or _task_failure(row.record)
+        failure = failure or row.record.get("failure_mode")  # of its task, where nothing was judged
         cells: list[object] = [row.kind, row.id, row.session_id, score, tier, failure, _cost(row)]
         if self.metrics:
             values = row.ended.get("metrics", {}).get("signals", {}).get("metrics", {})
@@ -246,12 +244,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
-
-
-def _task_failure(record: Mapping[str, Any]) -> object:
-    """The kind of the failure of a subject whose task failed."""
-    error = record.get("error")
-    return error.get("kind") if isinstance(error, Mapping) else error
 
 
 def _cost(row: Row) -> str | None:

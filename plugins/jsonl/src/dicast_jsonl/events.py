@@ -62,7 +62,7 @@ class EventFile:
     def write(self, events: Sequence[Event]) -> int:
         """Write *events*, or raise and write none of them."""
         wanted = [event for event in events if event.type in self.wants] if self.wants else events
-        self._file.write(b"".join(map(_line, wanted)))
+        self._file.write(b"".join(line(_fields(event)) for event in wanted))
         self._told = True
         return len(wanted)
 
@@ -72,8 +72,8 @@ class EventFile:
             self._file.commit()
 
 
-def _line(event: Event) -> bytes:
-    fields = {
+def _fields(event: Event) -> dict[str, object]:
+    return {
         "id": event.id,
         "type": event.type,
         "time": event.time,
@@ -85,6 +85,10 @@ def _line(event: Event) -> bytes:
         "sensitivity": event.sensitivity,
         "payload": event.payload,
     }
+
+
+def line(fields: dict[str, object]) -> bytes:
+    """*fields* as a line of JSON; money is a decimal text."""
     return orjson.dumps(fields, _plain, orjson.OPT_APPEND_NEWLINE)
 
 

@@ -1,0 +1,79 @@
+"""The sink of records: one a line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+
+from dicast import AtomicFile, Event, RunContext
+
+from .events import line
+
+
+@attrs.frozen
+class Rows:
+    """The run's records as JSON lines, in the order in which the rows were read.
+
+    The keys of a line are ``subject_kind, subject_id, session_id`` and the record's own: ``row``, ``response``, ``responses``,
+    ``metrics``, ``retry``, ``security_level``, ``determinism_level``, as far as it has them. A row whose task failed has ``row``, ``failure: {kind,
+    message}``, ``timestamp`` and ``retry``. Records are made by a task or by extractors: in a run with neither the file is empty.
+    The file appears under its name when the run ends, also when it is interrupted; until then an older one stays.
+
+    :param path: the file to write, replacing what is there; folders above it are made.
+    """
+
+    name = "rows"
+    wants = ("run.started", "record.completed", "record.failed")
+    rewrites = True
+
+    path: Path = attrs.field(converter=Path)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[RowFile]:
+        """Open the file for *run*; its path is relative to the pipeline's folder.
+
+        :raises ConfigError: when it cannot be written.
+        """
+        with AtomicFile(run.base / self.path) as file:
+            live = RowFile(file)
+            try:
+                yield live
+            finally:
+                live.close()
+
+
+class RowFile:
+    """The open file."""
+
+    def __init__(self, file: AtomicFile) -> None:
+        self._file = file
+        self._told = False
+
+    def write(self, events: Sequence[Event]) -> int:
+        """Write the records among *events*, or raise and write none of them."""
+        records = [event for event in events if event.type != "run.started"]
+        self._file.write(b"".join(line(_fields(event)) for event in records))
+        self._told = True
+        return len(records)
+
+    def close(self) -> int:
+        """Give the file its name. A run of which nothing was told leaves no file."""
+        if self._told:
+            self._file.commit()
+        return 0
+
+
+def _fields(event: Event) -> dict[str, object]:
+    subject = {
+        "subject_kind": event.subject_kind,
+        "subject_id": event.subject_id,
+        "session_id": event.session_id,
+    }
+    if event.type == "record.completed":
+        return {**subject, **event.payload}
+    told = dict(event.payload)
+    failure = {"kind": told.pop("failure_mode", None), "message": told.pop("error", None)}
+    return {**subject, "row": told.pop("row", None), "failure": failure, **told}

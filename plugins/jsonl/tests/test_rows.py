@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from decimal import Decimal
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import Event, RunContext
+from dicast_jsonl import Rows
+
+RECORD = {
+    "row": {"id": "q1", "input": "2+2?"},
+    "response": {"content": "4", "metrics": {"cost": Decimal("0.0001")}},
+    "metrics": {"score": 4, "scores": {"tone": 0.5}},
+    "security_level": "official",
+}
+
+
+def event(type, payload, id=None, session=None) -> Event:
+    return Event("01", type, "2026-01-02T03:04:05.678Z", "r1", payload, session, None, "row" if id else None, id)
+
+
+STARTED = event("run.started", {})
+
+
+def write(folder: Path, *events: Event) -> list[dict]:
+    async def run() -> int:
+        async with Rows("rows.jsonl").open(RunContext("r1", "test", folder)) as live:
+            written = live.write(events)
+            assert not (folder / "rows.jsonl").exists()
+            live.close()
+            live.close()
+            return written
+
+    written = asyncio.run(run())
+    lines = (folder / "rows.jsonl").read_bytes().splitlines()
+    assert written == len(lines)
+    return [json.loads(line) for line in lines]
+
+
+def test_a_record_a_line_with_its_subject(tmp_path):
+    [line] = write(tmp_path, STARTED, event("record.completed", RECORD, "q1", "s1"))
+    assert list(line) == ["subject_kind", "subject_id", "session_id", *RECORD]
+    assert (line["subject_kind"], line["subject_id"], line["session_id"]) == ("row", "q1", "s1")
+    assert line["metrics"] == RECORD["metrics"]
+    assert line["security_level"] == "official"
+    assert line["response"]["metrics"]["cost"] == "0.0001"
+
+
+def test_a_failed_task_has_its_row_and_why(tmp_path):
+    failed = {
+        "row": {"id": "q1"},
+        "error": "late",
+        "timestamp": "t",
+        "failure_mode": "timeout",
+        "retry": {"attempts": 2},
+    }
+    assert write(tmp_path, STARTED, event("record.failed", failed, "q1")) == [
+        {
+            "subject_kind": "row",
+            "subject_id": "q1",
+            "session_id": None,
+            "row": {"id": "q1"},
+            "failure": {"kind": "timeout", "message": "late"},
+            "timestamp": "t",
+            "retry": {"attempts": 2},
+        }
+    ]
+
+
+def test_a_run_without_records_has_an_empty_file(tmp_path):
+    assert write(tmp_path, STARTED) == []
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
+def test_every_text_comes_back_on_one_line(tmp_path_factory, texts):
+    events = [event("record.completed", {"row": {"text": text}}, str(number)) for number, text in enumerate(texts)]
+    assert [line["row"]["text"] for line in write(tmp_path_factory.mktemp("jsonl"), STARTED, *events)] == texts
