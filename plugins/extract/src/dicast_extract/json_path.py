@@ -29,9 +29,11 @@ def _compiled(path: str) -> JSONPath:
     except JSONPathError as error:
         said = str(error).partition("\n")[0]
         at = "" if error.token is None else f" at character {error.token.index + 1}"
-        raise ConfigError(f"{path!r:.100} is no JSONPath (RFC 9535): {said}{at}; it begins with $, as in $.score") from error
+        raise ConfigError(
+            f"{path!r:.100} is no JSONPath (RFC 9535): {said}{at}; it begins with $, as in $.score"
+        ) from error
     assert not hasattr(query, "path")  # strict: no unions of several paths
-    return query  # type: ignore[return-value]  # by the line above
+    return query
 
 
 def _check_path(extractor: JsonPath, attribute: attrs.Attribute[str], path: str) -> None:

@@ -15,7 +15,9 @@ from .content import as_text
 from .places import check_into, extracted
 
 
-def _check_labels(extractor: Label, attribute: attrs.Attribute[Mapping[str, float]], labels: Mapping[str, float]) -> None:
+def _check_labels(
+    extractor: Label, attribute: attrs.Attribute[Mapping[str, float]], labels: Mapping[str, float]
+) -> None:
     if not labels:
         raise ConfigError("labels is empty; give each text its number, as in {good: 1, bad: 0}")
     known: dict[str, str] = {}

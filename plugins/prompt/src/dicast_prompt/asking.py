@@ -8,7 +8,19 @@ from typing import Any
 
 import attrs
 
-from dicast import Answered, ChatModel, ChatRequest, Cost, Failure, Message, Reply, Subject, Usage, estimate, maybe_await
+from dicast import (
+    Answered,
+    ChatModel,
+    ChatRequest,
+    Cost,
+    Failure,
+    Message,
+    Reply,
+    Subject,
+    Usage,
+    estimate,
+    maybe_await,
+)
 
 from .chat import Chat
 from .sandbox import Unrenderable
@@ -53,7 +65,9 @@ class Asker:
         prompts = [
             Prompt(
                 name,
-                None if system is None else Template.of(system, f"template criteria.{name}.system" if own else "template system"),
+                None
+                if system is None
+                else Template.of(system, f"template criteria.{name}.system" if own else "template system"),
                 Template.of(user or "", f"template criteria.{name}.user" if own else "template user"),
             )
             for name, (system, user) in options.prompts().items()
@@ -103,7 +117,7 @@ class Tries:
     most: int
     made: int = 0
     cost: Cost = Cost.zero()
-    usage: Usage | None = Usage(0, 0)
+    usage: Usage | None = attrs.field(factory=lambda: Usage(0, 0))
     seconds: float = 0.0
     history: list[Mapping[str, object]] = attrs.field(factory=list)
 
@@ -151,8 +165,9 @@ class Tries:
 def names_of(subject: Subject) -> Mapping[str, object]:
     """The names that templates know for the row *subject*; what is null has none."""
     own = {name: getattr(subject, name) for name in ("id", "input", "output", "reference", "session_id")}
-    names = {"context": subject.context, **subject.context, **own}
-    return {name: value for name, value in names.items() if value is not None}
+    found = {name: value for name, value in own.items() if value is not None}
+    columns = {name: value for name, value in subject.context.items() if value is not None}
+    return {"context": subject.context, **columns, **found}
 
 
 def _fault(answer: Reply | Failure) -> Failure | None:

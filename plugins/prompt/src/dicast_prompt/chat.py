@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .asking import Asker
 
 _MOST_RETRIES = 10
+_COLD: float | None = 0.0
 
 
 @attrs.frozen
@@ -30,22 +31,27 @@ def _text(given: str | TemplateFile | None) -> str | None:
     if not isinstance(given, TemplateFile):
         return given
     try:
-        return given.file.read_text(encoding="utf-8-sig")
+        text = given.file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{given.file.name} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"cannot read {given.file.name}: {error.strerror or error}") from error
+    _check(text, given.file.name)
+    return text
 
 
 def _check_template(owner: object, attribute: attrs.Attribute[str | None], text: str | None) -> None:
-    if text is None:
-        return
+    if text is not None:
+        _check(text, f"the template {attribute.name}")
+
+
+def _check(text: str, place: str) -> None:
     if not text.strip():
-        raise ConfigError(f"the template {attribute.name} is blank; leave it out, or say what is to be asked")
+        raise ConfigError(f"{place} is blank; leave it out, or say what is to be asked")
     # Jinja2 takes a while to import, and only tasks need it.
     from .template import Template
 
-    Template.of(text, f"the template {attribute.name}")
+    Template.of(text, place)
 
 
 def _template() -> str | None:
@@ -55,7 +61,9 @@ def _template() -> str | None:
     return made
 
 
-def _check_criteria(task: Chat, attribute: attrs.Attribute[Mapping[str, Criterion]], criteria: Mapping[str, object]) -> None:
+def _check_criteria(
+    task: Chat, attribute: attrs.Attribute[Mapping[str, Criterion]], criteria: Mapping[str, object]
+) -> None:
     for name in criteria:
         if not name.strip() or "." in name:
             raise ConfigError(f"a criterion's name is not blank and has no dots, which part paths: {name!r}")
@@ -104,7 +112,9 @@ class Chat:
     system: str | None = _template()
     user: str | None = _template()
     criteria: Mapping[str, Criterion] = attrs.field(factory=dict, validator=_check_criteria)
-    temperature: float | None = attrs.field(default=0.0, validator=attrs.validators.optional(attrs.validators.ge(0.0)))
+    temperature: float | None = attrs.field(
+        default=_COLD, validator=attrs.validators.optional(attrs.validators.ge(0.0))
+    )
     max_output_tokens: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
     retries: int = attrs.field(default=1, validator=[attrs.validators.ge(0), attrs.validators.le(_MOST_RETRIES)])
     security_level: str | None = None
@@ -115,7 +125,9 @@ class Chat:
         if lacking and not self.criteria:
             raise ConfigError("prompt/chat needs the option 'user', the template of what is asked")
         if lacking:
-            raise ConfigError(f"the criteria {', '.join(lacking)} have no template 'user', and the task has none for them")
+            raise ConfigError(
+                f"the criteria {', '.join(lacking)} have no template 'user', and the task has none for them"
+            )
 
     def prompts(self) -> Mapping[str, tuple[str | None, str | None]]:
         """The texts of the templates, system and user, by criterion."""

@@ -71,9 +71,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             loop.iter = nodes.Filter(loop.iter, _COUNTED, [], [], None, None, lineno=loop.lineno)
         return tree
 
-    def call(__self, __context: Any, __obj: Any, *args: Any, **options: Any) -> Any:  # noqa: N805  # any keyword may be a template's
-        __context.parent[STEPS].take()
-        return super().call(__context, __obj, *args, **options)
+    def call(self, context: Any, obj: Any, /, *args: Any, **options: Any) -> Any:
+        context.parent[STEPS].take()
+        return super().call(context, obj, *args, **options)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if operator == "**":
@@ -114,9 +114,12 @@ def _printed(value: Any) -> Any:
     if isinstance(value, str | Undefined):
         return value
     if value is None:
-        raise Unrenderable("it prints a value that is null; write {{ value or 'none' }} for one that may be", "missing_input")
+        raise Unrenderable(
+            "it prints a value that is null; write {{ value or 'none' }} for one that may be", "missing_input"
+        )
     if callable(value):
-        raise Unrenderable(f"it prints {value!r:.60}; write its parentheses to call it")
+        name = getattr(value, "__name__", type(value).__name__)
+        raise Unrenderable(f"it prints the method {name} itself; write {name}() for what it gives")
     return orjson.dumps(value).decode() if isinstance(value, bool | dict | list | tuple) else value
 
 

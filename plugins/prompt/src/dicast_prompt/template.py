@@ -69,7 +69,7 @@ def _lacking(message: str, names: Mapping[str, object]) -> str:
         return message
     near = nearest(found[1], names)
     hint = f", did you mean {near!r}?" if near else ";"
-    return f"the row has no {found[1]!r}{hint} it has {', '.join(names)}"
+    return f"the row has no {found[1]!r}{hint} it has {', '.join(sorted(names))}"
 
 
 def _check(tree: nodes.Template) -> None:
@@ -78,8 +78,10 @@ def _check(tree: nodes.Template) -> None:
     :raises jinja2.TemplateSyntaxError: naming the line.
     """
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        raise jinja2.TemplateSyntaxError("a template stands alone: it cannot include, import or extend another", node.lineno)
-    for node in tree.find_all(nodes.Getattr):
-        if node.attr.startswith("_"):
-            message = f"the attribute {node.attr!r} is out of reach; a key of that name is written x['{node.attr}']"
-            raise jinja2.TemplateSyntaxError(message, node.lineno)
+        raise jinja2.TemplateSyntaxError(
+            "a template stands alone: it cannot include, import or extend another", node.lineno
+        )
+    for found in tree.find_all(nodes.Getattr):
+        if found.attr.startswith("_"):
+            message = f"the attribute {found.attr!r} is out of reach; a key of that name is written x['{found.attr}']"
+            raise jinja2.TemplateSyntaxError(message, found.lineno)

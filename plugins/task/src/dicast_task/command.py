@@ -1,0 +1,85 @@
+"""The task ``task/command``."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+
+from dicast import Answered, ConfigError, Failure, RunContext, Subject
+
+from .answers import answered, told
+from .process import TooMuch, ended
+
+_TOLD = 500
+
+
+def _check_command(
+    task: Command, attribute: attrs.Attribute[str | tuple[str, ...]], command: str | tuple[str, ...]
+) -> None:
+    if not command or not (command if isinstance(command, str) else command[0]).strip():
+        raise ConfigError("the command is empty; write what is to be run, as in [python, answer.py]")
+    if isinstance(command, tuple) and "/" not in command[0] and shutil.which(command[0]) is None:
+        raise ConfigError(f"there is no command {command[0]!r} on the PATH; install it, or write its path")
+
+
+@attrs.frozen
+class Command:
+    """Runs a command about each row: the row as JSON on its stdin, the answer on its stdout.
+
+    It is told one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id`` where the row
+    has them, and the others by their names. What it writes is the output, as text without the last line break, unless it is a JSON
+    object with ``content`` (text or any JSON value; ``metrics`` may stand beside it), or with ``responses``, which are such objects
+    by criterion. An empty answer is a failure, and so is an exit code other than 0; the failure has the end of what it wrote to
+    stderr. It starts in the pipeline file's folder with dicast's own rights and environment: for programs that are trusted. When its
+    time is over (the slot key ``timeout``, 600 s by default) it is ended with all that it has started.
+
+    :param command: a text for the shell, or a list of words.
+    :param max_output_bytes: how long the answer may be.
+    :param security_level: a text that every record carries, such as ``official``.
+    :param determinism_level: likewise, such as ``high``.
+    """
+
+    name = "command"
+
+    command: str | tuple[str, ...] = attrs.field(validator=_check_command)
+    max_output_bytes: int = attrs.field(default=10_000_000, validator=attrs.validators.ge(1))
+    security_level: str | None = None
+    determinism_level: str | None = None
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Live]:
+        """Ready for one run."""
+        yield Live(self, run.base)
+
+    async def produce(self, subject: Subject) -> Answered | Failure:
+        """Run the command about *subject* in the current folder, outside of any run."""
+        return await Live(self, Path()).produce(subject)
+
+
+@attrs.frozen
+class Live:
+    """Runs the command of *options* in *folder*."""
+
+    options: Command
+    folder: Path
+
+    async def produce(self, subject: Subject) -> Answered | Failure:
+        """Run the command about *subject*."""
+        command, began = self.options.command, time.monotonic()
+        words = ("/bin/sh", "-c", command) if isinstance(command, str) else command
+        try:
+            code, output, errors = await ended(words, told(subject), self.folder, self.options.max_output_bytes)
+        except OSError as error:
+            return Failure("crashed", f"{words[0]} could not be started: {error.strerror or error}")
+        except TooMuch:
+            return Failure("judge_output_invalid", f"it wrote more than {self.options.max_output_bytes:,} bytes")
+        if code:
+            how = f"the exit code is {code}" if code > 0 else f"it was ended by signal {-code}"
+            said = errors.decode(errors="replace").strip()[-_TOLD:]
+            return Failure("crashed", f"{how}: {said}" if said else how)
+        return answered(subject, output, time.monotonic() - began)

@@ -1,0 +1,82 @@
+"""The task ``task/http``: its options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import attrs
+
+from dicast import ConfigError, RunContext, Secret
+
+if TYPE_CHECKING:
+    from .service import Service
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _check_headers(task: Http, attribute: attrs.Attribute[Mapping[str, Secret]], headers: Mapping[str, Secret]) -> None:
+    for name, secret in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} cannot be the name of a header")
+        if _CONTROL.search(secret.value):
+            raise ConfigError(f"the header {name} holds a line break or another character that none can carry")
+
+
+@attrs.frozen
+class Http:
+    """Posts each row as JSON to an HTTP service, which answers with the output.
+
+    The body is one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id`` where the row
+    has them, and the others by their names. The answer's body is the output, as text, unless it is a JSON object with ``content``
+    (text or any JSON value; ``metrics`` may stand beside it), or with ``responses``, which are such objects by criterion. An empty
+    answer is a failure.
+
+    Broken and refused connections, 408, 429 and 5xx are tried again, after waits that double from about 0.25 s to 20 s, or as
+    ``Retry-After`` says (a longer one than 300 s fails the row). 401, 403 and 404 end the run. Redirects are not followed, and no
+    proxy is taken from the environment. The slot key ``timeout`` is the time of all tries together, 600 s by default.
+
+    :param url: the service's address.
+    :param headers: further headers; their values are secrets.
+    :param retries: how often a row is tried again.
+    :param max_output_bytes: how long the answer may be.
+    :param security_level: a text that every record carries, such as ``official``.
+    :param determinism_level: likewise, such as ``high``.
+    """
+
+    name = "http"
+
+    url: str
+    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
+    retries: int = attrs.field(default=3, validator=attrs.validators.ge(0))
+    max_output_bytes: int = attrs.field(default=10_000_000, validator=attrs.validators.ge(1))
+    security_level: str | None = None
+    determinism_level: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        # Not by the field's validator: what that refuses is told with the value, which may hold a password.
+        if "@" in (urlsplit(self.url).netloc if _is_address(self.url) else self.url):
+            raise ConfigError("url holds a user name or a password; give them in headers")
+        if not _is_address(self.url):
+            raise ConfigError(f"invalid value for url, expected an http:// or https:// address, got {self.url!r}")
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Service]:
+        """One client with its connections, for the whole run."""
+        # aiohttp takes a while to import, and `dicast check` does not need it.
+        from .service import connect
+
+        async with connect(self) as service:
+            yield service

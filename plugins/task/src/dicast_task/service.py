@@ -1,0 +1,122 @@
+"""The service behind ``task/http``: one client with its connections, and what its answers mean."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import aiohttp
+import attrs
+
+from dicast import AccessRefused, Answered, Failure, Subject
+
+from .answers import answered, told
+from .http import Http
+
+_NO_ACCESS = (401, 403, 404)
+_TRY_AGAIN = (408, 429)
+_FAULT = 500
+_FIRST_WAIT, _LONGEST_OWN_WAIT, _LONGEST_WAIT = 0.25, 20.0, 300.0
+_CONNECT_SECONDS = 20.0
+_TOLD = 300
+_CHUNK = 65_536
+
+
+class Fault(Exception):
+    """A try that came to nothing. *again* says whether there may be another, *wait* in how many seconds."""
+
+    def __init__(self, message: str, *, again: bool = False, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.again, self.wait = again, wait
+
+
+@asynccontextmanager
+async def connect(options: Http) -> AsyncIterator[Service]:
+    """The live object of *options*."""
+    headers = {"Content-Type": "application/json", "User-Agent": "dicast"}
+    async with aiohttp.ClientSession(
+        headers=headers | {name: secret.value for name, secret in options.headers.items()},
+        # How many rows there are at once is for the run to say, not for the pool; how long one may take, too.
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        yield Service(options, session)
+
+
+@attrs.frozen
+class Service:
+    """Answers rows by posting them."""
+
+    options: Http
+    session: aiohttp.ClientSession
+
+    async def produce(self, subject: Subject) -> Answered | Failure:
+        """Post *subject*, again if need be.
+
+        :raises dicast.AccessRefused: for 401, 403 and 404.
+        """
+        data, began, history = told(subject), time.monotonic(), list[Mapping[str, object]]()
+        while True:
+            try:
+                found = await self._post(data)
+                break
+            except Fault as fault:
+                history.append({"attempt": len(history) + 1, "error": str(fault)})
+                if not fault.again or len(history) > self.options.retries:
+                    return Failure(
+                        "judge_call_failed", str(fault), fault.again, retry=self._retry(history, len(history))
+                    )
+                await asyncio.sleep(_wait(len(history)) if fault.wait is None else fault.wait)
+        retry = self._retry(history, len(history) + 1) if history else None
+        return answered(subject, found, time.monotonic() - began, retry)
+
+    def _retry(self, history: list[Mapping[str, object]], attempts: int) -> Mapping[str, object]:
+        return {"attempts": attempts, "max_attempts": self.options.retries + 1, "history": history}
+
+    async def _post(self, data: bytes) -> bytes:
+        try:
+            async with self.session.post(self.options.url, data=data, allow_redirects=False) as response:
+                body = await self._body(response)
+                if not 200 <= response.status < 300:
+                    raise self._refusal(response.status, response.headers, body)
+                return body
+        except (aiohttp.ClientError, OSError) as error:
+            again = not isinstance(error, aiohttp.ClientSSLError)
+            raise Fault(self._said(f"{type(error).__name__}: {error}"), again=again) from error
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        found = bytearray()
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            found += chunk
+            if len(found) > self.options.max_output_bytes:
+                raise Fault(f"the answer has more than {self.options.max_output_bytes:,} bytes")
+        return bytes(found)
+
+    def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
+        said = self._said(f"HTTP {status}: {' '.join(body.decode(errors='replace').split())}")
+        if status in _NO_ACCESS:
+            return AccessRefused(said)
+        wait = _asked(headers.get("Retry-After", ""))
+        again = (status in _TRY_AGAIN or status >= _FAULT) and (wait is None or wait <= _LONGEST_WAIT)
+        return Fault(said, again=again, wait=wait)
+
+    def _said(self, message: str) -> str:
+        """*message* with who said it, without the secrets, which a service may repeat."""
+        for secret in self.options.headers.values():
+            message = message.replace(secret.value, "***") if secret.value else message
+        cut = message if len(message) <= _TOLD else f"{message[:_TOLD]}…"
+        return f"{self.options.url.partition('?')[0]}: {cut}"
+
+
+def _wait(tries: int) -> float:
+    """Seconds before the next try, after so many; spread, so that rows do not come back all at once."""
+    return min(_LONGEST_OWN_WAIT, _FIRST_WAIT * 2.0 ** (tries - 1)) * random.uniform(0.75, 1.25)
+
+
+def _asked(retry_after: str) -> float | None:
+    """How many seconds the service asks to wait; None where it does not say."""
+    return float(retry_after) if retry_after.isascii() and retry_after.isdecimal() else None
