@@ -443,7 +443,7 @@ def combined(values, scoring=None, *, rollouts=None):
         for slot, value in zip(metrics, more, strict=True):
             answers[slot.label].append(value)
     work = MetricSet(metrics, scoring or Scoring()).judge(
-        Subject("row", "r"), lambda slot, subject, rollout: Score(answers[slot.label][rollout])
+        [Subject("row", "r")], lambda slot, subject, rollout: Score(answers[slot.label][rollout])
     )
     try:
         work.send(None)
@@ -454,7 +454,7 @@ def combined(values, scoring=None, *, rollouts=None):
 
 def test_a_kind_that_no_metric_judges_is_no_score_and_no_throttling():
     (slot,) = slots("proxy", [1])
-    work = MetricSet([attrs.evolve(slot, on=("turn",))], Scoring()).judge(Subject("row", "r"), None)
+    work = MetricSet([attrs.evolve(slot, on=("turn",))], Scoring()).judge([Subject("row", "r")], None)
     with pytest.raises(StopIteration) as done:
         work.send(None)
     assert done.value.value == Failure("missing_input", "no metric gave a score (no metric judges it)")

@@ -51,6 +51,8 @@ class Run:
     stopped: Mapping[str, Any] | None
     aggregates: Mapping[str, Any]
     comparison: Mapping[str, Any] | None
+    baseline: Mapping[str, str] | None
+    broken: Mapping[str, str]
     sinks: Mapping[str, Mapping[str, Any]]
     worst: Sequence[Mapping[str, Any]]
     failed_subjects: Sequence[Mapping[str, Any]]

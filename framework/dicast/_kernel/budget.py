@@ -52,7 +52,7 @@ class Reservation:
     """Room made for one call."""
 
     id: str
-    eval_id: str
+    eval_id: str | None
     subject: Subject
     projected: Cost
 
@@ -78,7 +78,7 @@ class Purse:
         """What the dearest call of each component that announces no cost did cost: its next is projected to cost as much."""
 
     async def reserve(
-        self, subject: Subject, eval_id: str, cost: Cost, seconds: float, *, patient: bool = True
+        self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, *, patient: bool = True
     ) -> Reservation | Refusal:
         """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
 
@@ -99,7 +99,7 @@ class Purse:
         return found
 
     async def admit(
-        self, subject: Subject, eval_id: str, costs: Mapping[str, Cost], seconds: float
+        self, subject: Subject, eval_id: str | None, costs: Mapping[str, Cost], seconds: float
     ) -> Mapping[str, Reservation] | Refusal:
         """Make room for a call of each of *costs*, by its key, or for none of them; waits like :meth:`reserve`."""
         held: dict[str, Reservation] = {}
@@ -120,7 +120,7 @@ class Purse:
         found = zip(costs, await asyncio.gather(*tries), strict=True)
         return {key: part for key, part in found if isinstance(part, Reservation)}
 
-    async def _try(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> Reservation | Refusal:
+    async def _try(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> Reservation | Refusal:
         reservation, claim = self._claim(subject, eval_id, cost, seconds)
         answer = self._record.claim(claim, self.lost)
         try:
@@ -132,7 +132,7 @@ class Purse:
         return reservation if refusal is None else refusal
 
     def charge(
-        self, subject: Subject, eval_id: str, cost: Cost, unit: Mapping[str, object], component: str = ""
+        self, subject: Subject, eval_id: str | None, cost: Cost, unit: Mapping[str, object], component: str = ""
     ) -> None:
         """Record what *component* spent without announcing it. It is gone, so it is not refused; it is an overrun.
 
@@ -146,7 +146,7 @@ class Purse:
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._tell(claim.event, self._settled(reservation, cost, unit))
 
-    def note(self, subject: Subject, eval_id: str, unit: Mapping[str, object]) -> None:
+    def note(self, subject: Subject, eval_id: str | None, unit: Mapping[str, object]) -> None:
         """Record a call that is known to cost nothing, and for which nothing was reserved."""
         price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
@@ -202,7 +202,7 @@ class Purse:
         event = self._record.event("spend.lost", payload)
         return attrs.evolve(event, run_id=held.run_id, session_id=held.session_id)
 
-    def _claim(self, subject: Subject, eval_id: str, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
+    def _claim(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
         reservation, scopes = Reservation(self._clock.id(), eval_id, subject, cost), self._scopes(subject.session_id)
         payload = {
             "reservation_id": reservation.id,

@@ -73,12 +73,15 @@ class MetricSet:
             found = self._by_kind[kind] = tuple(proxies), tuple(truths)
         return found
 
-    async def judge(self, subject: Subject, ask: Ask) -> Combined | Failure:
-        """Judge *subject*, asking each metric through *ask*."""
+    async def judge(self, outputs: Sequence[Subject | Failure], ask: Ask) -> Combined | Failure:
+        """Judge a subject, asking each metric through *ask*.
+
+        *outputs* has one for each rollout, or one for all; a missing one counts as 0.
+        """
         rollouts: list[_Rollout] = []
         for number in range(self.scoring.rollouts):
-            rollout = _Rollout(number)
-            failure = await self._roll(rollout, subject, ask)
+            rollout, output = _Rollout(number), outputs[number if len(outputs) > 1 else 0]
+            failure = None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
             if failure is not None:
                 return failure
             rollouts.append(rollout)
@@ -212,7 +215,7 @@ class _Rollout:
 
     def confidence(self) -> float:
         """The weighted mean of the confidences that entered; the plain one when all of them have weight 0."""
-        confidences = [score.confidence for _, score in self.entered]
+        confidences = [score.confidence for _, score in self.entered] or [1.0]  # of nothing, that it counts as 0
         return self._weighted_mean(confidences, mean(confidences))
 
     def _weighted_mean(self, numbers: Sequence[float], weightless: float) -> float:

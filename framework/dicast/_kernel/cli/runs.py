@@ -149,7 +149,7 @@ def _find(ledger: Ledger, name: str) -> dict[str, Any]:
 
 
 def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
-    from ..runner.run import ledger_json
+    from ..runner.ending import ledger_json
 
     done = document(ledger, run_id)
     if done is None:

@@ -158,10 +158,11 @@ class Score:
 
 @attrs.frozen
 class Failure:
-    """The answer of a metric or judge that could not judge. Never a score.
+    """The answer of a metric or judge that could not judge, or of a task that made no output. Never a score.
 
     *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it;
-    *throttled_reason* is the cap that left no room, where that is why.
+    *throttled_reason* is the cap that left no room, where that is why; *retry* is how a task tried, as JSON data:
+    ``{attempts, max_attempts, history}``.
 
     :raises ScoringError: for an unknown kind.
     """
@@ -171,6 +172,7 @@ class Failure:
     retryable: bool = False
     cost: Cost = _ZERO
     throttled_reason: str | None = None
+    retry: Mapping[str, object] | None = None
 
     def __attrs_post_init__(self) -> None:
         _check_type("message", self.message, str)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from .document import disabled_document, document, exit_code, stopped_document
 from .flat import flat
 from .fold import Report
+from .records import RecordReader, results
 from .table import RunTable
 
 __all__ = [
+    "RecordReader",
     "Report",
     "RunTable",
     "disabled_document",
     "document",
     "exit_code",
     "flat",
+    "results",
     "stopped_document",
 ]

@@ -49,6 +49,8 @@ def document(
         "stopped": None if stopped is None else dict(stopped),
         "aggregates": {},
         "comparison": None,
+        "baseline": None,
+        "broken": {},
         "sinks": {},
         "worst": report.worst(),
         "failed_subjects": report.failed_shown,

@@ -7,6 +7,7 @@ import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import attrs
 import orjson
@@ -28,13 +29,20 @@ ASYNC_SECONDS = 600.0
 Children = Sequence[Verdict]
 """The verdicts that a judge is given beside its subject."""
 
+_ASKED: Mapping[str, tuple[str, type[Any]]] = {
+    "judge": ("judge", Judgment),
+    "task": ("produce", Subject),
+    "extractor": ("extract", Mapping),
+}
+"""What each kind of component is asked by, and what it answers; all others are asked for a score."""
+
 Elsewhere = Callable[["Caller", "Call", Subject], Awaitable[object]]
 """Asks for a call's answer elsewhere, and at once; what is awaited is the answer."""
 
 
 @attrs.frozen
 class Call:
-    """A slot made ready to be called: *function* takes a subject, a judge's also its children.
+    """A slot made ready to be called: *function* takes a subject, a judge's also its children, an extractor's a record.
 
     *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
     says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
@@ -47,7 +55,7 @@ class Call:
     waits: bool
     seconds: float
     estimate: Callable[[Subject], Cost] | None
-    expects: type[Score | Judgment]
+    expects: type[Any]
     quick: bool
     nests: bool
     fallback: Judge | None
@@ -56,8 +64,8 @@ class Call:
     @classmethod
     def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
         """*component* is the live object of *slot*."""
-        is_judge = slot.kind == "judge"
-        method = getattr(component, "judge" if is_judge else "score")
+        name, expects = _ASKED.get(slot.kind, ("score", Score))
+        method = getattr(component, name)
         waits = inspect.iscoroutinefunction(method)
         return cls(
             slot,
@@ -65,10 +73,10 @@ class Call:
             waits,
             slot.timeout or getattr(component, "default_timeout", None) or (ASYNC_SECONDS if waits else DEF_SECONDS),
             getattr(component, "estimate", None),
-            Judgment if is_judge else Score,
+            expects,
             not (waits or slot.retries or nests or hasattr(component, "estimate")),
             nests,
-            getattr(component, "fallback", None) if is_judge else None,
+            getattr(component, "fallback", None) if expects is Judgment else None,
         )
 
 
@@ -78,18 +86,16 @@ class Caller:
     def __init__(self, timer: Timer, stop: Stop) -> None:
         self._timer, self._stop = timer, stop
 
-    async def call(self, call: Call, subject: Subject, children: Children = ()) -> Score | Judgment | Failure:
+    async def call(self, call: Call, subject: Any, children: Children = ()) -> Any:
         """Ask once; whatever is raised or returned amiss becomes a Failure.
 
         :raises Interrupted: when the call was ended because the run has to stop; it is nobody's failure.
         """
         return await self.heard(call, self.call_def(call, subject, children))
 
-    async def heard(
-        self, call: Call, answer: Score | Judgment | Failure | Awaitable[object]
-    ) -> Score | Judgment | Failure:
+    async def heard(self, call: Call, answer: object) -> Any:
         """The answer itself, or what was awaited in the call's time."""
-        if isinstance(answer, Score | Judgment | Failure):
+        if not isinstance(answer, Awaitable):
             return answer
         try:
             found = await (within(answer, call.seconds) if call.elsewhere is None else answer)
@@ -97,14 +103,12 @@ class Caller:
         except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
 
-    def call_def(
-        self, call: Call, subject: Subject, children: Children = ()
-    ) -> Score | Judgment | Failure | Awaitable[object]:
+    def call_def(self, call: Call, subject: Any, children: Children = ()) -> Any:
         """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
         try:
             if call.elsewhere is not None:
                 return call.elsewhere(self, call, subject)
-            given = (subject,) if call.expects is Score else (subject, children)
+            given = (subject, children) if call.expects is Judgment else (subject,)
             answer = self.timed(call.function, given, call.seconds)
             if type(answer) is Score:
                 bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
@@ -223,7 +227,7 @@ def _insisting(seconds: float) -> Iterator[None]:
             task.uncancel()
 
 
-def checked(answer: object, call: Call) -> Score | Judgment | Failure:
+def checked(answer: object, call: Call) -> Any:
     """Accept an answer of the expected kind whose evidence is JSON; anything else is an invalid score."""
     slot = call.slot
     if slot.range is not None and call.expects is Score:
@@ -232,11 +236,11 @@ def checked(answer: object, call: Call) -> Score | Judgment | Failure:
         except InvalidScore as error:
             return Failure("invalid_score", str(error))
     if isinstance(answer, call.expects):
-        return _evidence_failure(answer) or answer
+        return answer if call.expects not in (Score, Judgment) else _evidence_failure(answer) or answer
     if isinstance(answer, Failure):
         return attrs.evolve(answer, message=_readable(str(answer.message)))
-    article = "a Judgment" if call.expects is Judgment else "a Score"
-    return Failure("invalid_score", f"{slot.name} returned {answer!r:.200}, not {article}")
+    kind = "invalid_score" if call.expects in (Score, Judgment) else "crashed"
+    return Failure(kind, f"{slot.name} returned {answer!r:.200}, not a {call.expects.__name__}")
 
 
 def _evidence_failure(answer: Score | Judgment) -> Failure | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
@@ -17,19 +17,20 @@ class Stop:
         self.begun = False
         self.reason: str | None = None
         self.message: str | None = None
+        self.details: Mapping[str, object] = {}
         self.drains = False
         self._event = asyncio.Event()
         self.interrupted = asyncio.Event()
 
-    def request(self, reason: str, message: str) -> None:
+    def request(self, reason: str, message: str | None, details: Mapping[str, object] | None = None) -> None:
         """Let the run end because of *reason*, after the calls under way; called in the event loop."""
         if self.reason is None:
-            self.reason, self.message, self.drains = reason, message, True
+            self.reason, self.message, self.details, self.drains = reason, message, details or {}, True
             self._event.set()
 
     def document(self) -> dict[str, object]:
         """What a run's document says of the stop."""
-        said = {"reason": self.reason, "message": self.message}
+        said = {"reason": self.reason, "message": self.message, **self.details}
         return {key: value for key, value in said.items() if value is not None}
 
     def __bool__(self) -> bool:
@@ -57,7 +58,7 @@ class Stop:
                 signal.signal(each, signal.default_int_handler)
             if not self.begun:
                 raise KeyboardInterrupt
-            self.reason, self.message, self.drains = "interrupted", None, False
+            self.reason, self.message, self.details, self.drains = "interrupted", None, {}, False
             loop.call_soon_threadsafe(self._event.set)
             loop.call_soon_threadsafe(self.interrupted.set)
 

@@ -13,11 +13,13 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 from ..errors import Interrupted
-from ..model import PARENTS, Due, sensitivity
+from ..model import PARENTS, Due, Event, sensitivity
 from ..protocols import Ledger
 from .families import Families, children_of
+from .findings import Findings
 from .interrupt import Stop
 from .plan import Plan
+from .producing import Producer
 from .starting import Job, Starter
 from .stream import SECONDS, Stream
 from .teller import Desk
@@ -47,16 +49,21 @@ class Judging:
         retry: bool,
         kinds: Collection[str],
         live: bool = False,
+        producer: Producer | None = None,
+        findings: Findings | None = None,
     ) -> None:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
         self._desk, self._stream, self._stop, self._live = desk, stream, stop, live
         self._inline = plan.inline
+        self._producer, self._findings = producer, findings
         self._limit = max(WINDOW, AHEAD * concurrency)
         self._slots = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
         self._families = Families(judged, stream.clock.id)
-        self._starter = Starter(plan, desk.spool, stream, ledger, self._families, retry=retry, live=live)
+        self._starter = Starter(
+            plan, desk.spool, stream, ledger, self._families, retry=retry, live=live, records=producer is not None
+        )
         if live:
             stream.seconds = LIVE_SECONDS
 
@@ -148,9 +155,12 @@ class Judging:
 
     async def _work(self, job: Job) -> None:
         """Make every verdict of the subject; nothing is told yet."""
-        subject, stream = job.due.subject, self._stream
+        subject, stream, made = job.due.subject, self._stream, None
+        if self._producer is not None and (job.record or job.units):
+            made = await self._producer.make(subject)
+            job.events += [made.event] if job.record else []
         for unit, eval_id in job.units:
-            type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, job.parent)
+            type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, job.parent, made)
             job.events.append(stream.event(type_, payload, subject, sensitivity(payload)))
 
     async def _tell_end(self, job: Job) -> None:
@@ -160,11 +170,19 @@ class Judging:
             for earlier in job.kept:
                 await self._stream.tell_again([earlier.event], counted=earlier.stands)
         self._stream.tell(job.events)
+        if self._findings is not None:
+            self._find(self._findings, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
         due, spool = job.due, self._desk.spool
         if self._live and spool is not None:
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
+
+    def _find(self, findings: Findings, events: Sequence[Event]) -> None:
+        """Let the run's records be seen; what stops it early, stops it after the calls under way."""
+        findings.observe(events, whole=True)
+        if findings.stopped is not None:
+            self._stop.request("early_stop", None, findings.stopped)
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -114,18 +114,18 @@ class Scope:
         return attrs.evolve(said, amount=beyond) if beyond > self.heard.amount else self.heard
 
 
-_SCOPE: ContextVar[Scope | None] = ContextVar("dicast_scope", default=None)
+SCOPE: ContextVar[Scope | None] = ContextVar("dicast_scope", default=None)
 """The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
 
 
 @contextmanager
 def under_way(scope: Scope | None) -> Iterator[None]:
     """Let what is inside a component find *scope* while the block runs."""
-    token = _SCOPE.set(scope)
+    token = SCOPE.set(scope)
     try:
         yield
     finally:
-        _SCOPE.reset(token)
+        SCOPE.reset(token)
 
 
 @attrs.frozen
@@ -136,12 +136,12 @@ class Metered:
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What the call would cost at most, for the rollout that is under way."""
-        scope = _SCOPE.get()
+        scope = SCOPE.get()
         return estimate(self.live, request if scope is None else attrs.evolve(request, rollout=scope.rollout))
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask the chat model on behalf of the call that is under way."""
-        scope = _SCOPE.get()
+        scope = SCOPE.get()
         if scope is None:  # asked by another chat model, whose reply is counted
             return await maybe_await(self.live.complete(request))
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
@@ -150,16 +150,21 @@ class Metered:
                 refused = await scope.asker.cover(scope, estimate(self.live, request))
             if refused is not None:
                 return refused
-        with under_way(None):
-            answer = await self._answer(request, scope)
+        answer = await heard(self.live, request, scope)
         scope.hear(answer)
         return answer
 
-    async def _answer(self, request: ChatRequest, scope: Scope) -> Reply | Failure:
-        wire = Wire()
-        token = WIRE.set(wire)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.live, name)
+
+
+async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply | Failure:
+    """What *model* answers for the call *scope*, whatever it raises; *scope* notes what was given up, or ended unheard."""
+    wire = Wire()
+    token = WIRE.set(wire)
+    with under_way(None):
         try:
-            answer: object = await maybe_await(self.live.complete(request))
+            answer: object = await maybe_await(model.complete(request))
         except asyncio.CancelledError:
             scope.cut = scope.cut or wire.cut or not wire.paced
             scope.queued = True
@@ -174,12 +179,9 @@ class Metered:
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
         finally:
             WIRE.reset(token)
-        if isinstance(answer, Reply | Failure):
-            return answer
-        return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.live, name)
+    if isinstance(answer, Reply | Failure):
+        return answer
+    return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
 
 
 @attrs.frozen
@@ -193,7 +195,7 @@ class Nested:
         self, subject: Subject, children: Sequence[Verdict]
     ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
         """Ask the judge on behalf of the call that is under way."""
-        scope = _SCOPE.get()
+        scope = SCOPE.get()
         assert scope is not None  # no chat model asks a judge
         answer: Judgment | Failure | Awaitable[Judgment | Failure] = scope.asker.ask_inside(
             self.call, subject, children, scope
@@ -204,8 +206,8 @@ class Nested:
         return getattr(self.live, name)
 
 
-async def open_call(slot: Slot, opener: Opener) -> Call:
-    """Open the component of *slot*, and put the kernel between it and the judges and chat models inside."""
+async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel], object] = Metered) -> Call:
+    """Open the component of *slot*, and put the kernel between it and the judges and chat models inside, as a *model*."""
     wrapped: list[str] = []
 
     def wrap(live: Any, at: str) -> Any:
@@ -214,7 +216,7 @@ async def open_call(slot: Slot, opener: Opener) -> Call:
         nests = any(path.startswith(at) for path in wrapped)
         wrapped.append(at)
         if isinstance(live, ChatModel):
-            return Metered(live)
+            return model(live)
         inner = attrs.evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
         return Nested(live, Call.of(inner, live, nests=nests))
 

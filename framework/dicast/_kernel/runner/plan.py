@@ -19,6 +19,7 @@ from .calls import Call
 from .gathering import Host, placed
 from .nesting import open_call
 from .opening import Opener
+from .producing import Bought
 from .unit import Unit
 
 
@@ -29,6 +30,8 @@ class Plan:
     units: tuple[Unit, ...]
     calls: Mapping[str, Call]
     counted: tuple[str, ...]
+    task: Call | None = None
+    extractors: tuple[Call, ...] = ()
 
     @property
     def inline(self) -> bool:
@@ -51,16 +54,19 @@ async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, 
     """Open every metric and judge of *pipeline*; a live *executor* may take metrics upon itself."""
     metrics = pipeline.metrics
     opener = Opener(run, stack)
-    calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges)}
+    calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges, *pipeline.extractors)}
     host: Host | None = getattr(executor, "host", None)
     hosted = {} if host is None else await host(metrics)
     calls = {path: placed(call, hosted.get(path), stack) for path, call in calls.items()}
+    task = None if pipeline.task is None else await open_call(pipeline.task, opener, Bought)
+    calls |= {} if task is None else {task.slot.path: task}
     units = []
     if metrics:
         combined = MetricSet(metrics, pipeline.scoring)
         units.append(Unit(METRICS, _digest(pipeline, metrics), lambda _: _COMBINED_PLAN, metrics=combined))
     units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
-    return Plan(tuple(units), calls, counted_labels(pipeline))
+    extractors = tuple(calls[slot.path] for slot in pipeline.extractors)
+    return Plan(tuple(units), calls, counted_labels(pipeline), task, extractors)
 
 
 _COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "judge_kind_planned": "metrics"}
@@ -91,10 +97,20 @@ def run_started(
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},
         "judges": [slot.label for slot in pipeline.judges],
+        "task": None if pipeline.task is None else pipeline.task.name,
+        "extractors": [slot.label for slot in pipeline.extractors],
+        **levels(pipeline),
         "counted": list(plan.counted),
         "limit": limit,
         "live": live,
     }
+
+
+def levels(pipeline: Pipeline) -> dict[str, object]:
+    """What the task says of every record: how secret it is, and how sure to come out the same again."""
+    names = ("security_level", "determinism_level")
+    task = None if pipeline.task is None else pipeline.task.component
+    return {name: level for name in names if (level := getattr(task, name, None)) is not None}
 
 
 def lookahead(pipeline: Pipeline) -> Lookahead:

@@ -12,10 +12,19 @@ from ..errors import ConfigError, Problem
 from ..model import Entry, Event, Query, Subject
 from ..protocols import Ledger
 from ..report import Report
-from ..spool import UnitSpool, UnitState
+from ..sections import RECORD
+from ..spool import ReplyKey, UnitSpool, UnitState
 
 ENDS = ("eval.completed", "eval.failed")
-STATES = {"eval.started": "open", "eval.completed": "scored", "eval.failed": "failed"}
+STATES = {
+    "eval.started": "open",
+    "eval.completed": "scored",
+    "eval.failed": "failed",
+    "record.completed": "scored",
+    "record.failed": "failed",
+}
+LAST = ("run.completed", "aggregate.completed", "comparison.completed")
+"""What is told at the end of a run, and anew where it is taken up."""
 
 
 @attrs.frozen
@@ -91,28 +100,35 @@ def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
         event = entry.event
         if event.type in STATES:
-            unit = (str(event.subject_kind), str(event.subject_id), str(event.payload["judge"]))
+            unit = (str(event.subject_kind), str(event.subject_id), _label(event))
             spool.note(unit, str(event.payload["eval_id"]), STATES[event.type], entry.seq)
             if live and event.type != "eval.started":
                 spool.forget(unit[0], unit[1])
         elif event.type == "subject.read":
             spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
-        elif event.type == "spend.settled" and event.payload.get("reply") is not None:
-            _note_reply(spool, str(event.subject_kind), str(event.subject_id), event.payload)
+        elif event.type in ("spend.settled", "task.replied") and event.payload.get("reply") is not None:
+            spool.note_reply(_reply_key(event), orjson.dumps(event.payload["reply"]))
     return spool
 
 
-def _note_reply(spool: UnitSpool, kind: str, subject_id: str, payload: Mapping[str, Any]) -> None:
-    spool.note_reply(
-        (kind, subject_id, payload["judge"], payload["metric"], payload["rollout"]), orjson.dumps(payload["reply"])
-    )
+def _label(event: Event) -> str:
+    """Whose unit *event* is of; a record has no judge."""
+    return str(event.payload["judge"]) if event.type.startswith("eval.") else RECORD
+
+
+def _reply_key(event: Event) -> ReplyKey:
+    payload: Mapping[str, Any] = event.payload
+    label, about = payload.get("judge", RECORD), payload.get("metric")
+    if event.type == "task.replied":
+        label, about = RECORD, f"{payload['criterion']}:{payload['request_digest']}:{payload['number']}"
+    return str(event.subject_kind), str(event.subject_id), str(label), str(about), payload["rollout"]
 
 
 def replayed(ledger: Ledger, earlier: EarlierRun, spool: UnitSpool, *, retry: bool) -> Iterator[Event]:
     """The run's events as sinks and report are to hear them again, but for the subjects that have :func:`moved`."""
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq - 1)):
         event = entry.event
-        if event.type == "run.completed":
+        if event.type in LAST:
             continue
         if (event.type == "subject.read" or event.type in STATES) and moved(
             spool.states(str(event.subject_kind), str(event.subject_id)), retry=retry
@@ -161,4 +177,5 @@ def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, *, retry:
     for seq in [spool.read_at(subject.kind, subject.id), *spool.history(subject.kind, subject.id)]:
         if seq is not None:
             for entry in ledger.read(Query(after=seq - 1, limit=1)):
-                yield Earlier(entry.event, seq in standing or entry.event.type not in ("eval.completed", "eval.failed"))
+                is_end = STATES.get(entry.event.type, "open") != "open"
+                yield Earlier(entry.event, seq in standing or not is_end)

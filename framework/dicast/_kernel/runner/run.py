@@ -11,29 +11,30 @@ import attrs
 from ..budget import Purse
 from ..clock import Clock
 from ..errors import ConfigError, Interrupted, LedgerError
-from ..model import Due, Event, RunContext, TraceEvent
+from ..model import Due, Event, Results, RunContext, TraceEvent
 from ..protocols import Ledger, Source
 from ..report import Report, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
 from ..sinks import SinkFeed
 from ..spool import UnitSpool
 from . import resume
+from .baseline import find_results
 from .calls import Caller
 from .claim import alive, claimed
 from .collector import patient_collector
 from .content import trace_events
+from .ending import EARLY_STOP, Stopped, conclude, failed, kept, ledger_json, sinks_json
+from .findings import Findings
 from .interrupt import Stop
 from .judging import Judging
 from .opening import open_component
-from .plan import Plan, file_identity, lookahead, make_plan, run_started
+from .plan import Plan, file_identity, levels, lookahead, make_plan, run_started
+from .producing import Producer
 from .rubrics import unchanged_rubrics
 from .stream import BATCH, Stream
 from .subjects import Given, digest, is_live, peeked, read
 from .teller import Desk
 from .timer import Timer
-
-Stopped = dict[str, object] | None
-"""Why a run stopped before its end: a ``reason``, and what there is to say about it."""
 
 
 @attrs.frozen
@@ -116,6 +117,7 @@ class _Run:
         self._stream: Stream | None = None
         self.report = Report()
         self.rubrics: Mapping[str, str] = {}
+        self.baseline: Results | None = None
         self._kinds: tuple[str, ...] = ()
 
     async def carry_out(self, stack: AsyncExitStack) -> Outcome:
@@ -127,6 +129,7 @@ class _Run:
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
             self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
+            self.baseline = self._find_baseline()
             executor = await open_component(self.pipeline.executor.component, self.context, stack)
             plan = await make_plan(self.pipeline, self.context, stack, executor)
             subjects = read(source, self._source_name())
@@ -134,6 +137,10 @@ class _Run:
                 subjects = await peeked(subjects)
             spool = self._spool(fingerprints)
             feeds = await self._open_sinks(stack)
+            started = run_started(
+                self.pipeline, plan, fingerprints, self.rubrics, self.request.limit, live=self.request.live
+            )
+            findings = await Findings.open(self.pipeline, self.context, stack, started)
         except KeyboardInterrupt:
             return self._unbegun()
         self.stop.begun = True
@@ -141,17 +148,26 @@ class _Run:
         stream.progress = self.request.progress
         stopped: Stopped = None
         try:
-            await self._begin(stream, plan, fingerprints, spool)
-            await self._judge(stream, plan, subjects, spool)
+            await self._begin(stream, started, spool, findings)
+            await self._judge(stream, plan, subjects, spool, findings)
             stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
+            stopped = self.stop.document() if self.stop else stopped
         except Interrupted:
             stopped = self.stop.document()
         except LedgerError as error:
-            stopped = _failed(None, error)
+            stopped = failed(None, error)
         except BaseException:
             stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
             raise
-        return await self._end(stream, stopped and ({**stopped, "live": True} if self.request.live else stopped))
+        return await self._end(
+            stream, findings, stopped and ({**stopped, "live": True} if self.request.live else stopped)
+        )
+
+    def _find_baseline(self) -> Results | None:
+        wanted, name = self.pipeline.baseline, self.pipeline.name
+        if wanted is None:
+            return None
+        return find_results(self.ledger, wanted.run, self.pipeline.base, of=name, but=self.context.run_id)
 
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""
@@ -196,10 +212,8 @@ class _Run:
         ]
 
     async def _begin(
-        self, stream: Stream, plan: Plan, fingerprints: Mapping[str, str], spool: UnitSpool | None
+        self, stream: Stream, started: Mapping[str, Any], spool: UnitSpool | None, findings: Findings
     ) -> None:
-        request = self.request
-        started = run_started(self.pipeline, plan, fingerprints, self.rubrics, request.limit, live=request.live)
         if self.earlier is None or spool is None:
             stream.tell([stream.event("run.started", started)])
             await stream.flush()
@@ -210,11 +224,20 @@ class _Run:
             begins = event.type == "run.started"
             batch.append(attrs.evolve(event, payload={**event.payload, **may_change}) if begins else event)
             if len(batch) >= BATCH:
+                findings.observe(batch)
                 await stream.tell_again(batch)
                 batch = []
+        findings.observe(batch)
         await stream.tell_again(batch)
 
-    async def _judge(self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: UnitSpool | None) -> None:
+    async def _judge(
+        self,
+        stream: Stream,
+        plan: Plan,
+        subjects: AsyncIterator[Due],
+        spool: UnitSpool | None,
+        findings: Findings,
+    ) -> None:
         purse = Purse(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, alive)
         if self.earlier is not None:
             purse.write_off()
@@ -230,10 +253,19 @@ class _Run:
             retry=self.request.retry_failed,
             kinds=self._kinds,
             live=self.request.live,
+            producer=self._producer(plan, desk, stream),
+            findings=findings,
         )
         with patient_collector(), timer.ticking(self.stop.__bool__):
             await judging.run(subjects, self._limit())
         await stream.flush()
+
+    def _producer(self, plan: Plan, desk: Desk, stream: Stream) -> Producer | None:
+        """What makes the records; None where there are none."""
+        if plan.task is None and not plan.extractors:
+            return None
+        rollouts = self.pipeline.scoring.rollouts
+        return Producer(desk, stream, plan.task, plan.extractors, rollouts, levels(self.pipeline), self.clock.time)
 
     def _limit(self) -> int | None:
         if self.request.limit is None and self.earlier is not None:
@@ -241,51 +273,22 @@ class _Run:
             return limit
         return self.request.limit
 
-    async def _end(self, stream: Stream, stopped: Stopped) -> Outcome:
+    async def _end(self, stream: Stream, findings: Findings, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
-        stopped = _kept(stopped, stream.commit)
+        stopped, pipeline, concluded = kept(stopped, stream.commit), self.pipeline, {}
+        over = stopped is None or stopped["reason"] == EARLY_STOP
+        if stopped is None or stopped["reason"] != "ledger_failed":
+            concluded = conclude(findings, stream, self.ledger, pipeline, self.baseline, whole=over)
+            stopped = kept(stopped, stream.commit)
         await stream.pass_on()
-        pipeline = self.pipeline
         report = resume.standing(self.ledger, self.context.run_id) if self.request.live else self.report
-        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped)
-        last = "run.completed" if stopped is None else "run.stopped"
+        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped) | concluded
+        last = "run.completed" if over else "run.stopped"
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
-        if stopped is None:
-            event = stream.event(last, done | {"sinks": _sinks(stream, ahead=1)})
-        else:
-            event = stream.event(last, {"reason": stopped["reason"], **done, "sinks": _sinks(stream, ahead=1)})
+        reason = {} if stopped is None else {"reason": stopped["reason"]}
+        event = stream.event(last, {**reason, **done, "sinks": sinks_json(stream, ahead=1)})
         await stream.tell_outside([event])
         await stream.close_sinks()
-        stopped = _kept(stopped, lambda: self.ledger.append([event]))
-        done |= {"stopped": stopped, "sinks": _sinks(stream, ahead=0), "ledger": ledger_json(self.ledger)}
+        stopped = kept(stopped, lambda: self.ledger.append([event]))
+        done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "ledger": ledger_json(self.ledger)}
         return Outcome(done, exit_code(done, pipeline.gate))
-
-
-def _kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:
-    """Let *append* write to the ledger unless it has failed already; return why the run stopped, which may be this."""
-    if stopped is None or stopped["reason"] != "ledger_failed":
-        try:
-            append()
-        except LedgerError as error:
-            return _failed(stopped, error)
-    return stopped
-
-
-def _failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
-    """Say that the ledger has failed; the reason why the run stopped before that stands."""
-    return {"reason": "ledger_failed", "error": str(error)} | (stopped or {})
-
-
-def _sinks(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
-    """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
-    return {feed.label: feed.status(ahead) for feed in stream.feeds}
-
-
-def ledger_json(ledger: Ledger) -> dict[str, object]:
-    """Where the ledger is, and its newest row."""
-    head = ledger.head()
-    path = getattr(ledger, "path", None)
-    return {
-        "path": None if path is None else str(path),
-        "head": None if head is None else {"seq": head.seq, "digest": head.digest},
-    }

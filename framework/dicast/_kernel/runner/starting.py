@@ -9,6 +9,7 @@ import attrs
 
 from ..model import Due, Event, Subject, Verdict
 from ..protocols import Ledger
+from ..sections import RECORD
 from ..spool import UnitSpool, UnitState
 from .content import content, trace_events
 from .families import Families, Family, Recorded, children_of
@@ -24,7 +25,8 @@ class Job:
     """One subject under way, with the units that judge it under their eval_ids.
 
     *kept* is what an earlier process left of it, to be told together with this one's *events*; *children* are the verdicts
-    on what it is made of, *family* is what it is itself a part of, and *parent* the eval_id of that one's verdict.
+    on what it is made of, *family* is what it is itself a part of, and *parent* the eval_id of that one's verdict; *record*
+    says that its record is to be told.
     """
 
     due: Due
@@ -34,6 +36,7 @@ class Job:
     children: Sequence[Verdict] = ()
     family: Family | None = None
     parent: str | None = None
+    record: bool = False
     task: asyncio.Task[None] | None = None
 
 
@@ -50,7 +53,9 @@ class Starter:
         *,
         retry: bool,
         live: bool,
+        records: bool,
     ) -> None:
+        self._records = records
         self._plan, self._spool, self._stream, self._ledger, self._families = plan, spool, stream, ledger, families
         self._retry, self._live = retry, live
         self._recorded = Recorded(ledger, stream.run_id if live else None)
@@ -69,7 +74,7 @@ class Starter:
         elif self._spool is not None:
             job = await self._start_again(due, units, self._spool, own)
         else:
-            job = Job(due, [(unit, self._eval_id(own)) for unit in units])
+            job = Job(due, [(unit, self._eval_id(own)) for unit in units], record=self._records)
             self._join(job)
             self._tell(job, read=True, begun=())
         if due.from_run is not None:
@@ -107,7 +112,7 @@ class Starter:
         """Begin a subject that may have been judged before; what a killed process had begun is gone on with."""
         states = {} if self._spool is None else self._spool.states(due.subject.kind, due.subject.id)
         begun = {label: state.eval_id for label, state in states.items() if state.state == "open"}
-        job = Job(due, [(unit, begun.get(unit.label) or self._eval_id(own)) for unit in units])
+        job = Job(due, [(unit, begun.get(unit.label) or self._eval_id(own)) for unit in units], record=self._records)
         self._join(job)
         self._tell(job, read=not begun, begun=begun)
         return job
@@ -124,7 +129,9 @@ class Starter:
                 wanted.append((unit, state.eval_id))
             elif state is None or (self._retry and state.state == "failed"):
                 wanted.append((unit, self._eval_id(own)))
-        job = Job(due, wanted)
+        record = states.get(RECORD)
+        again = record is None or (self._retry and record.state == "failed")
+        job = Job(due, wanted, record=self._records and again)
         self._rejoin(job, spool)
         if moved(states, retry=self._retry):
             read, *job.kept = subject_events(self._ledger, spool, subject, retry=self._retry)

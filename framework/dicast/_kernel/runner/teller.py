@@ -173,10 +173,13 @@ class Teller:
         (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
 
     async def _heard(self, call: Call, children: Children, scope: Scope) -> Answered:
+        answer: Answered
         if not call.nests:
-            return await self._desk.caller.call(call, scope.subject, children)
+            answer = await self._desk.caller.call(call, scope.subject, children)
+            return answer
         with under_way(scope):
-            return await self._desk.caller.call(call, scope.subject, children)
+            answer = await self._desk.caller.call(call, scope.subject, children)
+        return answer
 
     async def _fallback(self, call: Call, children: Children, scope: Scope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""

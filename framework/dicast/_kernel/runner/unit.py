@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
 import attrs
@@ -13,6 +13,7 @@ from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from ..sections import Slot
 from .calls import Children
 from .nesting import Bill
+from .producing import Made
 from .teller import Desk, Payload, Teller, throttled
 
 
@@ -31,16 +32,26 @@ class Unit:
     _answered: dict[tuple[str, ...], str] = attrs.field(factory=dict)
 
     async def judge(
-        self, desk: Desk, subject: Subject, eval_id: str, children: Children = (), parent_eval_id: str | None = None
+        self,
+        desk: Desk,
+        subject: Subject,
+        eval_id: str,
+        children: Children = (),
+        parent_eval_id: str | None = None,
+        made: Made | None = None,
     ) -> tuple[str, Payload]:
-        """Judge *subject*; return the type and the payload of the terminal event."""
+        """Judge *subject*, or what a task has *made* of it; return the type and the payload of the terminal event."""
         began = time.perf_counter()
+        outputs = (subject,) if made is None else made.outputs
         teller = Teller(desk, self.label, eval_id, children)
+        missing = next((output for output in outputs if isinstance(output, Failure)), None)
         outcome: Combined | Judgment | Failure | Skip
-        if self.metrics is not None:
-            outcome = await self._metrics(self.metrics, teller, subject)
+        if missing is not None and (self.metrics is None or made is None or not made.excused):
+            outcome = missing
+        elif self.metrics is not None:
+            outcome = await self._metrics(self.metrics, teller, outputs)
         else:
-            outcome = await self._own(teller, subject)
+            outcome = await self._own(teller, outputs[0])
         latency = int((time.perf_counter() - began) * 1000)
         payload: Payload = {
             "eval_id": eval_id,
@@ -70,19 +81,23 @@ class Unit:
         return "eval.completed", payload | found
 
     @staticmethod
-    async def _metrics(metrics: MetricSet, teller: Teller, subject: Subject) -> Combined | Failure | Skip:
+    async def _metrics(
+        metrics: MetricSet, teller: Teller, outputs: Sequence[Subject | Failure]
+    ) -> Combined | Failure | Skip:
         """Ask the metrics; under ``on_budget: skip_subject`` only where there is room for all of them."""
-        if metrics.scoring.on_budget == "skip_metric":
-            return await metrics.judge(subject, teller.ask)
+        subject = next((output for output in outputs if isinstance(output, Subject)), None)
+        if metrics.scoring.on_budget == "skip_metric" or subject is None:
+            return await metrics.judge(outputs, teller.ask)
         proxies, truths = metrics.tiers(subject.kind)
         try:
-            return await teller.admit((*proxies, *truths), subject) or await metrics.judge(subject, teller.ask)
+            return await teller.admit((*proxies, *truths), subject) or await metrics.judge(outputs, teller.ask)
         finally:
             teller.dismiss()
 
-    async def _own(self, teller: Teller, subject: Subject) -> Judgment | Failure:
+    async def _own(self, teller: Teller, subject: Subject | Failure) -> Judgment | Failure:
         slot = self.slot
         assert slot is not None  # a unit has metrics or a slot
+        assert isinstance(subject, Subject)  # a missing output is the outcome itself
         answer = await teller.ask_raw(slot, subject, 0)
         if isinstance(answer, Skip):
             return throttled(answer)

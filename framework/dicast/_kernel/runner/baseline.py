@@ -1,0 +1,67 @@
+"""Which run a run is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..lines import InputFile, nearest
+from ..model import Event, Query, Record, Results
+from ..protocols import Ledger
+from ..report import results
+
+LAST = "last"
+
+
+def find_results(
+    ledger: Ledger, wanted: str, base: Path, *, of: str | None = None, but: str | None = None
+) -> Results | None:
+    """The results that *wanted* names: a run's id, the name of a pipeline (its newest finished run), or a file below *base*.
+
+    ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
+    never meant.
+
+    :raises ConfigError: when there is no such run or file, or the run has not ended in order.
+    :raises DataError: when the file is not one of records.
+    """
+    finished = [event for event in _finished(ledger) if event.run_id != but]
+    if wanted == LAST:
+        newest = next((event for event in finished if of in (None, event.payload["name"])), None)
+        return None if newest is None else results(ledger, newest.run_id)
+    named = next((event for event in finished if wanted in (event.run_id, event.payload["name"])), None)
+    if named is not None:
+        return results(ledger, named.run_id)
+    if (base / wanted).is_file():
+        return _of_file(base / wanted)
+    raise ConfigError(_missing(ledger, wanted, finished))
+
+
+def _finished(ledger: Ledger) -> Iterator[Event]:
+    for entry in ledger.read(Query(types=("run.completed",), newest_first=True)):
+        yield entry.event
+
+
+def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
+    if any(ledger.read(Query(run_id=wanted, types=("run.started",), limit=1))):
+        return f"run {wanted} has not ended in order; dicast run FILE --resume {wanted} takes it up"
+    near = nearest(wanted, {name for event in finished for name in (event.run_id, str(event.payload["name"]))})
+    hint = "" if near is None else f", did you mean {near!r}?"
+    return f"there is no finished run {wanted!r} in this ledger, and no file of that name{hint}"
+
+
+def _of_file(path: Path) -> Results:
+    """The records that ``jsonl/rows`` wrote to *path*; its first reading finds what is wrong with it."""
+
+    def records() -> Iterator[tuple[str, Record]]:
+        with InputFile.opened(path) as file:
+            for line, record in file.objects():
+                if "failure" in record:
+                    continue
+                if not isinstance(record.get("subject_id"), str) or not isinstance(record.get("metrics"), dict):
+                    file.fault("the line is no record: it has no text subject_id, or no mapping metrics", line, None)
+                yield record["subject_id"], record
+
+    for _ in records():
+        continue
+    return Results(str(path), path.stem, records)

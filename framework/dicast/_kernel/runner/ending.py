@@ -1,0 +1,75 @@
+"""The end of a run: what its records come to, and what is said of the sinks and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..errors import LedgerError
+from ..model import Event, Results
+from ..protocols import Ledger
+from ..report import results
+from ..sections import Pipeline, Slot
+from .findings import Findings
+from .stream import Stream
+
+Stopped = dict[str, object] | None
+"""Why a run stopped before its end: a ``reason``, and what there is to say about it."""
+
+EARLY_STOP = "early_stop"
+"""The reason of a run that has ended because enough was known."""
+
+
+def conclude(
+    findings: Findings, stream: Stream, ledger: Ledger, pipeline: Pipeline, baseline: Results | None, *, whole: bool
+) -> dict[str, Any]:
+    """Tell what the run's records come to, and, of a *whole* run, how it compares with *baseline*; return it for the document."""
+    aggregates = dict(_told(stream, "aggregate.completed", findings.finish(), {}))
+    comparison = None
+    if baseline is not None and whole:
+        stream.commit()
+        compared = findings.compare(
+            pipeline.baseline.compare if pipeline.baseline else (), baseline, results(ledger, stream.run_id)
+        )
+        comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
+    named = None if baseline is None else {"run_id": baseline.run_id, "name": baseline.name}
+    return {"aggregates": aggregates, "comparison": comparison, "baseline": named, "broken": dict(findings.broken)}
+
+
+def _told(
+    stream: Stream, type_: str, found: Iterable[tuple[Slot, Any]], more: Mapping[str, object]
+) -> Iterable[tuple[str, Any]]:
+    for slot, result in found:
+        event: Event = stream.event(type_, {"label": slot.label, "name": slot.name, **more, "result": result})
+        stream.tell([event])
+        yield slot.label, result
+
+
+def kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:
+    """Let *append* write to the ledger unless it has failed already; return why the run stopped, which may be this."""
+    if stopped is None or stopped["reason"] != "ledger_failed":
+        try:
+            append()
+        except LedgerError as error:
+            return failed(stopped, error)
+    return stopped
+
+
+def failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
+    """Say that the ledger has failed; the reason why the run stopped before that stands."""
+    return {"reason": "ledger_failed", "error": str(error)} | (stopped or {})
+
+
+def sinks_json(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
+    """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
+    return {feed.label: feed.status(ahead) for feed in stream.feeds}
+
+
+def ledger_json(ledger: Ledger) -> dict[str, object]:
+    """Where the ledger is, and its newest row."""
+    head = ledger.head()
+    path = getattr(ledger, "path", None)
+    return {
+        "path": None if path is None else str(path),
+        "head": None if head is None else {"seq": head.seq, "digest": head.digest},
+    }

@@ -1,0 +1,99 @@
+"""A subject's record (document 002): what its task got, with what extractors read out of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from ..model import ONLY, Failure, Subject
+from .calls import Call, Caller
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_OWN = ("id", "session_id", "input", "output", "reference")
+
+
+def columns(subject: Subject) -> dict[str, object]:
+    """The row as a record has it: what the subject was read with, by the names that templates know."""
+    own = {name: value for name in _OWN if (value := getattr(subject, name)) is not None}
+    return own | {name: value for name, value in subject.context.items() if name not in own}
+
+
+def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, object]) -> dict[str, Any]:
+    """The record of *made*, before anything is extracted from it; *levels* are the task's own.
+
+    :raises TypeError: when it is not JSON.
+    """
+    responses = getattr(made, "responses", None) or {ONLY: {"content": made.text, "metrics": {}}}
+    record: dict[str, Any] = {"row": row, "response": next(iter(responses.values()))}
+    if set(responses) != {ONLY}:
+        record["responses"] = responses
+    record["metrics"] = {
+        key: value for response in responses.values() for key, value in response.get("metrics", {}).items()
+    }
+    if retries := [response["retry"] for response in responses.values() if response.get("retry")]:
+        record["retry"] = max(retries, key=lambda retry: retry["attempts"])
+    plain: dict[str, Any] = orjson.loads(orjson.dumps({**record, **levels}))  # also: what is not a number becomes null
+    return plain
+
+
+async def extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:
+    """Let each of *extractors* add to the metrics of *record*; the Failure of the first that cannot."""
+    writers: dict[str, str] = {}
+    for call in extractors:
+        answer = await caller.call(call, record)
+        if not isinstance(answer, Failure):
+            wrong = _merge(record, answer, call, writers)
+            answer = wrong and Failure("crashed", wrong)
+        if isinstance(answer, Failure):
+            return Failure(answer.kind, f"{call.slot.label}: {answer.message}")
+    return None
+
+
+def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call, writers: dict[str, str]) -> str | None:
+    """Merge *found* under the metrics of *record*; what is wrong with it, where something is."""
+    criteria = record.get("responses", {ONLY: None})
+    for path, value in _leaves(found):
+        wrong = _fault(path, value, call, criteria)
+        name = ".".join(path)
+        other = next((label for written, label in writers.items() if _overlap(written, name)), None)
+        if wrong or other:
+            return wrong or f"it writes metrics.{name}, which {other} has written"
+        place = record["metrics"]
+        for key in path[:-1]:
+            inner = place.get(key)
+            place[key] = place = inner if isinstance(inner, dict) else {}
+        place[path[-1]] = value
+    writers |= {".".join(path): call.slot.label for path, _ in _leaves(found)}
+    return None
+
+
+def _leaves(found: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    for key, value in found.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*path, str(key)))
+        else:
+            yield (*path, str(key)), value
+
+
+def _fault(path: tuple[str, ...], value: object, call: Call, criteria: Mapping[str, object]) -> str | None:
+    name = ".".join(path)
+    for key in path:
+        if not _NAME.fullmatch(key) and key not in criteria:
+            return f"the name {key!r} (metrics.{name}) is neither in snake case nor a criterion's"
+    if not any(f"{name}.".startswith(f"{written}.") for written in call.slot.component.writes):
+        return f"it writes metrics.{name}, and says that it writes {', '.join(call.slot.component.writes) or 'nothing'}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"metrics.{name} is {value}; what is missing is null"
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return f"metrics.{name} is not JSON: {error}"
+    return None
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
