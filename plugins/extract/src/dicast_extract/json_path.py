@@ -24,14 +24,14 @@ def _compiled(path: str) -> JSONPath:
     # It takes 0.2 s to import, and only this extractor needs it.
     from jsonpath import JSONPathEnvironment, JSONPathError
 
+    if not path.startswith("$"):
+        raise ConfigError(f"{path!r:.100} is no JSONPath (RFC 9535): it begins with $, as in $.score")
     try:
         query = JSONPathEnvironment(strict=True).compile(path)
     except JSONPathError as error:
         said = str(error).partition("\n")[0]
-        at = "" if error.token is None else f" at character {error.token.index + 1}"
-        raise ConfigError(
-            f"{path!r:.100} is no JSONPath (RFC 9535): {said}{at}; it begins with $, as in $.score"
-        ) from error
+        at = len(path) if error.token is None or error.token.index < 0 else error.token.index
+        raise ConfigError(f"{path!r:.100} is no JSONPath (RFC 9535) at character {at + 1}: {said}") from error
     assert not hasattr(query, "path")  # strict: no unions of several paths
     return query
 
