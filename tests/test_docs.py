@@ -90,7 +90,7 @@ def makes_sandboxes() -> bool:
 @pytest.fixture
 def folder(tmp_path: Path, page: Path) -> Path:
     """A folder with the examples, the page's titled files and the plugin it builds."""
-    if page.stem == "sandbox" and not makes_sandboxes():
+    if page.stem in ("sandbox", "sandboxes") and not makes_sandboxes():
         pytest.skip("bubblewrap makes no sandbox here (apt install bubblewrap)")
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     for block in blocks(page):

@@ -1,4 +1,4 @@
-"""The README's example runs."""
+"""The examples of the README and of the page about sandboxes run, and come to what is said there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from boxes import needs_bubblewrap
 from dicast.testing import run_pipeline
 
 README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs" / "sandboxes.md"
 TITLED = re.compile(r'^```\w+ title="(.+?)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
@@ -22,3 +23,20 @@ def test_the_example_scores_as_the_page_says(tmp_path, monkeypatch):
     verdicts = {verdict.subject_id: verdict for verdict in run_pipeline(blocks["squares.yaml"]).verdicts}
     assert [verdicts[name].tier for name in ("right", "forged", "broken")] == ["truth", "truth", "proxy"]
     assert [verdicts[name].scores[-1]["value"] for name in ("right", "forged")] == [1.0, 0.0]
+
+
+@needs_bubblewrap
+def test_a_benchmark_of_programs_comes_to_what_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = dict(TITLED.findall(page))
+    for name, text in blocks.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = run_pipeline(blocks["problems.yaml"])
+    assert {verdict.subject_id: verdict.score for verdict in done.verdicts} == {
+        "right": 1.0, "wrong": 0.0, "forged": 0.0, "broken": 0.0, "empty": 0.0,
+    }  # fmt: skip
+    assert not any(score["signals"].get("forgeable") for verdict in done.verdicts for score in verdict.scores)
+    tests, spent = done.document["metrics"]["tests"], done.document["cost"]["msat"]
+    told = f"spent: {spent} msat\n  the gate spared {tests['spared']} runs of tests: {tests['saved']['msat']} msat\n"
+    assert f"```text\n{told}```" in page
