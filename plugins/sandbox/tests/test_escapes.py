@@ -106,9 +106,7 @@ def test_cannot_make_a_socket_that_reaches_further(family, kind):
 @pytest.mark.skipif(platform.machine() not in seccomp.machines(), reason="there is no filter for this machine")
 def test_calls_that_are_denied_are_denied():
     denied = seccomp.DENIED[platform.machine()]
-    code = (
-        f"for name, number in {denied!r}.items():\n    if call(number, 0, 0, 0, 0, 0, 0) not in (1, 38): print(name)\n"
-    )
+    code = f"for name, number in {denied!r}.items():\n    if call(number, 0, 0, 0, 0, 0, 0) not in (1, 38, 95): print(name)\n"
     assert python(SYSCALL + code).output == ""
 
 
@@ -213,6 +211,20 @@ def test_a_report_that_is_a_link_is_read_inside():
     assert execution.collected == b"sandbox:x:1000:1000::/tmp/home:/bin/sh\n"
 
 
+def test_a_socket_cannot_be_made_to_hold_more():
+    code = (
+        "import socket\na, b = socket.socketpair()\nbefore = [a.getsockopt(1, n) for n in (7, 8)]\n"
+        "for n in (7, 8): a.setsockopt(1, n, 1 << 22)\nif [a.getsockopt(1, n) for n in (7, 8)] != before: print('ESCAPED')\n"
+        "a.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)\nprint(a.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))\n"
+    )
+    assert python(code).output == "1\n"
+
+
+def test_nothing_can_be_kept_beside_a_files_content():
+    execution = python("import os\nopen('x', 'w')\nos.setxattr('x', 'user.x', bytes(60000))\nprint('ESCAPED')")
+    assert "Operation not supported" in execution.output
+
+
 # What takes without end
 
 
@@ -221,6 +233,18 @@ BOMBS = {
     "threads": ("processes", "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"),
     "memory": ("memory", "x = []\nwhile True: x.append(bytearray(1 << 20))"),
     "memory of many": ("memory", "import os, time\nfor _ in range(5): os.fork()\nx = bytearray(64 << 20)\ntime.sleep(60)"),
+    "page tables": ("memory", ("import ctypes\nm = ctypes.CDLL(None).mmap\nm.restype = ctypes.c_void_p\n"
+        "m.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]\np = m(None, 1 << 42, 1, 0x4022, -1, 0)\n"
+        "for n in range(1 << 21): ctypes.string_at(p + (n << 21), 1)")),
+    "sockets": ("memory", ("import socket, time\nkeep = []\nwhile True:\n  try: keep += socket.socketpair()\n  except OSError: break\n"
+        "for s in keep:\n  s.setblocking(False)\n  s.setsockopt(1, 7, 1 << 30)\n  try:\n    while True: s.send(bytes(1 << 16))\n"
+        "  except OSError: pass\ntime.sleep(60)")),
+    "sockets that nobody accepts": ("memory", ("import socket\nkeep = []\nwhile True:\n  a = socket.socket(socket.AF_UNIX); a.bind(f'\\0{len(keep)}')\n"
+        "  a.listen(4096); keep.append(a)\n  for _ in range(4096):\n    b = socket.socket(socket.AF_UNIX); b.setblocking(False)\n    b.connect(a.getsockname())\n"
+        "    try:\n      while True: b.send(bytes(1 << 16))\n    except OSError: pass")),
+    "names of files": ("disk", "import os\nfor n in range(10 ** 7): os.close(os.open(str(n), os.O_CREAT | os.O_WRONLY))"),
+    "names of one file": ("disk", "import os\nopen('x', 'w')\nfor n in range(10 ** 7): os.link('x', str(n))"),
+    "names of files in /dev/shm": ("disk", "import os\nfor n in range(10 ** 7): os.mkdir(f'/dev/shm/{n}')"),
     "shared memory": ("memory", "import mmap\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1"),
     "files": ("disk", "for n in range(1000): open(str(n), 'wb').write(bytes(8 << 20))"),
     "files in /dev/shm": ("disk", "for n in range(1000): open(f'/dev/shm/{n}', 'wb').write(bytes(8 << 20))"),

@@ -1,7 +1,8 @@
 """Looks at what running sandboxes take that the kernel does not hold for all of a sandbox's processes together.
 
-A process's own memory, CPU time and files are held by its resource limits, and files by the size of the sandbox's only file
-system. The sums over the processes are looked at from outside, some twenty times a second.
+A process's own memory, CPU time and files are held by its resource limits, and what is in files by the size of the sandbox's
+file systems. The sums over the processes are looked at from outside, some twenty times a second, and so is what the kernel
+keeps in its own memory for a sandbox: page tables, sockets, and the names of files.
 """
 
 from __future__ import annotations
@@ -24,18 +25,26 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _OWN = 2  # bwrap's own two processes, around the program's
 _ROLLUP = "Pss:"
+_TABLES = "VmPTE:"
+_TABLE_SHARE = 512  # a page of addresses takes at least eight bytes of page table once it is used
+_SOCKET = (
+    2 * 212_992
+)  # the kernel's default for what may wait in one, in either direction: seccomp lets no program raise it
+_FILE = 1024  # what a name in a file system takes beside what is in the file, about
+_FILE_SYSTEMS = ("/tmp", "/dev/shm")  # noqa: S108  # inside: those that can be written
 
 Strike = Callable[[str], None]
 
 
 @attrs.frozen
 class Process:
-    """What ``/proc/PID/stat`` says: *seconds* of CPU time with those of its ended children, *memory* in bytes."""
+    """What ``/proc/PID/stat`` says: *seconds* of CPU time with those of its ended children, *memory* and *addresses* in bytes."""
 
     parent: int
     threads: int
     seconds: float
     memory: int
+    addresses: int
 
 
 class Watch:
@@ -73,7 +82,7 @@ class Watch:
             children.setdefault(process.parent, []).append(pid)
         for root, (limits, strike) in list(self._watched.items()):
             tree = {pid: processes[pid] for pid in _descendants(root, children) if pid in processes}
-            struck = _struck(tree, limits)
+            struck = _struck(tree, limits) or _struck_inside(_inside(root, children), limits)
             if struck is not None:
                 strike(struck)
 
@@ -83,18 +92,64 @@ def _struck(tree: Mapping[int, Process], limits: Limits) -> str | None:
         return "processes"
     if sum(process.seconds for process in tree.values()) > limits.cpu:
         return "cpu"
-    if sum(process.memory for process in tree.values()) > limits.memory:
-        return "memory" if sum(_share(pid, process) for pid, process in tree.items()) > limits.memory else None
+    tables = _tables(tree, limits)
+    if tables + sum(process.memory for process in tree.values()) > limits.memory:
+        shared = sum(_share(pid, process) for pid, process in tree.items())
+        return "memory" if tables + shared > limits.memory else None
     return None
+
+
+def _struck_inside(pid: int | None, limits: Limits) -> str | None:
+    """The limit that is struck by what the kernel keeps for the sandbox that *pid* is in."""
+    if pid is None:
+        return None
+    if _files(pid) * _FILE > limits.disk:
+        return "disk"
+    return "memory" if _sockets(pid) * _SOCKET > limits.memory else None
+
+
+def _inside(root: int, children: Mapping[int, list[int]]) -> int | None:
+    """A process of the program, behind bwrap's two; None before the sandbox is made, or when it has ended."""
+    return next((pid for first in children.get(root, ()) for pid in children.get(first, ())), None)
+
+
+def _files(pid: int) -> int:
+    """How many files, folders and links there are in the sandbox's own file systems."""
+    found = 0
+    for path in _FILE_SYSTEMS:
+        with suppress(OSError):  # it has ended, or cannot be looked into
+            counts = os.statvfs(f"/proc/{pid}/root{path}")
+            found += counts.f_files - counts.f_ffree
+    return found
+
+
+def _sockets(pid: int) -> int:
+    """How many sockets there are in the sandbox's network, also those that nobody has accepted."""
+    with suppress(OSError), open(f"/proc/{pid}/net/sockstat", "rb") as file:  # noqa: PTH123  # as for stat
+        return int(file.readline().split()[-1])
+    return 0
+
+
+def _tables(tree: Mapping[int, Process], limits: Limits) -> int:
+    """The page tables' memory, in bytes; 0 where there are too few addresses for them to count."""
+    if sum(process.addresses for process in tree.values()) < limits.memory * _TABLE_SHARE // 4:
+        return 0
+    return sum(_kilobytes(f"/proc/{pid}/status", _TABLES) or 0 for pid in tree)
 
 
 def _share(pid: int, process: Process) -> int:
     """The process's memory, where what it shares with others is divided among them."""
-    with suppress(OSError):  # it has ended, or cannot be read: then all counts
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith(_ROLLUP):
+    shared = _kilobytes(f"/proc/{pid}/smaps_rollup", _ROLLUP)
+    return process.memory if shared is None else shared
+
+
+def _kilobytes(path: str, name: str) -> int | None:
+    """The line *name* of a file in /proc, in bytes; None where the process has ended, or the file cannot be read."""
+    with suppress(OSError):
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
-    return process.memory
+    return None
 
 
 def _descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
@@ -115,4 +170,4 @@ def _processes() -> Iterator[tuple[int, Process]]:
 def _parsed(stat: bytes) -> Process:
     fields = stat[stat.rindex(b")") + 2 :].split()  # a name may hold anything
     ticks = sum(map(int, fields[11:15]))
-    return Process(int(fields[1]), int(fields[17]), ticks / _TICKS, int(fields[21]) * _PAGE)
+    return Process(int(fields[1]), int(fields[17]), ticks / _TICKS, int(fields[21]) * _PAGE, int(fields[20]))
