@@ -76,6 +76,7 @@ def test_a_criterions_own_name_may_be_in_its_place():
         ("$.steps[*].n", '{"steps": [{"n": 1}, {"n": 2}, {}]}', [1, 2]),
         ("$.steps[?@.ok == true].n", '{"steps": [{"n": 1}, {"n": 2, "ok": true}]}', 2),
         ("$[0]", "[7]", 7),
+        ("$.said", '{"said": {"Total Score": 4}}', '{"Total Score":4}'),
     ],
 )
 def test_a_json_path_gives_the_value_that_it_leads_to(path, content, expected):
@@ -84,7 +85,12 @@ def test_a_json_path_gives_the_value_that_it_leads_to(path, content, expected):
 
 @pytest.mark.parametrize(
     ("path", "place"),
-    [("$.a[", "at character 5"), ("$[?foo(@)]", "at character 4"), ("$.a b", "at character"), ("$..", "at character 4")],
+    [
+        ("$.a[", "at character 5"),
+        ("$[?foo(@)]", "at character 4"),
+        ("$.a b", "at character"),
+        ("$..", "at character 4"),
+    ],
 )
 def test_a_wrong_json_path_is_refused_with_its_place(tmp_path, path, place):
     assert f"is no JSONPath (RFC 9535) {place}" in refused(tmp_path, "json_path", path=path)
@@ -173,7 +179,11 @@ def test_labels_that_cannot_be_told_apart_are_refused(tmp_path, labels):
 # all of them
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["score", "a"]), inner, max_size=2),
     max_leaves=6,
 )

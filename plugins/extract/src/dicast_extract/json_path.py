@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import orjson
 
 from dicast import ConfigError, Record
 
@@ -44,8 +45,8 @@ def _check_path(extractor: JsonPath, attribute: attrs.Attribute[str], path: str)
 class JsonPath:
     """Reads what a JSONPath (RFC 9535) leads to in a reply that is JSON.
 
-    The reply is a JSON value as a whole, or one fenced block of it. One place that is found gives its value as it is, several give
-    the list of theirs in their order. Nothing found, and a reply that is no JSON, give null: the value is missing.
+    The reply is a JSON value as a whole, or one fenced block of it. One place that is found gives its value as it is, an object its
+    JSON text, for its keys are the model's; several places give the list of theirs in their order. Nothing found, and a reply that is no JSON, give null: the value is missing.
 
     :param path: the JSONPath: ``$.score``, ``$.steps[0].ok``, ``$..score``, ``$.steps[?@.ok == true].name``.
     :param into: where the values go, a dotted path under ``metrics``. Statistics read ``scores``.
@@ -74,4 +75,6 @@ class JsonPath:
     def _read(self, content: object) -> object:
         value = as_json(content)
         found = [] if value is NOTHING or isinstance(value, str) else self._query.findall(value)
-        return found[0] if len(found) == 1 else found or None
+        if not found:
+            return None
+        return found if len(found) > 1 else orjson.dumps(found[0]).decode() if isinstance(found[0], dict) else found[0]

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from dicast import (
+    ONLY,
     Answered,
     ChatModel,
     ChatRequest,
@@ -22,7 +23,7 @@ from dicast import (
     maybe_await,
 )
 
-from .chat import Chat
+from .chat import Chat, Criterion
 from .sandbox import Unrenderable
 from .template import Template
 
@@ -38,6 +39,12 @@ class Prompt:
     system: Template | None
     user: Template
 
+    @classmethod
+    def of(cls, criterion: str, texts: Criterion, place: str) -> Prompt:
+        """Compile *texts*, which stand at *place*."""
+        system = None if texts.system is None else Template.of(texts.system, f"template {place}system")
+        return cls(criterion, system, Template.of(texts.user or "", f"template {place}user"))
+
     def request(self, names: Mapping[str, object], options: Chat) -> ChatRequest:
         """The request about a row that has *names*.
 
@@ -52,27 +59,16 @@ class Prompt:
 class Asker:
     """Answers rows by asking the model of *options*."""
 
+    default_timeout = 600.0
+
     options: Chat
     prompts: Sequence[Prompt]
-    security_level: str | None
-    determinism_level: str | None
-    default_timeout: float
 
     @classmethod
     def of(cls, options: Chat) -> Asker:
         """Compile the templates of *options*."""
-        own = bool(options.criteria)
-        prompts = [
-            Prompt(
-                name,
-                None
-                if system is None
-                else Template.of(system, f"template criteria.{name}.system" if own else "template system"),
-                Template.of(user or "", f"template criteria.{name}.user" if own else "template user"),
-            )
-            for name, (system, user) in options.prompts().items()
-        ]
-        return cls(options, prompts, options.security_level, options.determinism_level, options.default_timeout)
+        places = {name: f"criteria.{name}." for name in options.criteria} or {ONLY: ""}
+        return cls(options, [Prompt.of(name, texts, places[name]) for name, texts in options.prompts().items()])
 
     def produce(self, subject: Subject) -> Failure | Awaitable[Answered | Failure]:
         """Render the prompts, under the kernel's timer; what is awaited asks."""
@@ -139,13 +135,14 @@ class Tries:
     def response(self, reply: Reply) -> Mapping[str, Any]:
         """What *reply* came to, as a record has it."""
         retry = self.told()
-        found = {"content": reply.text, "metrics": {**self._figures(), **_said(reply), **reply.metrics}}
+        metrics = {**self._figures(), **_said(reply), **reply.metrics, "latency_seconds": round(self.seconds, 6)}
+        found = {"content": reply.text, "metrics": metrics}
         return found if retry is None else {**found, "retry": retry}
 
     async def _once(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         began = time.monotonic()
         answer = await maybe_await(model.complete(request))
-        self.seconds += time.monotonic() - began
+        self.seconds += _seconds(answer, time.monotonic() - began)
         self.made += 1
         self.cost += answer.cost
         usage = answer.usage if isinstance(answer, Reply) else None
@@ -159,7 +156,7 @@ class Tries:
             figures = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
         if self.cost.amount is not None:
             figures["cost" if self.cost.unit == "usd" else "cost_msat"] = float(self.cost.amount)
-        return {**figures, "latency_seconds": round(self.seconds, 6)}
+        return figures
 
 
 def names_of(subject: Subject) -> Mapping[str, object]:
@@ -179,6 +176,12 @@ def _fault(answer: Reply | Failure) -> Failure | None:
     if answer.stop_reason == "refusal":
         return Failure("refused", "the model refused, and said nothing")
     return Failure("judge_output_invalid", f"the model said nothing (stop reason {answer.stop_reason!r:.40})")
+
+
+def _seconds(answer: Reply | Failure, measured: float) -> float:
+    """How long an answer took: what it says itself, for one that was kept comes at once."""
+    said = answer.metrics.get("latency_seconds") if isinstance(answer, Reply) else None
+    return float(said) if isinstance(said, int | float) else measured
 
 
 def _said(reply: Reply) -> dict[str, object]:

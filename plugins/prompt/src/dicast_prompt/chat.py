@@ -106,7 +106,6 @@ class Chat:
     """
 
     name = "chat"
-    default_timeout = 600.0
 
     model: ChatModel
     system: str | None = _template()
@@ -121,19 +120,21 @@ class Chat:
     determinism_level: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        lacking = [name for name, (_, user) in self.prompts().items() if user is None]
+        lacking = [name for name, texts in self.prompts().items() if texts.user is None]
         if lacking and not self.criteria:
             raise ConfigError("prompt/chat needs the option 'user', the template of what is asked")
         if lacking:
             raise ConfigError(
-                f"the criteria {', '.join(lacking)} have no template 'user', and the task has none for them"
+                f"no template 'user' for {', '.join(lacking)}: give each criterion one, or the task for all"
             )
 
-    def prompts(self) -> Mapping[str, tuple[str | None, str | None]]:
-        """The texts of the templates, system and user, by criterion."""
+    def prompts(self) -> Mapping[str, Criterion]:
+        """The texts of the templates by criterion, those of the task among them."""
         if not self.criteria:
-            return {ONLY: (self.system, self.user)}
-        return {name: (own.system or self.system, own.user or self.user) for name, own in self.criteria.items()}
+            return {ONLY: Criterion(self.system, self.user)}
+        return {
+            name: Criterion(own.system or self.system, own.user or self.user) for name, own in self.criteria.items()
+        }
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Asker]:

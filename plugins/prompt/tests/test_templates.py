@@ -1,0 +1,193 @@
+"""What a template may do, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ConfigError, Failure, Subject
+from dicast.testing import FakeChatModel
+from dicast.testing.pipeline import Bench
+from dicast_prompt import Chat
+
+ROW = Subject(
+    "row",
+    "q1",
+    input={"question": "2 + 2?", "items": [1, 2]},
+    context={"category": "math", "hint": None, "strict": True, "meta": {"level": None}},
+)
+
+
+def asked(template, subject=ROW):
+    """The message that *template* makes, or the Failure."""
+    model = FakeChatModel("yes")
+    answer = Chat(model, user=template).produce(subject)
+    if isinstance(answer, Failure):
+        return answer
+    with pytest.raises(StopIteration):  # nothing in it waits
+        answer.send(None)
+    return model.asked[0].messages[-1].content
+
+
+def refused(tmp_path, **options):
+    with pytest.raises(ConfigError) as caught:
+        Bench(tmp_path, {"fake": FakeChatModel("yes")}).build("task", "prompt/chat", {"model": "fake", **options})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{{ id }} {{ category }}", "q1 math"),
+        ("{{ input.question }} {{ input['question'] }}", "2 + 2? 2 + 2?"),
+        ("{{ input.items }}", "[1,2]"),
+        ("{{ input }} {{ strict }}", '{"question":"2 + 2?","items":[1,2]} true'),
+        ("{% for n in input.items %}{{ loop.index }}/{{ loop.length }}:{{ n }} {% endfor %}", "1/2:1 2/2:2 "),
+        ("{{ context.category | upper }}", "MATH"),
+        ("{{ hint | default('none') }}{{ meta.level or '?' }}", "none?"),
+        ("{% if reference is defined %}x{% endif %}-", "-"),
+        ("<{{ '<b>&' }}> {{ {'a': '<'} | tojson }}\n", '<<b>&> {"a":"<"}\n'),
+        ("{% macro twice(t) %}{{ t }}{{ t }}{% endmacro %}{{ twice('a') * 2 }}", "aaaa"),
+    ],
+)
+def test_a_template_knows_the_rows_columns_and_writes_json(template, expected):
+    assert asked(template) == expected
+
+
+def test_the_subjects_own_values_come_before_columns_of_their_names():
+    row = Subject("row", "q1", input="mine", context={"input": "column", "context": "column", "reference": "column"})
+    assert asked("{{ input }} {{ context }} {{ reference }}", row) == "mine column column"
+
+
+@pytest.mark.parametrize("template", ["{{ inptu }}", "{% if inptu %}{% endif %}", "{{ [inptu, 1] | join }}"])
+def test_a_name_that_the_row_does_not_have_fails_it_with_the_nearest(template):
+    failure = asked(template)
+    assert failure.kind == "missing_input"
+    assert failure.message == (
+        "template user: the row has no 'inptu', did you mean 'input'? it has category, context, id, input, meta, strict"
+    )
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ reference }}", "{{ hint }}", "{{ session_id }}", "{{ output }}", "{{ input.x }}"]
+)
+def test_what_is_null_or_absent_is_missing_input(template):
+    assert asked(template).kind == "missing_input"
+
+
+def test_a_null_inside_a_value_is_not_printed_as_a_word():
+    failure = asked("{{ meta.level }}")
+    assert failure.kind == "missing_input"
+    assert "null" in failure.message
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ id['__class__'] }}",
+        "{{ '{0.__class__.__mro__}'.format(id) }}",
+        "{{ '{x.__class__}'.format_map({'x': id}) }}",
+        "{{ [id] | map(attribute='__class__') | list }}",
+        "{{ id.format.__self__ }}"[:0] + "{{ cycler['__init__'] }}",
+        "{{ input.items.append(3) }}",
+        "{{ context.update({'a': 1}) }}",
+        "{{ id.upper }}",
+        "{{ 1 / 0 }}",
+    ],
+)
+def test_tricks_fail_the_row_and_reach_nothing(template):
+    failure = asked(template)
+    assert failure.kind in ("crashed", "missing_input")
+    assert failure.message.startswith("template user: ")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for i in range(10**9) %}x{% endfor %}",
+        "{% for i in range(1000000000) %}x{% endfor %}",
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for i in range(99999) %}{% for j in range(99999) %}xxxxxxxxxxxx{% endfor %}{% endfor %}",
+        "{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}",
+        "{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+        "{{ 'a' * 10000000000 }}",
+        "{{ [0] * 10000000000 }}",
+        "{{ ('a' * 1000000) * 1000000 }}",
+        "{{ 9 ** 9 ** 9 ** 9 }}",
+        "{{ id | center(10000000000) }}",
+        "{{ id | slice(10000000000) | list }}",
+        "{{ [id] | map('center', 10000000000) | list }}",
+    ],
+)
+def test_no_template_takes_for_ever(template):
+    began = time.process_time()
+    assert asked(template).kind == "crashed"
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("a\n{% if %}", "the template user, line 2: Expected an expression"),
+        ("{{ input", "the template user, line 1: unexpected end of template"),
+        ("{{ input.__class__ }}", "the attribute '__class__' is out of reach"),
+        ("\n\n{{ input | attr('__class__') }}", "the template user, line 3: No filter named 'attr'"),
+        ("{{ input | nosuch }}", "No filter named 'nosuch'"),
+        ("{% include 'secrets' %}", "it cannot include, import or extend another"),
+        ("{% from 'x' import y %}", "it cannot include, import or extend another"),
+        ("{% extends 'x' %}", "it cannot include, import or extend another"),
+        (" \n", "the template user is blank"),
+    ],
+)
+def test_what_is_wrong_with_a_template_is_said_when_the_pipeline_is_built(tmp_path, template, said):
+    assert said in refused(tmp_path, user=template)
+
+
+def test_a_template_file_is_named_in_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "ask.j2").write_text("fine\n{{ }}\n")
+    assert "ask.j2, line 2: " in refused(tmp_path, user={"file": "ask.j2"})
+    (tmp_path / "bytes.j2").write_bytes(b"\xff")
+    assert "bytes.j2 is not UTF-8" in refused(tmp_path, user={"file": "bytes.j2"})
+    assert "did you mean 'ask.j2'" in refused(tmp_path, user={"file": "aks.j2"})
+
+
+def test_every_faulty_criterion_is_told_at_its_place(tmp_path):
+    said = refused(tmp_path, user="x", criteria={"a": {"user": "{{"}, "b": {"system": "{%"}, "c": {"usr": "x"}})
+    for place in ("criteria.a.user", "criteria.b.system", "did you mean 'user'?"):
+        assert place in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "needs the option 'user'"),
+        ({"criteria": {"a": {"user": "x"}, "b": {}}}, "no template 'user' for b"),
+        ({"user": "x", "criteria": {"a.b": {}}}, "has no dots"),
+        ({"user": "x", "criteria": {" ": {}}}, "not blank"),
+        ({"user": "x", "retries": 11}, "retries"),
+        ({"user": "x", "max_output_tokens": 0}, "max_output_tokens"),
+        ({"user": "x", "temperature": -1}, "temperature"),
+        ({"user": 3}, "expected str or mapping {file}"),
+    ],
+)
+def test_wrong_options_are_refused_when_the_pipeline_is_built(tmp_path, options, said):
+    assert said in refused(tmp_path, **options)
+
+
+@given(st.text().filter(str.strip))
+def test_a_text_of_the_row_is_never_taken_for_a_template(text):
+    row = Subject("row", "q1", input=text)
+    assert asked("{{ input }}", row) == text
+
+
+@given(st.recursive(st.text(max_size=3) | st.sampled_from(["{{ input }}", "{% for x in input %}", "{% endfor %}", "{{ x.__class__ }}", "{% set a = input %}", "{{ a }}", "|list", "{#", "#}", "{% if a %}", "{% endif %}"]), lambda parts: st.lists(parts, max_size=6).map("".join)))  # fmt: skip
+def test_any_text_as_a_template_is_refused_fails_or_asks(template):
+    row = Subject("row", "q1", input=[1, {"a": "b"}])
+    try:
+        answer = asked(template, row)
+    except ConfigError:
+        return
+    assert isinstance(answer, str | Failure)
