@@ -29,8 +29,14 @@ metrics:
   - sandbox/tests_pass:
       as: tests
       command: python3 check.py
+      mode: isolated
       output_file: solution.py
-      files: {check.py: "{{ output }}\\n{{ context.test }}\\ncheck({{ context.entry_point }})\\n"}
+      files:
+        check.py: |
+          {{ context.prompt }}
+          from solution import {{ context.entry_point }}
+          {{ context.test }}
+          check({{ context.entry_point }})
 gate: {min_coverage: 1}
 """
 
@@ -64,8 +70,8 @@ def problems() -> list[dict[str, str]]:
 def write(folder: Path, problems: list[dict[str, str]]) -> None:
     """A row for each problem and kind of answer, the kinds taking turns."""
     rows = [
-        {"id": f"{problem['task_id']} {kind}", "output": answer(problem), "test": problem["test"],
-         "entry_point": problem["entry_point"]}
+        {"id": f"{problem['task_id']} {kind}", "output": answer(problem)}
+        | {key: problem[key] for key in ("prompt", "test", "entry_point")}
         for problem in problems
         for kind, answer in ANSWERS.items()
     ]  # fmt: skip
