@@ -5,7 +5,7 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
-from ._kernel.api import Run, arun, forecast, known_run, read_ledger, rubric, run
+from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
     AccessRefused,
@@ -171,6 +171,7 @@ __all__ = [
     "metric",
     "nearest",
     "read_ledger",
+    "results",
     "rubric",
     "run",
     "too_deep",

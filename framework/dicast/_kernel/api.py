@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from .errors import ConfigError
-from .model import Query, Rubric, Subject, Verdict
+from .model import Query, Results, Rubric, Subject, Verdict
 
 if TYPE_CHECKING:
     from .protocols import Ledger, Source
@@ -51,7 +51,7 @@ class Run:
     stopped: Mapping[str, Any] | None
     aggregates: Mapping[str, Any]
     comparison: Mapping[str, Any] | None
-    baseline: Mapping[str, str] | None
+    baseline: Mapping[str, str | None] | None
     broken: Mapping[str, str]
     sinks: Mapping[str, Mapping[str, Any]]
     worst: Sequence[Mapping[str, Any]]
@@ -198,6 +198,20 @@ def known_run(ledger: Ledger, run_id: str) -> str:
     found = next((entry.event.run_id for entry in ledger.read(wanted)), None)
     if found is None:
         raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to read all of them")
+    return found
+
+
+def results(ledger: Ledger, run: str) -> Results:
+    """The records of a finished run: its id, the name of its pipeline (the newest of them), ``last``, or a file of ``jsonl/rows``.
+
+    :raises ConfigError: when there is none, or it has not ended in order.
+    :raises DataError: when the file is not one of records.
+    """
+    from .runner.baseline import find_results  # the runner takes 40 ms to import
+
+    found = find_results(ledger, run, Path())
+    if found is None:
+        raise ConfigError("no run in this ledger has ended in order")
     return found
 
 

@@ -30,6 +30,7 @@ def _run_lines(done: Document) -> Iterator[str]:
     yield from _table("judges", done["judges"])
     yield from _worst_lines(done)
     yield from _failed_lines(done)
+    yield from _findings_lines(done)
     yield from _money_lines(done)
     yield from _ending_lines(done)
 
@@ -51,6 +52,8 @@ def _headline(done: Document) -> str:
 
 def _score_lines(done: Document) -> Iterator[str]:
     score, scored = done["score"], done["scored"]
+    if score is None and not done["judges"] and not done["metrics"]:
+        return
     if score is None:
         yield "score: none for the whole run; 'on' in the section 'gate' says which judge counts"
     elif score["mean"] is not None:
@@ -102,6 +105,39 @@ def _failed_lines(done: Document) -> Iterator[str]:
             yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
 
 
+def _findings_lines(done: Document) -> Iterator[str]:
+    """What the records come to, and how they compare with the baseline's."""
+    for label, found in done["aggregates"].items():
+        yield from _tree(label, found)
+    baseline = done["baseline"]
+    if baseline is not None and baseline["run_id"] is None:
+        yield f"compared with nothing: no run of {done['name']} has ended before this one (baseline: {baseline['run']})"
+    elif done["comparison"] is not None:
+        yield f"compared with run {baseline['run_id']} ({baseline['name']})"
+        for label, found in done["comparison"].items():
+            yield from _tree(label, found)
+    yield from (f"BROKEN: {message}" for message in done["broken"].values())
+
+
+def _tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
+    """*found* under its *name*: what has no more mappings inside in one line."""
+    margin = "  " * depth
+    if not isinstance(found, Mapping):
+        yield _cut(f"{margin}{name}: {_figure(found)}")
+    elif any(isinstance(value, Mapping) for value in found.values()):
+        yield f"{margin}{name}"
+        for key, value in found.items():
+            yield from _tree(key, value, depth + 1)
+    else:
+        yield _cut(f"{margin}{name}: " + ", ".join(f"{key} {_figure(value)}" for key, value in found.items()))
+
+
+def _figure(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _money_lines(done: Document) -> Iterator[str]:
     yield f"spent: {_money(done['cost']) or 'nothing'}"
     if lost := _money(done["spend_lost"]):
@@ -131,7 +167,8 @@ def _ending_lines(done: Document) -> Iterator[str]:
         yield f"stopped: {stopped['reason']}" + (f" ({more})" if more else "")
         new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
-        yield f"  what was judged is kept; {goes_on}{new}"
+        if stopped["reason"] != "early_stop":  # which is an end like any other
+            yield f"  what was judged is kept; {goes_on}{new}"
     gate = done["gate"]
     yield "gate: passed" if gate["passed"] else "gate: FAILED: " + "; ".join(gate["reasons"])
     ledger = done["ledger"]

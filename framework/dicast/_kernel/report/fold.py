@@ -102,6 +102,8 @@ class Report:
             "subject.read": self._read,
             "eval.completed": self._complete,
             "eval.failed": self._fail,
+            "record.completed": self._record,
+            "record.failed": self._fail_record,
             "spend.settled": self._settle,
             "spend.lost": self._lose,
             "budget.throttled": self._throttle,
@@ -204,12 +206,28 @@ class Report:
         if "skipped" in payload:
             group.skipped = label in self._counted
             return
-        if len(self.failed_shown) < FAILED_SHOWN:
-            shown = ("subject_kind", "subject_id", "judge", "failure_mode", "error_message")
-            self.failed_shown.append({key: payload[key] for key in shown})
+        self._show_failed(event, label, payload["error_message"])
         if label in self._counted:
             group.counted = True
             group.failure = group.failure or payload["failure_mode"]
+
+    def _record(self, event: Event) -> None:
+        """Count a record; where there are verdicts they say what is scored."""
+        if not self._counted:
+            self.judged += 1
+            self.scored += 1
+
+    def _fail_record(self, event: Event) -> None:
+        if not self._counted:
+            self.judged += 1
+            self.failed += 1
+            self.failures[str(event.payload["failure_mode"])] += 1
+            self._show_failed(event, self.started["task"] or "extractors", event.payload["error"])
+
+    def _show_failed(self, event: Event, label: object, message: object) -> None:
+        if len(self.failed_shown) < FAILED_SHOWN:
+            told = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
+            self.failed_shown.append({**told, "failure_mode": event.payload["failure_mode"], "error_message": message})
 
     def _grouped(self, event: Event, label: str) -> Group:
         key = (event.subject_kind, event.subject_id)

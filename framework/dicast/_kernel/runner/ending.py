@@ -32,8 +32,10 @@ def conclude(
             pipeline.baseline.compare if pipeline.baseline else (), baseline, results(ledger, stream.run_id)
         )
         comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
-    named = None if baseline is None else {"run_id": baseline.run_id, "name": baseline.name}
-    return {"aggregates": aggregates, "comparison": comparison, "baseline": named, "broken": dict(findings.broken)}
+    wanted = None if pipeline.baseline is None else {"run": pipeline.baseline.run, "run_id": None, "name": None}
+    if wanted is not None and baseline is not None:
+        wanted |= {"run_id": baseline.run_id, "name": baseline.name}
+    return {"aggregates": aggregates, "comparison": comparison, "baseline": wanted, "broken": dict(findings.broken)}
 
 
 def _told(

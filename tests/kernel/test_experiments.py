@@ -1,0 +1,290 @@
+"""Records: what a task and extractors make of a row, and what is made of all records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import pytest
+
+from dicast import (
+    Answered,
+    ChatModel,
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Failure,
+    Message,
+    Reply,
+    Score,
+    Subject,
+    Usage,
+)
+from dicast.testing import FakeChatModel, FakeJudge, FakeMetric, MemoryLedger, run_pipeline
+
+ROWS = [Subject("row", str(number), input=f"question {number}", context={"topic": "t"}) for number in range(4)]
+USAGE = Usage(3, 2)
+
+
+@attrs.frozen
+class Ask:
+    """Asks a model once for each criterion."""
+
+    name = "ask"
+    security_level = "internal"
+
+    model: ChatModel = attrs.field(factory=lambda: FakeChatModel(Reply("0.5")))
+    criteria: tuple[str, ...] = ("clarity", "depth")
+
+    async def produce(self, subject: Subject) -> Subject | Failure:
+        """One request after the other."""
+        responses: dict[str, Mapping[str, Any]] = {}
+        for criterion in self.criteria:
+            asked = ChatRequest((Message("user", f"{criterion}: {subject.input}"),), label=criterion)
+            reply = await self.model.complete(asked)
+            if isinstance(reply, Failure):
+                return reply
+            responses[criterion] = {"content": reply.text, "metrics": {"score": float(reply.text), **reply.metrics}}
+        return Answered.of(subject, responses)
+
+
+@attrs.frozen
+class Scores:
+    """What each response says."""
+
+    name = "scores"
+
+    writes: tuple[str, ...] = ("scores",)
+    value: object = None
+    key: str = "scores"
+
+    def extract(self, record: Mapping[str, Any]) -> Mapping[str, object]:
+        """A number for each criterion."""
+        if self.value is not None:
+            return {self.key: self.value}
+        return {self.key: {name: float(found["content"]) for name, found in record["responses"].items()}}
+
+
+@attrs.frozen
+class Count:
+    """How many records there were, and the sum of a score; *most*: enough of them."""
+
+    name = "count"
+
+    most: int = 99
+    fails: bool = False
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield Counting(self)
+
+
+class Counting:
+    def __init__(self, of):
+        self.of, self.seen = of, []
+
+    def add(self, record):
+        if self.of.fails:
+            raise ValueError("no head for figures")
+        self.seen.append(record)
+
+    def finish(self):
+        return {"rows": len(self.seen), "ids": [record["row"]["id"] for record in self.seen]}
+
+    def observe(self, record):
+        self.add(record)
+        return {"value": len(self.seen)} if len(self.seen) >= self.of.most else None
+
+
+@attrs.frozen
+class Difference:
+    """The difference of the sums of all scores."""
+
+    name = "difference"
+
+    def compare(self, baseline, variant):
+        def total(results):
+            return sum(sum(record["metrics"]["scores"].values()) for _, record in results.records())
+
+        return {"baseline": total(baseline), "variant": total(variant)}
+
+
+READY = {"ask": Ask(), "scores": Scores(), "count": Count(), "difference": Difference()}
+
+
+def run(text, *, rows=ROWS, **components):
+    return run_pipeline(text, subjects=rows, components={**READY, **components})
+
+
+def records(done):
+    return [event.payload for event in done.of("record.completed")]
+
+
+def test_a_record_has_the_shape_of_document_002():
+    done = run("task: ask\nextractors: [scores]\n")
+    record = records(done)[0]
+    assert record == {
+        "row": {"id": "0", "input": "question 0", "topic": "t"},
+        "response": {"content": "0.5", "metrics": {"score": 0.5}},
+        "responses": {
+            "clarity": {"content": "0.5", "metrics": {"score": 0.5}},
+            "depth": {"content": "0.5", "metrics": {"score": 0.5}},
+        },
+        "metrics": {"score": 0.5, "scores": {"clarity": 0.5, "depth": 0.5}},
+        "security_level": "internal",
+    }
+    assert (done.document["subjects"], done.document["scored"], done.document["failed"]) == (4, 4, 0)
+    assert (done.document["score"], done.exit_code) == (None, 0)
+
+
+def test_metrics_and_judges_judge_what_the_task_made():
+    metric, judge = FakeMetric([Score(1.0)] * 4), FakeJudge()
+    done = run("task: ask\nmetrics: [metric]\njudges: [judge]\n", metric=metric, judge=judge)
+    assert [subject.output for subject in metric.asked] == ["0.5"] * 4
+    assert [subject.output for subject in judge.asked] == ["0.5"] * 4
+    assert [subject.id for subject in metric.asked] == list("0123")
+    assert done.document["score"]["mean"] == 1.0
+    types = [event.type for event in done.events if event.subject_id == "2" and event.type != "task.replied"]
+    kinds = ["subject.read", "eval.started", "eval.started", "record.completed", "eval.completed", "eval.completed"]
+    assert [type_ for type_ in types if not type_.startswith("spend")] == kinds
+
+
+def test_rollouts_ask_the_task_again():
+    replies = [Reply(text) for _ in ROWS for text in ("0.1", "0.2", "0.3")]
+    metric = FakeMetric([Score(value) for _ in ROWS for value in (0.2, 0.4, 0.9)])
+    done = run(
+        "task: ask\nmetrics: [metric]\nscoring: {rollouts: 3, aggregation: median}\nexecutor: {dicast/async: {concurrency: 1}}",
+        ask=Ask(FakeChatModel(replies), ("only",)),
+        metric=metric,
+    )
+    assert [subject.output for subject in metric.asked] == ["0.1", "0.2", "0.3"] * 4
+    assert done.document["score"]["mean"] == 0.4
+    assert [record["response"]["content"] for record in records(done)] == ["0.1"] * 4
+
+
+def test_each_reply_is_paid_for_by_itself():
+    model = FakeChatModel(Reply("0.5", usage=USAGE, cost=Cost("0.01")), cost=Cost("0.02"))
+    done = run("task: ask\n", ask=Ask(model))
+    assert done.document["cost"]["usd"] == "0.08"
+    settled = done.of("spend.settled")
+    assert len(done.of("spend.reserved")) == len(settled) == len(done.of("task.replied")) == 8
+    assert {event.payload["judge"] for event in settled} == {"ask"}
+    assert {event.payload["criterion"] for event in done.of("task.replied")} == {"clarity", "depth"}
+
+
+def test_a_cap_ends_the_task_and_spends_no_more():
+    model = FakeChatModel(Reply("0.5", cost=Cost("0.01")), cost=Cost("0.01"))
+    done = run("task: ask\nbudget: {run: 0.03 usd}\nexecutor: {dicast/async: {concurrency: 1}}", ask=Ask(model))
+    assert done.document["cost"]["usd"] == "0.03"
+    assert done.document["failures"] == {"throttled_no_heuristic": 3}
+    assert len(done.of("record.failed")) == 3
+
+
+def test_a_failed_task_is_no_score_and_says_how_it_tried():
+    done = run(
+        "task: ask\nmetrics: [metric]\n",
+        ask=Ask(FakeChatModel(Failure("judge_call_failed", "no answer", retryable=True))),
+        metric=FakeMetric([]),
+    )
+    assert done.document["failures"] == {"judge_call_failed": 4}
+    assert done.document["scored"] == 0
+    failed = done.of("record.failed")[0].payload
+    assert failed["row"]["id"] == "0"
+    assert failed["error"] == "ask: no answer"
+    assert [event.payload["failure_mode"] for event in done.of("eval.failed")] == ["judge_call_failed"] * 4
+
+
+def test_extractors_merge_deeply_and_run_without_a_task():
+    first = Scores(value={"a": 0.5}, writes=("scores.a", "scores.b"))
+    second = Scores(value={"c": 0.7}, writes=("scores.c",))
+    rows = [attrs.evolve(row, output={"x": 1}) for row in ROWS]
+    done = run("extractors: [first, second]\n", rows=rows, first=first, second=second)
+    failed = done.of("record.failed")
+    assert not failed
+    assert records(done)[0]["metrics"] == {"scores": {"a": 0.5, "c": 0.7}}
+    assert records(done)[0]["response"] == {"content": '{"x":1}', "metrics": {}}
+
+
+@pytest.mark.parametrize(
+    ("extractor", "message"),
+    [
+        (Scores(key="Bad Name", value=1, writes=("Bad Name",)), "neither in snake case"),
+        (Scores(key="other", value=1), "says that it writes scores"),
+        (Scores(value=float("nan")), "what is missing is null"),
+        (Scores(value=object()), "not JSON"),
+        (Scores(), "KeyError"),
+    ],
+)
+def test_what_an_extractor_does_wrong_fails_its_row_and_names_it(extractor, message):
+    done = run("extractors: [bad]\n", bad=extractor)
+    assert done.document["failures"] == {"crashed": 4}
+    for event in done.of("record.failed"):
+        assert event.payload["error"].startswith("bad: ")
+        assert message in event.payload["error"]
+    assert done.exit_code == 3
+
+
+def test_two_extractors_that_write_one_leaf_are_refused_before_anything_is_spent():
+    model = FakeChatModel([])
+    with pytest.raises(ConfigError, match=r"second and first .* both write metrics\.scores\.a"):
+        run(
+            "task: ask\nextractors: [first, second]\n",
+            ask=Ask(model),
+            first=Scores(),
+            second=Scores(writes=("scores.a",)),
+        )
+
+
+def test_aggregates_see_every_record_in_order():
+    done = run("task: ask\naggregates: [count]\n")
+    assert done.document["aggregates"] == {"count": {"rows": 4, "ids": ["0", "1", "2", "3"]}}
+    told = done.of("aggregate.completed")
+    assert [event.payload["result"]["rows"] for event in told] == [4]
+
+
+def test_aggregates_of_a_run_without_records_read_its_verdicts():
+    done = run("metrics: [metric]\naggregates: [count]\n", metric=FakeMetric([Score(0.5)] * 4))
+    assert done.document["aggregates"]["count"]["ids"] == ["0", "1", "2", "3"]
+    assert done.of("record.completed") == []
+
+
+def test_an_aggregate_that_breaks_costs_nothing_else_and_is_named():
+    done = run("task: ask\naggregates: [count, bad]\n", bad=Count(fails=True))
+    assert done.document["aggregates"] == {"count": {"rows": 4, "ids": ["0", "1", "2", "3"]}, "bad": None}
+    (message,) = done.document["broken"].values()
+    assert message == "bad: ValueError: no head for figures"
+    assert done.exit_code == 0
+
+
+def test_an_early_stop_ends_the_run_in_order():
+    rows = [attrs.evolve(ROWS[0], id=str(number)) for number in range(1000)]
+    done = run(
+        "task: ask\nearly_stop: [enough]\nexecutor: {dicast/async: {concurrency: 2}}", rows=rows, enough=Count(most=3)
+    )
+    stopped = done.document["stopped"]
+    assert stopped == {"reason": "early_stop", "plugin": "enough", "row_index": 2, "value": 3}
+    assert 3 <= done.document["scored"] < 200
+    assert done.exit_code == 0
+    assert done.of("run.completed")
+    assert not done.of("run.stopped")
+
+
+def test_a_run_is_compared_with_its_baseline():
+    ledger = MemoryLedger()
+    text = "name: shop\ntask: ask\nextractors: [scores]\nledger: kept\nbaseline: {run: last, compare: [difference]}\n"
+    first = run(text, kept=ledger)
+    assert first.document["comparison"] is None
+    assert first.document["baseline"] == {"run": "last", "run_id": None, "name": None}
+    second = run(text, kept=ledger, ask=Ask(FakeChatModel(Reply("0.75"))))
+    assert second.document["comparison"] == {"difference": {"baseline": 4.0, "variant": 6.0}}
+    assert second.document["baseline"] == {"run": "last", "run_id": first.document["run_id"], "name": "shop"}
+    named = run(text.replace("last", first.document["run_id"]), kept=ledger)
+    assert named.document["comparison"] == {"difference": {"baseline": 4.0, "variant": 4.0}}
+
+
+def test_a_baseline_that_is_missing_is_refused_before_anything_is_spent():
+    model = FakeChatModel([])
+    with pytest.raises(ConfigError, match="no finished run 'shop'"):
+        run("task: ask\nbaseline: {run: shop}\n", ask=Ask(model))
