@@ -26,7 +26,7 @@ class CliffsDelta:
     Over all pairs of a score of the variant and one of the baseline, the share in which the variant's is higher less the share in
     which it is lower: 1 where every score is higher, 0 where none of both is ahead, -1 where every one is lower (N. Cliff,
     Psychological Bulletin 114(3), 1993). It looks at the order of scores alone, so it suits grades and outliers. ``interpretation``
-    is ``negligible`` below .147, ``small`` below .33, ``medium`` below .474, else ``large``.
+    is ``negligible`` below .147, ``small`` below .33, ``medium`` below .474, else ``large``. Both are null where a run has no scores, and ``reasons`` says so.
 
     :param criteria: only these; all by default.
     """
@@ -43,12 +43,11 @@ class CliffsDelta:
 def _measured(sides: Sides) -> dict[str, Any]:
     before, after = sides.present
     counts = {"n_baseline": len(before), "n_variant": len(after)}
-    short = "; ".join(few(1, counts))
-    delta = None if short else _delta(before, after)
-    size = None if delta is None else next(name for bound, name in _SIZES if abs(delta) < bound)
-    return explained(
-        {"delta": delta, "interpretation": size, **counts}, dict.fromkeys(("delta", "interpretation"), short)
-    )
+    if reasons := few(1, counts):
+        return explained({"delta": None, "interpretation": None, **counts}, reasons)
+    delta = _delta(before, after)
+    size = next(name for bound, name in _SIZES if abs(delta) < bound)
+    return explained({"delta": delta, "interpretation": size, **counts}, {})
 
 
 def _delta(before: Column, after: Column) -> float:

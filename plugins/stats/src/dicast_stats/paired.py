@@ -11,7 +11,7 @@ from dicast import Results
 
 from .bootstrap import interval
 from .significance import check_min_samples
-from .table import Sides, compared, explained
+from .table import Sides, compared, explained, few
 from .values import plain, varies
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.intp]
 
-_T = ("ci_low", "ci_high", "t", "p_value", "effect_size")
-_RESAMPLED = ("bootstrap_ci_low", "bootstrap_ci_high")
-_DIFFERENCES = ("mean_difference", *_T, "wilcoxon_p", "sign_p", *_RESAMPLED, "bootstrap_method")
+_DIFFERENCES = (
+    *("mean_difference", "ci_low", "ci_high", "t", "p_value", "effect_size", "wilcoxon_p", "sign_p"),
+    *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
+)
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
 
-_ALIKE = "the differences are all alike, so there is no variance to compare them with"
+_ALIKE = "the differences are all alike: there is no variance to compare them with"
+_TOO_FEW = "the resamples of so few pairs are too much alike"
 _NO_FLAGS = "no subject has a score flag in both runs; the extractor's option threshold makes flags"
 
 
@@ -47,7 +49,7 @@ class Paired:
     - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` that have a flag in
       both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs.
 
-    What is not defined is null, and ``reasons`` says why. Where no pair differs the exact tests have a p of 1.
+    What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. Where no pair differs the exact tests have a p of 1.
 
     :param min_samples: how many pairs there have to be, 2 or more.
     :param criteria: only these; all by default.
@@ -84,17 +86,16 @@ class Paired:
         count = len(differences)
         if count:
             figures["mean_difference"] = plain(differences.mean())
-        if count < self.min_samples:
-            return figures, dict.fromkeys(_DIFFERENCES, f"{count} of the {self.min_samples} pairs needed")
+        if reasons := few(self.min_samples, {"n_pairs": count}):
+            return figures, reasons
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         figures["wilcoxon_p"] = plain(stats.wilcoxon(differences).pvalue)
         figures["sign_p"] = _even(int((differences > 0).sum()), int((differences < 0).sum()))
         if not varies(differences):
-            return figures, dict.fromkeys((*_T, *_RESAMPLED, "bootstrap_method"), _ALIKE)
-        resampled = interval(differences)
-        figures |= _t_test(differences) | resampled
-        return figures, dict.fromkeys(_RESAMPLED, "resamples of so few pairs are too much alike")
+            return figures, {"t": _ALIKE}
+        figures |= _t_test(differences) | interval(differences)
+        return figures, {} if figures["bootstrap_ci_low"] is not None else {"bootstrap_ci_low": _TOO_FEW}
 
     def _passes(self, sides: Sides, ours: Rows, theirs: Rows) -> tuple[dict[str, Any], dict[str, str]]:
         """McNemar's test, and what it rests on."""
@@ -102,13 +103,13 @@ class Paired:
         both = before.flagged(criterion)[ours] & after.flagged(criterion)[theirs]
         count = int(both.sum())
         if not count:
-            return dict.fromkeys(_PASSES) | {"n_pass_pairs": 0}, dict.fromkeys(_PASSES, _NO_FLAGS)
+            return dict.fromkeys(_PASSES) | {"n_pass_pairs": 0}, {"mcnemar_p": _NO_FLAGS}
         was, now = before.passed(criterion)[ours], after.passed(criterion)[theirs]
         gained, lost = int((both & now & ~was).sum()), int((both & was & ~now).sum())
         counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
         figures = {**counts, "mcnemar_p": None, "pass_rate_difference": (gained - lost) / count}
-        if count < self.min_samples:
-            return figures, {"mcnemar_p": f"{count} of the {self.min_samples} pairs with flags needed"}
+        if reasons := few(self.min_samples, {"n_pass_pairs": count}):
+            return figures, reasons
         return {**figures, "mcnemar_p": _even(gained, lost)}, {}
 
 

@@ -35,7 +35,7 @@ class Significance:
     Where the same subjects were judged in both runs, ``stats/paired`` sees smaller differences. For each criterion: ``n_baseline``,
     ``n_variant``, ``mean_difference`` (variant less baseline), ``t``, ``df``, ``p_value``, ``adjusted_p_value``, ``effect_size``
     (Cohen's d: the difference over the pooled standard deviation), and ``ci_low`` and ``ci_high``, the 95 % interval of the
-    difference. What is not defined is null, and ``reasons`` says why. The interval and ``p_value`` are those of one test alone.
+    difference. What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. The interval and ``p_value`` are those of one test alone.
 
     :param equal_var: Student's t-test with the pooled variance, for runs whose scores vary alike.
     :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``bonferroni``, ``holm`` (like it, and never less
@@ -73,14 +73,11 @@ class Significance:
         before, after = sides.present
         counts = {"n_baseline": len(before), "n_variant": len(after)}
         difference = plain(after.mean() - before.mean()) if len(before) and len(after) else None
-        reason = "; ".join(few(self.min_samples, counts))
-        if not reason and not varies(before) and not varies(after):
-            reason = "the scores of each run are all alike, so there is no variance to compare the difference with"
         figures = {**counts, "mean_difference": difference, **dict.fromkeys(_TESTED)}
-        if reason:
-            unknown = ("mean_difference", *_TESTED)
-            return explained(figures, dict.fromkeys(unknown, reason))
-        return explained({**figures, **self._figures(before, after)}, {})
+        reasons = few(self.min_samples, counts)
+        if not reasons and not varies(before) and not varies(after):
+            reasons = {"t": "the scores of each run are all alike: there is no variance to compare the difference with"}
+        return explained(figures if reasons else {**figures, **self._figures(before, after)}, reasons)
 
     def _figures(self, before: Column, after: Column) -> dict[str, float | None]:
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend

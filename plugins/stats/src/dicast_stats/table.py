@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -139,13 +139,11 @@ def compared(
 
 
 def explained(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
-    """*figures*, with the *reasons* of those that are null."""
-    unknown = (name for name, figure in figures.items() if figure is None)
-    return {**figures, "reasons": {name: reasons.get(name, "the scores are too large") for name in unknown}}
+    """*figures*, and why some of them are null, by the count that is too small or the test that it is about."""
+    unknown = [name for name, figure in figures.items() if figure is None]
+    return {**figures, "reasons": dict(reasons) or dict.fromkeys(unknown[:1], "the scores are too large")}
 
 
-def few(needed: int, counts: Mapping[str, int]) -> Iterator[str]:
+def few(needed: int, counts: Mapping[str, int]) -> dict[str, str]:
     """What to say of each of *counts* that is below *needed*."""
-    for name, count in counts.items():
-        if count < needed:
-            yield f"{name} {count} of the {needed} scores needed"
+    return {name: f"{count} of the {needed} needed" for name, count in counts.items() if count < needed}

@@ -47,6 +47,15 @@ def value_at(record: Record, path: str) -> object:
     return None if found is MISSING else found
 
 
+def score_of(record: Record) -> float | None:
+    """The ``metrics.score`` of *record*, else the mean of its ``metrics.scores``; None where it has no number."""
+    score = number(mapping(record).get("score"))
+    if score is not None:
+        return score
+    scores = [found for value in mapping(record, "scores").values() if (found := number(value)) is not None]
+    return sum(scores) / len(scores) if scores else None
+
+
 def plain(value: float) -> float | None:
     """*value*, which may be a library's own kind of number, as JSON has it: None where it is not finite."""
     found = float(value)

@@ -10,7 +10,7 @@ import attrs
 
 from dicast import Record, RunContext
 
-from .values import mapping, number
+from .values import score_of
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ class Ranking:
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        value = _value(record)
+        value = score_of(record)
         if value is None:
             self._missing += 1
         else:
@@ -72,11 +72,3 @@ class Ranking:
             "pass_rate": pass_rate,
             "composite": options.weight_mean * mean + options.weight_pass * pass_rate,
         }
-
-
-def _value(record: Record) -> float | None:
-    value = number(mapping(record).get("score"))
-    if value is not None:
-        return value
-    scores = [score for one in mapping(record, "scores").values() if (score := number(one)) is not None]
-    return sum(scores) / len(scores) if scores else None

@@ -1,0 +1,229 @@
+"""What the aggregates make of records: the settled cases, missing values, other shapes."""
+
+from __future__ import annotations
+
+import json
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ConfigError
+from dicast_stats import Agreement, CostSummary, LatencySummary, Recommendation, ScoreStats, VariantRanking
+
+
+def scored(*rows, flags=()):
+    return [
+        {"metrics": {"scores": row, **({"score_flags": flag} if flag else {})}}
+        for row, flag in zip(rows, flags or [None] * len(rows), strict=True)
+    ]
+
+
+THREE = scored({"a": 0.8}, {"a": 0.6}, {"a": "0.9"}, flags=({"a": True}, {"a": False}, {"a": True}))
+
+
+def test_score_stats_has_the_settled_figures(aggregated):
+    found = aggregated(ScoreStats(), THREE)
+    figures = found["criteria"]["a"]
+    assert figures == found["overall"]
+    assert (figures["count"], figures["missing"], figures["passes"], figures["flagged"]) == (3, 0, 2, 3)
+    assert figures["pass_rate"] == pytest.approx(0.666667, abs=1e-6)
+    assert figures["mean"] == pytest.approx(0.766667, abs=1e-6)
+    assert (figures["median"], figures["min"], figures["max"]) == (0.8, 0.6, 0.9)
+    assert figures["std"] == pytest.approx(0.124722, abs=1e-6)
+
+
+def test_ddof_divides_by_less(aggregated):
+    assert aggregated(ScoreStats(ddof=1), scored({"a": 1}, {"a": 2}))["overall"]["std"] == pytest.approx(0.5**0.5)
+    assert aggregated(ScoreStats(ddof=1), scored({"a": 1}))["overall"]["std"] == 0.0
+    assert aggregated(ScoreStats(ddof=2), scored({"a": 1}, {"a": 2}))["overall"]["std"] is None
+    with pytest.raises(ConfigError, match="ddof is -1"):
+        ScoreStats(ddof=-1)
+
+
+@pytest.mark.parametrize("value", [None, nan, inf, "n/a", "nan", "", [1], {"x": 1}, 10**400])
+def test_what_is_no_number_is_missing_and_never_zero(aggregated, value):
+    records = scored({"a": value}, {"a": 0.5}, flags=({"a": None}, {"a": True}))
+    figures = aggregated(ScoreStats(), records)["criteria"]["a"]
+    assert (figures["count"], figures["missing"], figures["mean"]) == (1, 1, 0.5)
+    assert (figures["passes"], figures["flagged"], figures["pass_rate"]) == (1, 1, 0.5)
+
+
+def test_a_criterion_without_any_number_has_no_mean(aggregated):
+    found = aggregated(ScoreStats(), scored({"a": None, "b": 1}))
+    assert found["criteria"]["a"] == {"count": 0, "missing": 1, "flagged": 0, "passes": 0, "pass_rate": 0.0}
+    assert found["overall"]["count"] == 1
+
+
+@pytest.mark.parametrize("record", [{}, {"metrics": None}, {"metrics": {}}, {"metrics": {"scores": [1, 2]}}])
+def test_records_without_scores_are_passed_over(aggregated, record):
+    assert aggregated(ScoreStats(), [record]) == {"criteria": {}, "overall": {"count": 0, "missing": 0}}
+    assert aggregated(VariantRanking(), [record]) == {}
+    assert aggregated(Agreement(), [record])["n"] == 0
+    assert aggregated(CostSummary(), [record]) == {"total_requests": 0, "requests_with_cost": 0}
+
+
+def test_other_fields_can_be_read(aggregated):
+    records = [{"metrics": {"deep": {"marks": {"a": 1}}, "good": {"a": True}}}]
+    found = aggregated(ScoreStats(source_field="deep.marks", flag_field="good"), records)
+    assert (found["overall"]["mean"], found["overall"]["passes"]) == (1.0, 1)
+
+
+def test_the_leader_is_recommended(aggregated):
+    records = scored(*[{"first": 0.69, "second": 0.45}] * 3)
+    found = aggregated(Recommendation(), records)
+    assert (
+        found["recommendation"] == "first leads with mean score 0.69, pass rate 0%, which is 0.12 above overall average"
+    )
+    assert (found["best_criteria"], found["best_stats"]["count"], found["summary"]["count"]) == ("first", 3, 6)
+    shorter = aggregated(Recommendation(improvement_margin=0.2), records)["recommendation"]
+    assert shorter == "first leads with mean score 0.69, pass rate 0%"
+
+
+def test_the_first_of_equal_criteria_leads(aggregated):
+    assert aggregated(Recommendation(), scored(*[{"b": 0.5, "a": 0.5}] * 3))["best_criteria"] == "b"
+
+
+def test_too_few_scores_recommend_nothing(aggregated):
+    found = aggregated(Recommendation(), scored(*[{"a": 1, "b": 1}] * 2))
+    assert found["recommendation"] == "Insufficient data for confident recommendation"
+    assert "best_criteria" not in found
+    nobody = aggregated(Recommendation(min_samples=0), [])["recommendation"]
+    assert nobody == "No clear leader across criteria"
+
+
+def test_ranking_has_the_settled_figures(aggregated):
+    records = [*({"metrics": {"score": value}} for value in (0.5, 0.7, 0.9)), *scored({"a": 0.8, "b": 0.6})]
+    found = aggregated(VariantRanking(threshold=0.6), records)
+    assert (found["samples"], found["pass_rate"]) == (4, 0.75)
+    assert (found["mean"], found["composite"]) == (pytest.approx(0.7), pytest.approx(1.45))
+    weighted = aggregated(VariantRanking(threshold=0.6, weight_mean=2, weight_pass=0), records)
+    assert weighted["composite"] == pytest.approx(1.4)
+
+
+def test_records_without_a_value_do_not_pass(aggregated):
+    found = aggregated(VariantRanking(), [{"metrics": {"score": 0.9}}, {"metrics": {"score": None}}])
+    assert (found["samples"], found["missing"], found["mean"], found["pass_rate"]) == (1, 1, 0.9, 0.5)
+
+
+def replied(*metrics):
+    return {
+        "response": {"metrics": metrics[0]},
+        "responses": {str(n): {"metrics": one} for n, one in enumerate(metrics)},
+    }
+
+
+def test_every_criterions_response_is_a_request(aggregated):
+    one = {"prompt_tokens": 10, "completion_tokens": 4, "cost": 0.25, "latency_seconds": 0.5}
+    two = {"prompt_tokens": 30, "completion_tokens": 6, "cost": None}
+    records = [replied(one, two), {"response": {"metrics": {"cost": 0.75}}}]
+    assert aggregated(CostSummary(), records) == {
+        "total_requests": 3,
+        "requests_with_cost": 2,
+        "prompt_tokens": {"total": 40, "mean": 20.0, "median": 20.0, "min": 10, "max": 30},
+        "completion_tokens": {"total": 10, "mean": 5.0, "median": 5.0, "min": 4, "max": 6},
+        "cost": {"total": 1.0, "mean": 0.5, "median": 0.5, "min": 0.25, "max": 0.75},
+    }
+    found = aggregated(LatencySummary(), records)
+    assert (found["total_requests"], found["requests_with_latency"]) == (3, 1)
+    assert found["latency_seconds"]["std"] == 0.0
+
+
+def test_latencies_have_the_settled_figures(aggregated):
+    records = [{"response": {"metrics": {"latency_seconds": value}}} for value in (0.5, 1.2, 0.8, 2, 0.6, -1, nan)]
+    found = aggregated(LatencySummary(), records)
+    assert (found["total_requests"], found["requests_with_latency"]) == (7, 5)
+    expected = {"mean": 1.02, "median": 0.8, "std": 0.609918, "p50": 0.8, "p95": 1.84, "p99": 1.968}
+    figures = {name: found["latency_seconds"][name] for name in expected}
+    assert figures == pytest.approx(expected, abs=1e-6)
+
+
+def test_agreement_has_the_settled_figures(aggregated):
+    found = aggregated(Agreement(), scored({"a": 0.6, "b": 0.65}, {"a": 0.7, "b": 0.75}, {"a": 0.8, "b": 0.78}))
+    assert (found["n"], found["complete"], found["criteria"], found["reasons"]) == (3, 3, ["a", "b"], {})
+    assert found["average_correlation"] == pytest.approx(0.954919, abs=1e-6)
+    assert found["cronbach_alpha"] == pytest.approx(0.940893, abs=1e-6)
+
+
+def test_krippendorffs_alpha_is_the_books(aggregated):
+    """The interval metric on the four observers of K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), C."""
+    observers = {
+        "a": (1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None),
+        "b": (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3),
+        "c": (None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None),
+        "d": (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None),
+    }
+    rows = [{name: column[row] for name, column in observers.items()} for row in range(12)]
+    found = aggregated(Agreement(), scored(*rows))
+    assert (found["n"], found["complete"]) == (11, 8)
+    assert found["krippendorff_alpha"] == pytest.approx(0.849, abs=5e-4)
+
+
+def test_missing_scores_do_not_shift_the_others(aggregated):
+    whole = scored({"a": 1, "b": 2}, {"a": 2, "b": 4}, {"a": 3, "b": 5})
+    holes = scored({"a": 1, "b": 2}, {"a": 9}, {"b": 0}, {"a": 2, "b": 4}, {"a": None, "b": 3}, {"a": 3, "b": 5})
+    assert aggregated(Agreement(), whole) == aggregated(Agreement(), holes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([], "fewer than two criteria"),
+        ([{"a": 1, "b": 1}], "fewer than two criteria"),
+        ([{"a": 0.1, "b": 0.1}] * 3, "vary"),
+        ([{"a": 1}, {"a": 2}, {"b": 1}, {"b": 3}], "no two criteria vary"),
+    ],
+)
+def test_agreement_says_why_it_is_not_defined(aggregated, rows, reason):
+    found = aggregated(Agreement(), scored(*rows))
+    assert found["average_correlation"] is None
+    assert reason in found["reasons"]["average_correlation"]
+    assert set(found["reasons"]) == {"average_correlation", "cronbach_alpha", "krippendorff_alpha"}
+
+
+def test_agreement_can_be_of_some_criteria(aggregated):
+    rows = scored({"a": 1, "b": 2, "c": 0}, {"a": 2, "b": 3, "c": 9})
+    assert aggregated(Agreement(criteria=["a", "b"]), rows)["criteria"] == ["a", "b"]
+    with pytest.raises(ConfigError, match="min_items is 1"):
+        Agreement(min_items=1)
+
+
+KEYS = ("metrics", "scores", "score_flags", "score", "a", "b", "cost", "latency_seconds", "prompt_tokens")
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+ALL = (
+    ScoreStats(),
+    ScoreStats(ddof=1),
+    Recommendation(),
+    VariantRanking(),
+    CostSummary(),
+    LatencySummary(),
+    Agreement(),
+)
+metrics = st.fixed_dictionaries(
+    {}, optional={"scores": st.dictionaries(st.sampled_from("abc"), anything, max_size=3), "score": anything}
+)
+
+
+@given(st.lists(st.fixed_dictionaries({"metrics": metrics}, optional={"response": anything}), max_size=5))
+def test_whatever_records_hold_the_document_is_json_without_nan(aggregated, records):
+    for component in ALL:
+        json.dumps(aggregated(component, records), allow_nan=False)
+
+
+@given(st.lists(st.tuples(*[st.none() | st.floats(0, 5)] * 3), min_size=1, max_size=30), st.randoms())
+def test_the_order_of_records_changes_no_figure(aggregated, rows, random):
+    records = scored(*(dict(zip("abc", row, strict=True)) for row in rows))
+    mixed = random.sample(records, len(records))
+    for component in (ScoreStats(), VariantRanking(), Agreement()):
+        assert nearly(aggregated(component, records), aggregated(component, mixed))
+
+
+def nearly(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(nearly(one[key], other[key]) for key in one)
+    return one == (pytest.approx(other, abs=1e-9, rel=1e-9) if isinstance(one, float) else other)
