@@ -434,6 +434,7 @@ def test_a_run_that_another_process_is_carrying_out_is_not_resumed(holding):
     process = holding.start("run", "p.yaml", "--json")
     wait_for(lambda: len(words(holding, "holding")) == 2)
     (started,) = holding.events("run.started")
+    wait_for(lambda: len(holding.events("eval.started")) == 2)
     before = holding.events()
     for which in ([], [started["run_id"]]):
         done = holding.dicast("run", "p.yaml", "--json", "--resume", *which)
