@@ -1,86 +1,112 @@
-"""What a program finds in its workspace: a template, files of the subject, and the output that is judged."""
+"""What a program finds in its workspace beside the candidate's own: a template or a checkout, and files of the subject."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
-from io import BytesIO
-from pathlib import Path, PurePosixPath
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Subject, locate, lookup
+from dicast import MISSING, ConfigError, Failure, Subject, lookup
+
+from .archive import Archive, packed
+from .kept import Kept
+from .patches import is_inside
+from .repository import checkout, resolved
+
+if TYPE_CHECKING:
+    from .metric import SandboxMetric
 
 TEMPLATE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
+KEPT_BYTES = 512 * 1024**2
+"""How many bytes of templates and checkouts are kept for the next subject."""
+
 _OUTPUT = ("output", "text")
+_REFS = 10_000
+_COPIES = 2  # a workspace holds the tar until it is unpacked
 
 
 @attrs.frozen
-class Workspace:
-    """How a metric fills a workspace; *metric* is its name for messages."""
+class Given:
+    """What of a workspace is given, whatever the output is: *files* lie over the *archive*."""
 
-    metric: str
-    files: Mapping[str, str] | str | None
-    template: Path | None
-    output_file: str
-    field: str | None
+    archive: Archive
+    files: Mapping[str, bytes]
 
-    @cached_property
-    def archive(self) -> bytes | None:
-        """The template folder as a tar; read once in a run."""
-        return None if self.template is None else _archived(self.template)
+    @property
+    def key(self) -> bytes:
+        """What is the same where all of it is."""
+        return sha256(repr((self.archive.key, sorted(self.files.items()))).encode(errors="surrogateescape")).digest()
 
-    def output(self, subject: Subject) -> str | None:
-        """What is judged, as text; None where the field is missing, or there is no output."""
-        found = subject.output if self.field is None else locate(subject.output, self.field)
-        if found is MISSING or found is None:
-            return None
-        return found if isinstance(found, str) else json.dumps(found)
 
-    def written(self, subject: Subject, output: str) -> dict[str, bytes] | Failure:
-        """The files beside the output's own, by name."""
-        known = {**subject.context, **_fields(subject), "output": output, "text": output}
+class Workspaces:
+    """Makes the workspaces of one run; templates are read once in it, and so is each commit while there is room for it."""
+
+    def __init__(self, metric: SandboxMetric) -> None:
+        self._metric = metric
+        self._commits: Kept[str] = Kept(_REFS)
+        self._archives: Kept[Archive] = Kept(KEPT_BYTES, lambda archive: len(archive.content))
+
+    async def given(self, subject: Subject, output: str) -> Given | Failure:
+        """What *subject* is judged with; *output* stands where its files say so."""
+        metric = self._metric
+        known = {**subject.context, **_fields(subject)}
         try:
-            found = dict(self._texts(known))
+            files = dict(_texts(metric.files, {**known, "output": output, "text": output}))
+            archive = await self._archive(known)
         except LookupError as error:
-            return Failure("missing_input", f"{self.metric}: {subject.kind} {subject.id} has no {error.args[0]}")
-        wrong = next((name for name in found if not is_inside(name)), None)
+            return self._missing(f"{subject.kind} {subject.id} has no {error.args[0]}")
+        except ConfigError as error:
+            return self._missing(f"{subject.kind} {subject.id}: {error}")
+        wrong = next((name for name in files if not is_inside(name)), None)
         if wrong is not None:
-            return Failure("missing_input", f"{self.metric}: {wrong!r} is not the name of a file in the workspace")
-        return {name: text.encode(errors="surrogateescape") for name, text in found.items()}
+            return self._missing(f"{wrong!r} is not the name of a file in the workspace")
+        return Given(archive, {name: text.encode(errors="surrogateescape") for name, text in files.items()})
 
-    def _texts(self, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-        if isinstance(self.files, str):
-            given = lookup(known, self.files)
-            if not isinstance(given, Mapping):
-                raise LookupError(f"{self.files!r} that maps names to texts")  # noqa: TRY004  # of the subject, not of the caller
-            yield from ((str(name), _text(value)) for name, value in given.items())
-        elif self.files is not None:
-            yield from ((name, TEMPLATE.sub(_filler(known), text)) for name, text in self.files.items())
+    async def _archive(self, known: Mapping[str, object]) -> Archive:
+        metric, limit = self._metric, self._metric.limits.disk // _COPIES
+        if metric.template is not None:
+            reading = partial(asyncio.to_thread, packed, metric.template, limit)
+            return await self._archives.get(metric.template, reading)
+        if metric.repository is None:
+            return Archive()
+        path, ref = Path(filled(str(metric.repository), known, place=True)), filled(metric.ref, known)
+        commit = await self._commits.get((path, ref), partial(asyncio.to_thread, resolved, path, ref))
+        return await self._archives.get((path, commit), partial(asyncio.to_thread, checkout, path, commit, limit))
 
-    def takes_output(self) -> bool:
-        """Whether the output stands in one of the other files."""
-        texts = self.files.values() if isinstance(self.files, Mapping) else ()
-        return any(path.split(".")[0] in _OUTPUT for text in texts for path in TEMPLATE.findall(text))
-
-
-def is_inside(name: str) -> bool:
-    """Whether *name* is a relative path that stays in its folder."""
-    path = PurePosixPath(name)
-    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+    def _missing(self, message: str) -> Failure:
+        return Failure("missing_input", f"sandbox/{self._metric.name}: {message}")
 
 
-def check_template(_: object, __: object, path: Path | None) -> None:
-    """An attrs validator for a folder.
+def takes_output(files: Mapping[str, str] | str | None) -> bool:
+    """Whether the output stands in one of *files*."""
+    texts = files.values() if isinstance(files, Mapping) else ()
+    return any(path.split(".")[0] in _OUTPUT for text in texts for path in TEMPLATE.findall(text))
 
-    :raises ConfigError: when it is none.
+
+def filled(text: str, known: Mapping[str, object], *, place: bool = False) -> str:
+    """*text* with what is *known* in the place of its templates; in a *place*, a path, nothing leads out of a folder.
+
+    :raises LookupError: with what is not known.
     """
-    if path is not None and not path.is_dir():
-        raise ConfigError(f"the template {path} is not a folder")
+    return TEMPLATE.sub(_filler(known, place), text)
+
+
+def _texts(files: Mapping[str, str] | str | None, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    if isinstance(files, str):
+        given = lookup(known, files)
+        if not isinstance(given, Mapping):
+            raise LookupError(f"{files!r} that maps names to texts")  # noqa: TRY004  # of the subject, not of the caller
+        yield from ((str(name), _text(value)) for name, value in given.items())
+    elif files is not None:
+        yield from ((name, filled(text, known)) for name, text in files.items())
 
 
 def _fields(subject: Subject) -> dict[str, object]:
@@ -93,11 +119,13 @@ def _fields(subject: Subject) -> dict[str, object]:
     }
 
 
-def _filler(known: Mapping[str, object]) -> Callable[[re.Match[str]], str]:
+def _filler(known: Mapping[str, object], place: bool) -> Callable[[re.Match[str]], str]:
     def fill(found: re.Match[str]) -> str:
         value = lookup(known, found[1])
         if value is MISSING or value is None:
             raise LookupError(repr(found[1]))
+        if place and not is_inside(_text(value)):
+            raise ConfigError(f"{found[1]} is {value!r}, and not a relative path without '..'")
         return _text(value)
 
     return fill
@@ -105,19 +133,3 @@ def _filler(known: Mapping[str, object]) -> Callable[[re.Match[str]], str]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _archived(folder: Path) -> bytes:
-    packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.add(folder, ".", filter=_plain)
-    return packed.getvalue()
-
-
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files, folders and symbolic links, of nobody in particular; what else a folder may hold is left out."""
-    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-        return None
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    return member

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-CALLED, CALLING = "candidate.py", "proxy.py"
+CALLED, CALLING, STUB = "candidate.py", "proxy.py", "stub.py"
 
 
 def text(name: str) -> bytes:

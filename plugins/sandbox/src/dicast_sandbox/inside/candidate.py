@@ -88,5 +88,6 @@ def unpack(value: Any) -> Any:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # where what the candidate imports is
     sys.set_int_max_str_digits(0)
     main(sys.argv[1])

@@ -1,0 +1,107 @@
+"""Folders as tars in memory: what a workspace begins with, and what a patch makes of it."""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+import attrs
+
+from dicast import ConfigError
+
+
+@attrs.frozen
+class File:
+    """A file of an archive that is yet to be written."""
+
+    content: bytes
+    executable: bool = False
+
+
+@attrs.frozen(eq=False)
+class Archive:
+    """A tar without hard links, compression or leading ``./``; *key* says what is in it, and is told with the scores."""
+
+    key: str = ""
+    content: bytes = b""
+
+    @cached_property
+    def members(self) -> Mapping[str, tarfile.TarInfo]:
+        """What is in it, by name."""
+        if not self.content:
+            return {}
+        with tarfile.open(fileobj=BytesIO(self.content), mode="r:") as tar:
+            return {member.name: member for member in tar}
+
+    def read(self, name: str) -> File:
+        """The file *name*, which is one."""
+        member = self.members[name]
+        found = self.content[member.offset_data : member.offset_data + member.size]
+        return File(found, bool(member.mode & stat.S_IXUSR))
+
+    def with_files(self, changed: Mapping[str, File | None]) -> Archive:
+        """The same with other files: *changed* has the new ones by name, and None for those that are gone."""
+        new = BytesIO()
+        with tarfile.open(fileobj=new, mode="w") as tar:
+            for name, file in changed.items():
+                if file is not None:
+                    tar.addfile(_info(name, file), BytesIO(file.content))
+        kept = (self.content[start:end] for start, end in self._others(changed))
+        return Archive(self.key, b"".join([*kept, new.getvalue()]))
+
+    def _others(self, changed: Mapping[str, object]) -> Iterator[tuple[int, int]]:
+        """The parts of the content which hold the members that are not *changed*."""
+        start = 0
+        for name, member in self.members.items():
+            if name in changed:
+                yield start, member.offset
+                start = _after(member)
+        if self.members:
+            yield start, _after(member)
+
+
+def packed(folder: Path, limit: int) -> Archive:
+    """What *folder* holds: files, folders and symbolic links, of nobody in particular.
+
+    :raises ConfigError: when that is more than *limit* bytes.
+    """
+    content = BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        for path in sorted(folder.rglob("*")):
+            if path.is_symlink() or path.is_file() or path.is_dir():
+                _pack(tar, path, str(path.relative_to(folder)))
+            if content.tell() > limit:
+                raise ConfigError(
+                    f"the template {folder} has more than the {limit} bytes that its profile leaves room for"
+                )
+    return Archive("template", content.getvalue())
+
+
+def _pack(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    info = tar.gettarinfo(path, name)
+    if info.islnk():  # another name of a file that is in already: a patch may change one of the two
+        info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
+    info.uid, info.gid, info.uname, info.gname = 0, 0, "", ""
+    if not info.isreg():
+        tar.addfile(info)
+        return
+    with path.open("rb") as file:
+        tar.addfile(info, file)
+
+
+def _after(member: tarfile.TarInfo) -> int:
+    """Where the next member begins."""
+    blocks, rest = divmod(member.size if member.isreg() else 0, tarfile.BLOCKSIZE)
+    return member.offset_data + (blocks + bool(rest)) * tarfile.BLOCKSIZE
+
+
+def _info(name: str, file: File) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = len(file.content), 0o755 if file.executable else 0o644
+    info.mtime = int(time.time())  # later than what was built of the file before: make and the like build it again
+    return info

@@ -1,0 +1,39 @@
+"""What is made once in a run, and used by all who need it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from dicast import Failure
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """Things by their keys; when all of them weigh more than *limit*, those that were not used for longest are made again."""
+
+    def __init__(self, limit: int, weigh: Callable[[T], int] = lambda _: 1) -> None:
+        self._limit, self._weigh, self._weight = limit, weigh, 0
+        self._things: OrderedDict[Hashable, T] = OrderedDict()
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """The thing of *key*, by *make* where there is none yet; a Failure is not kept."""
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key in self._things:
+                self._things.move_to_end(key)
+                return self._things[key]
+            made = await make()
+            if not isinstance(made, Failure):
+                self._keep(key, made)
+            return made
+
+    def _keep(self, key: Hashable, thing: T) -> None:
+        self._things[key] = thing
+        self._weight += self._weigh(thing)
+        while self._weight > self._limit:
+            self._weight -= self._weigh(self._things.popitem(last=False)[1])

@@ -1,0 +1,56 @@
+"""How many tests there are, as their runner finds them without running any."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from dicast import Execution
+
+from .reports import Report
+
+_PYTEST = {"PYTEST_ADDOPTS": "--collect-only -v -p no:cacheprovider"}
+_UNITTEST = """import unittest
+
+class Count:
+    def run(self, tests):
+        print(tests.countTestCases(), "tests collected")
+        raise SystemExit(len(loader.errors))
+
+loader = unittest.TestLoader()
+unittest.main(module=None, testLoader=loader, testRunner=Count())
+"""
+_MODULE = re.compile(r"-m +unittest\b")
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+_COLLECTED = re.compile(r"^(?:=+ )?(\d+)(?:/\d+)? tests? collected", re.MULTILINE)
+
+
+class Listing(NamedTuple):
+    """A command that lists tests, and its environment."""
+
+    command: str | tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def listing(report: Report, command: str | tuple[str, ...]) -> Listing | None:
+    """What lists the tests that *command* would run; None where nothing does without building or running them."""
+    if report == "pytest":
+        return Listing(command, _PYTEST)
+    if report != "unittest":
+        return None
+    if isinstance(command, str):
+        listed = _MODULE.sub(lambda _: f"-c {shlex.quote(_UNITTEST)}", command)
+        return None if listed == command else Listing(listed, {})
+    for at, pair in enumerate(pairwise(command)):
+        if pair == ("-m", "unittest"):
+            return Listing((*command[:at], "-c", _UNITTEST, *command[at + 2 :]), {})
+    return None
+
+
+def listed(execution: Execution) -> int | None:
+    """How many tests a listing has found; None where it failed, as it does where tests cannot be without the candidate."""
+    found = _COLLECTED.findall(_COLOURS.sub("", execution.output))
+    return int(found[-1]) if found and execution.exit == 0 and execution.limit is None else None

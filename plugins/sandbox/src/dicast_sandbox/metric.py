@@ -1,0 +1,138 @@
+"""What all metrics of this plugin are: the options, the program that an output is tested by, and running it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import attrs
+
+from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sandbox, Score, Subject, check_field
+
+from .archive import Archive
+from .bench import COST, Bench, Trial
+from .bubblewrap import Bubblewrap
+from .patches import is_inside
+from .profiles import Profile, limits
+from .repository import resolved
+from .workspace import TEMPLATE, Given
+
+HEAD = "HEAD"
+
+
+@attrs.frozen(kw_only=True)
+class SandboxMetric:
+    """The options of every metric that runs a command about an output.
+
+    :param command: a text for the shell, or a list of words. It starts in the workspace.
+    :param output_as: ``file``: the output is written to ``output_file``. ``patch``: it is a unified diff, and changes what
+        ``template`` or ``repository`` gives, before ``files`` are written over it. One that does not apply scores 0.
+    :param output_file: where the output that is judged stands in the workspace.
+    :param files: further files: texts by name, with ``{{ context.tests }}`` and the like for what the subject has (``id``,
+        ``input``, ``output``, ``reference``, ``context``, and the keys of the context by themselves); or the place of a mapping
+        of names to texts in the subject (``context.files``).
+    :param template: a folder whose content every workspace begins with.
+    :param repository: the folder of a git repository, whose files at ``ref`` every workspace begins with, without its history.
+        It may have ``{{ context.repo }}`` and the like in it.
+    :param ref: a commit, branch or tag of the repository. It may have ``{{ context.base_commit }}`` and the like in it.
+    :param field: judge only this place in the output, a dotted path or a JSON pointer. A missing field scores 0.
+    :param profile: how much it may take. ``small``: 1 CPU, 1 GB of memory, 60 s, 64 processes, files of 64 MB, 10 MB of output.
+        ``medium``: 2, 4 GB, 120 s, 256, 1 GB, 10 MB. ``large``: 4, 8 GB, 300 s, 1024, 8 GB, 100 MB.
+    :param timeout: seconds of wall time, in place of the profile's.
+    :param backend: the sandbox.
+    :param unsafe: allows ``sandbox/none``.
+    """
+
+    name: ClassVar[str]
+    tier = "truth"
+
+    command: str | tuple[str, ...]
+    output_as: Literal["file", "patch"] = "file"
+    output_file: str = "output.txt"
+    files: dict[str, str] | str | None = None
+    template: Path | None = None
+    repository: Path | None = None
+    ref: str = HEAD
+    field: str | None = attrs.field(default=None, validator=check_field)
+    profile: Profile = "medium"
+    timeout: float | None = None
+    backend: Sandbox = attrs.field(factory=Bubblewrap)
+    unsafe: bool = False
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        """A metric's docstring says what all of its options are, those that it inherits after its own."""
+        own, inherited = (cls.__doc__ or "").rstrip(), (cls.__base__.__doc__ or "").partition(":param ")
+        gap = "\n    " if ":param " in own else "\n\n    "
+        cls.__doc__ = f"{own}{gap}{inherited[1]}{inherited[2]}"
+
+    def __attrs_post_init__(self) -> None:
+        if not self.command:
+            raise ConfigError("command is empty")
+        if self.timeout is not None and self.timeout <= 0:
+            raise ConfigError(f"timeout is more than 0 seconds, not {self.timeout:g}")
+        for name in (self.output_file, *(self.files if isinstance(self.files, Mapping) else ())):
+            if not is_inside(name):
+                raise ConfigError(f"{name!r} is not the name of a file in the workspace: relative, and without '..'")
+        self._check_source()
+        self._check_backend()
+
+    def _check_source(self) -> None:
+        if self.template is not None and self.repository is not None:
+            raise ConfigError("a workspace begins with the template or with the repository; leave one of them out")
+        if self.template is not None and not self.template.is_dir():
+            raise ConfigError(f"the template {self.template} is not a folder")
+        if self.output_as == "patch" and self.template is None and self.repository is None:
+            raise ConfigError("output_as: patch needs what the patch changes, as 'template' or 'repository'")
+        if self.repository is None and self.ref != HEAD:
+            raise ConfigError("ref is a commit of the repository; name the repository, too")
+        if self.repository is not None and not TEMPLATE.search(str(self.repository)):
+            resolved(self.repository, HEAD if TEMPLATE.search(self.ref) else self.ref)
+
+    def _check_backend(self) -> None:
+        if getattr(self.backend, "unsafe", False) and not self.unsafe:
+            raise ConfigError(
+                "sandbox/none runs untrusted output with all your rights; name another backend, or, if you would run it "
+                "yourself, say so with unsafe: true"
+            )
+        tried = getattr(self.backend, "check", None)
+        if tried is not None:
+            tried()
+
+    @property
+    def limits(self) -> Limits:
+        """How much a program may take."""
+        return limits(self.profile, self.timeout)
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What one run is reckoned at."""
+        return COST
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Bench]:
+        """Ready for one run."""
+        yield Bench(self)
+
+    async def score(self, subject: Subject) -> Score | Failure:
+        """Run the command about *subject*, outside of any run."""
+        return await Bench(self).score(subject)
+
+    def refused(self, subject: Subject) -> Failure | None:
+        """Why nothing is run about *subject*; None where there is no such reason."""
+        return None
+
+    def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
+        """What is run where the workspace of *given* has become *archive*, with the output *written* into it."""
+        return Program(words(self.command), self.limits, {**given.files, **written}, archive.content or None)
+
+    @abstractmethod
+    async def judge(self, trial: Trial) -> Score | Failure:
+        """The score of what came of a program."""
+
+
+def words(command: str | tuple[str, ...]) -> tuple[str, ...]:
+    """What is executed: a text by a shell."""
+    return ("/bin/sh", "-c", command) if isinstance(command, str) else command

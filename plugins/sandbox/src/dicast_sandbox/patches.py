@@ -1,0 +1,188 @@
+"""Applies unified diffs to archives, in memory: as ``git apply`` does, without a file on the host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from .archive import Archive, File
+
+if TYPE_CHECKING:
+    from unidiff.patch import Hunk, PatchedFile
+
+MAX_CHARACTERS = 1024**2
+"""How long a patch may be."""
+
+_NOWHERE = "/dev/null"
+_PREFIX = re.compile(r"[abciow12]/")  # what git writes before the names, by its configuration
+_BINARY = re.compile(r"^(?:GIT binary patch|Binary files? )", re.MULTILINE)
+_URL = re.compile(r"^diff --git .*://", re.MULTILINE)
+_BYTES = "latin-1"  # each byte is a character: contents need not be UTF-8, and diffs are read as text
+
+
+class PatchError(Exception):
+    """A patch that does not apply; the message says what of it."""
+
+
+def is_inside(name: str) -> bool:
+    """Whether *name* is a relative path that stays in its folder."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+
+
+def patched(archive: Archive, text: str) -> Archive:
+    """What the unified diff in *text* makes of *archive*.
+
+    Text around the diff, as fences in Markdown, does not count. Every line of context has to be there, but may be at another
+    place than the diff says; of several places the nearest counts.
+
+    :raises PatchError: when it does not apply, or is none, or would write elsewhere than into the workspace.
+    """
+    changed: dict[str, File | None] = {}
+    for file in _files(text):
+        _change(archive, changed, file)
+    for name in (name for name, file in changed.items() if file is not None):
+        _check_place(archive, changed, name)
+    return archive.with_files(changed)
+
+
+def _files(text: str) -> Sequence[PatchedFile]:
+    from unidiff.errors import UnidiffParseError  # only who patches needs it
+    from unidiff.patch import PatchSet
+
+    if len(text) > MAX_CHARACTERS:
+        raise PatchError(f"the patch has {len(text)} characters, more than {MAX_CHARACTERS}")
+    if _BINARY.search(text):
+        raise PatchError("the patch has a binary file; only text can be patched")
+    if _URL.search(text):  # unidiff tries all ways to read one, and there are too many
+        raise PatchError("the patch names a URL as a file")
+    try:
+        found = PatchSet(f"{text}\n".encode(errors="surrogatepass").decode(_BYTES))
+    except (UnidiffParseError, ValueError) as error:  # ValueError: a number of thousands of digits
+        raise PatchError(f"the patch cannot be read: {error}") from error
+    if not found:
+        raise PatchError("there is no patch in the output")
+    return found
+
+
+def _change(archive: Archive, changed: dict[str, File | None], file: PatchedFile) -> None:
+    """Add to *changed* what comes of one file of the patch."""
+    source, target = _name(file.source_file), _name(file.target_file)
+    if file.is_symlink or file.is_submodule:
+        raise PatchError(f"{target or source} is a link, and links are not patched")
+    said = [line.split(" from ")[0] for line in file.patch_info or () if line.startswith(("rename from", "copy from"))]
+    if source and target and source != target and not said:
+        source = target  # the two names of a diff that was made by hand: a.py.orig and a.py
+    name = target or source
+    if target and source != target and _read(archive, changed, target) is not None:
+        raise PatchError(f"{name} is there already")
+    before = File(b"") if source is None else _read(archive, changed, source)
+    if before is None:
+        raise PatchError(f"{source} is not there")
+    after = _applied(name, before.content, file)
+    if target is None and after:
+        raise PatchError(f"{name} has more in it than what the patch deletes")
+    if source and (target is None or "rename" in said):
+        changed[source] = None
+    if target:
+        executable = before.executable if file.target_mode is None else file.target_mode == "100755"
+        changed[target] = File(after, executable)
+
+
+def _name(written: str) -> str | None:
+    """The name of a file in the workspace; None for /dev/null."""
+    if written == _NOWHERE:
+        return None
+    name = written.rstrip("\r")
+    if name.startswith('"'):  # as in C
+        name = name.strip('"').encode(_BYTES).decode("unicode_escape")
+    if prefix := _PREFIX.match(name):
+        name = name[prefix.end() :]
+    if not is_inside(name):
+        raise PatchError(f"{name!r} is not the name of a file in the workspace")
+    return str(PurePosixPath(name.encode(_BYTES).decode(errors="surrogateescape")))
+
+
+def _read(archive: Archive, changed: dict[str, File | None], name: str | None) -> File | None:
+    if name in changed:
+        return changed[name]
+    member = archive.members.get(name or "")
+    if member is None:
+        return None
+    if not member.isreg():
+        raise PatchError(f"{name} is a link or a folder, and those are not patched")
+    return archive.read(member.name)
+
+
+def _check_place(archive: Archive, changed: dict[str, File | None], name: str) -> None:
+    """Check that *name* is in folders, and no folder itself: nothing is written through a link."""
+    above = [str(path) for path in PurePosixPath(name).parents][:-1]
+    for path in above:
+        member = archive.members.get(path)
+        if changed.get(path) or (path not in changed and member is not None and not member.isdir()):
+            raise PatchError(f"{name} cannot be: {path} is not a folder")
+    if name not in archive.members and any(other.startswith(f"{name}/") for other in archive.members):
+        raise PatchError(f"{name} is a folder")
+
+
+def _applied(name: str | None, content: bytes, file: PatchedFile) -> bytes:
+    """*content* with all hunks of *file* applied.
+
+    Each line becomes one character, so that hunks are searched as texts are.
+    """
+    signs: dict[str, str] = {}
+    text = _signed(_lines(content.decode(_BYTES)), signs)
+    parts, done, shift = [], 0, 0
+    for number, hunk in enumerate(file, 1):
+        old, new = (_signed(side, signs) for side in _sides(hunk))
+        expected = hunk.source_start - bool(old) + shift
+        at = _found(text, old, expected, done)
+        if at is None:
+            raise PatchError(f"hunk {number} of {name} (line {hunk.source_start}) does not apply")
+        shift += at - expected
+        parts += [text[done:at], new]
+        done = at + len(old)
+    lines = {sign: line for line, sign in signs.items()}
+    return "".join(lines[sign] for sign in "".join([*parts, text[done:]])).encode(_BYTES)
+
+
+def _lines(text: str) -> list[str]:
+    return list(StringIO(text, newline="\n"))
+
+
+def _signed(lines: Sequence[str], signs: dict[str, str]) -> str:
+    try:
+        return "".join(signs.setdefault(line, chr(len(signs))) for line in lines)
+    except ValueError as error:
+        raise PatchError(f"the file has more than {len(signs)} different lines") from error
+
+
+def _sides(hunk: Hunk) -> tuple[list[str], list[str]]:
+    """The lines that *hunk* takes away, with its context, and those that it puts there."""
+    old: list[str] = []
+    new: list[str] = []
+    last: list[list[str]] = []
+    for line in hunk:
+        if line.line_type == "\\":  # the line before it has no end
+            for side in last:
+                side[-1] = side[-1].removesuffix("\n")
+        elif line.line_type:
+            last = {" ": [old, new], "-": [old], "+": [new]}[line.line_type]
+            for side in last:
+                side.append(line.value)
+    return old, new
+
+
+def _found(text: str, old: str, expected: int, begin: int) -> int | None:
+    """Where *old* is in *text*, not before *begin*, and nearest to *expected*; None where it is not."""
+    if expected >= begin and text.startswith(old, expected):
+        return expected
+    places = [text.find(old, max(expected, begin))]
+    end = max(begin, expected + len(old) - 1)
+    backwards = text[begin:end][::-1].find(old[::-1])  # rfind may take the product of both lengths
+    if backwards >= 0:
+        places.append(min(end, len(text)) - backwards - len(old))
+    return min((place for place in places if place >= 0), key=lambda place: abs(place - expected), default=None)

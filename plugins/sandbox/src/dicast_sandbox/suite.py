@@ -1,0 +1,92 @@
+"""What the metrics share that run tests: who runs the candidate, and what the runner reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from dicast import ConfigError, Execution, Program
+
+from .archive import Archive
+from .inside import CALLED, CALLING, text
+from .metric import SandboxMetric, words
+from .reports import Counts, Report, read, runner, wanted
+from .workspace import Given, takes_output
+
+FORGEABLE_CONFIDENCE = 0.5
+"""How sure a score is at most that the candidate could have made itself: it ran in one process with what tests it."""
+
+_SERVER = ".dicast/candidate.py"
+_VALUES = ".dicast/candidate_values.py"
+
+
+@attrs.frozen(kw_only=True)
+class SuiteMetric(SandboxMetric):
+    """The options of every metric that runs tests.
+
+    :param mode: ``shared``: the candidate's code is part of the tests' process, and could make it say anything: the score has
+        ``forgeable: true`` in its signals and a confidence of .5 at most. ``isolated``: it runs in a sandbox of its own; in the
+        tests' one a module of the same name calls its functions there, with plain values.
+    :param candidate: under ``isolated``, the command that runs the candidate where it is no Python module: the tests talk to its
+        stdin and stdout by the socket that the environment variable ``DICAST_PEER_FD`` names.
+    :param report: what the command reports: ``pytest``, ``unittest``, ``junit``, ``tap``, ``cargo``, ``go``, ``jest``,
+        ``vitest``, ``node``, or ``none``: the exit code alone counts. By default what the command's name says.
+    :param report_file: where the command writes JUnit XML, in the workspace.
+    """
+
+    command: str | tuple[str, ...] = "cargo test"
+    mode: Literal["shared", "isolated"] = "shared"
+    candidate: str | tuple[str, ...] | None = None
+    report: Report | None = None
+    report_file: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.reported == "junit") != (self.report_file is not None):
+            raise ConfigError("report: junit and report_file, where the command writes it, belong together")
+        if self.mode == "shared" and self.candidate is not None:
+            raise ConfigError("candidate belongs to mode: isolated")
+        if self.mode == "isolated":
+            self._check_isolated()
+        super().__attrs_post_init__()
+
+    def _check_isolated(self) -> None:
+        if takes_output(self.files):
+            raise ConfigError("mode: isolated keeps the output out of the tests' sandbox, and one of the files has it")
+        if self.candidate is None and Path(self.output_file).suffix != ".py":
+            raise ConfigError(
+                f"mode: isolated calls Python functions in output_file, and {self.output_file!r} is no Python file: "
+                "give the command that runs the candidate as 'candidate'"
+            )
+
+    @property
+    def reported(self) -> Report:
+        """What the command reports."""
+        return runner(self.command) if self.report is None else self.report
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the candidate could have made its score itself."""
+        return self.mode == "shared"
+
+    def counts(self, execution: Execution) -> Counts | None:
+        """How many tests passed and failed; None where there is no report that can be read."""
+        return read(self.reported, execution.output, execution.collected)
+
+    def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
+        """The tests; under ``isolated`` what is the candidate's is in the workspace of their peer."""
+        collect, environment = wanted(self.reported, self.report_file)
+        if self.forgeable:
+            program = super().program(given, archive, written)
+            return attrs.evolve(program, environment=environment, collect=collect)
+        patch = archive.content if self.output_as == "patch" else None
+        if self.candidate is not None:
+            stand_in, peer = {}, Program(words(self.candidate), self.limits, written, patch)
+        else:
+            stand_in = {self.output_file: text(CALLING), _VALUES: text(CALLED)}
+            server = ("python3", _SERVER, self.output_file)
+            peer = Program(server, self.limits, {**written, _SERVER: text(CALLED)}, patch)
+        program = super().program(given, given.archive, stand_in)
+        return attrs.evolve(program, environment=environment, collect=collect, peer=peer)
