@@ -7,16 +7,17 @@ from dicast import Metric, Sandbox, hookimpl
 from .bubblewrap import Bubblewrap
 from .command import Command
 from .delta import VerificationDelta
+from .docker import Docker
 from .none import Unconfined
 from .passing import PassingTests
 
-__all__ = ["Bubblewrap", "Command", "PassingTests", "Unconfined", "VerificationDelta"]
+__all__ = ["Bubblewrap", "Command", "Docker", "PassingTests", "Unconfined", "VerificationDelta"]
 
 
 @hookimpl
 def dicast_sandboxes() -> list[type[Sandbox]]:
-    """Offer ``sandbox/bubblewrap`` and ``sandbox/none``."""
-    return [Bubblewrap, Unconfined]
+    """Offer ``sandbox/bubblewrap``, ``sandbox/docker`` and ``sandbox/none``."""
+    return [Bubblewrap, Docker, Unconfined]
 
 
 @hookimpl

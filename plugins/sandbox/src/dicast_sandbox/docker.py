@@ -1,0 +1,130 @@
+"""``sandbox/docker``: programs in containers of an engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+
+import attrs
+
+from dicast import ConfigError, Execution, Failure, Program, RunContext
+
+from .bubblewrap import check_positive
+from .docker_container import READY, START_SECONDS, Engine, filter_file, options, taken
+from .docker_program import run
+from .pool import Pool
+from .profiles import limits
+
+_ANSWER_SECONDS = 15
+_OTHER = "or name another backend"
+_INSTALL = (
+    "apt install docker.io (Debian, Ubuntu), dnf install docker-cli (Fedora), https://docs.docker.com/engine/install"
+)
+
+
+@attrs.frozen
+class Docker:
+    """Runs programs in containers, by the ``docker`` client and an engine that answers it (20.10 or newer).
+
+    A container has no network and no files of the host, the image read-only, a workspace, home and /tmp in memory. It ends with
+    its program, or with dicast.
+
+    :param image: what containers are made of: it has the tools that programs need, and ``sh``, ``head`` and ``tar``; under
+        ``mode: isolated`` ``python3``, too. It is never downloaded by dicast.
+    :param environment: further environment variables inside, by name, beside the image's own.
+    :param host: which engine, such as ``ssh://user@machine`` or ``unix:///run/user/1000/docker.sock``; by default the client's.
+    :param concurrency: how many programs run at the same time in a run, at most; by default one for each core.
+    """
+
+    name = "docker"
+
+    image: str
+    environment: dict[str, str] = attrs.field(factory=dict)
+    host: str | None = None
+    concurrency: int | None = attrs.field(default=None, validator=check_positive)
+
+    def check(self) -> None:
+        """Try whether a container can be made here, and holds.
+
+        :raises ConfigError: when it cannot: no client, no engine, no image, or no control of memory and processes.
+        """
+        _check(self.image, self.host)
+
+    async def execute(self, program: Program) -> Execution | Failure:
+        """Run *program* by itself, beside whatever pool there is."""
+        return await run(self._engine, program)
+
+    @asynccontextmanager
+    async def open(self, context: RunContext) -> AsyncIterator[Pool]:
+        """The pool of one run's containers."""
+        yield Pool(lambda program, _: run(self._engine, program), self.concurrency or os.cpu_count() or 1)
+
+    @property
+    def _engine(self) -> Engine:
+        return Engine(self.image, self.host, self.environment)
+
+
+@cache
+def _check(image: str, host: str | None) -> None:
+    if shutil.which("docker") is None:
+        raise ConfigError(f"sandbox/docker: docker is not installed; {_INSTALL}, {_OTHER}")
+    engine = Engine(image, host, {})
+    said = _asked(engine.command("version", "--format", "{{.Server.Version}}"), _ANSWER_SECONDS)
+    if said.returncode != 0:
+        raise ConfigError(
+            f"sandbox/docker: no engine answers ({_words(said)}): start it (systemctl start docker), say where it is (host, or "
+            f"the environment variable DOCKER_HOST), {_OTHER}"
+        )
+    said = _asked(engine.command("image", "inspect", "--format", "{{json .Config.Volumes}}", image), _ANSWER_SECONDS)
+    if said.returncode != 0:
+        raise ConfigError(
+            f"sandbox/docker: the engine has no image {image!r} ({_words(said)}): docker pull {image}, {_OTHER}"
+        )
+    if said.stdout.strip() not in (b"null", b"{}"):
+        raise ConfigError(
+            f"sandbox/docker: the image {image!r} declares volumes ({said.stdout.decode().strip()}), which programs could fill "
+            f"on the engine's disk; name another image, {_OTHER}"
+        )
+    _check_container(engine)
+
+
+def _check_container(engine: Engine) -> None:
+    """Make a container as a program's would be, and see that the engine counts what it takes."""
+    with filter_file() as file:
+        words = options(engine, limits("small"), f"dicast-{uuid.uuid4().hex}", f"/dev/fd/{file}")
+        try:
+            done = _asked(engine.command("run", *words), START_SECONDS, b"1\n", file)
+        except subprocess.TimeoutExpired as error:
+            raise ConfigError(
+                f"sandbox/docker: the engine makes no container in {START_SECONDS} s; {_OTHER}"
+            ) from error
+    if not done.stdout.startswith(READY):
+        said = done.stderr.decode(errors="replace").strip()
+        raise ConfigError(f"sandbox/docker cannot make a container of {engine.image!r} ({said}); {_OTHER}")
+    found = taken(done.stdout)
+    if found.memory is None or found.processes is None:
+        raise ConfigError(
+            "sandbox/docker: the engine holds no limits on memory and processes: it needs control groups (where it runs without "
+            f"root, version 2, delegated to its user); {_OTHER}"
+        )
+
+
+def _asked(
+    command: tuple[str, ...], seconds: float, said: bytes = b"", *handed: int
+) -> subprocess.CompletedProcess[bytes]:
+    """What comes of *command*; exit code 124 when it takes longer."""
+    try:
+        return subprocess.run(  # noqa: S603  # fixed words, and an image and a host that the user names
+            command, input=said, capture_output=True, check=False, timeout=seconds, pass_fds=handed
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, b"", b"no answer in %d s" % seconds)
+
+
+def _words(done: subprocess.CompletedProcess[bytes]) -> str:
+    return done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"

@@ -1,0 +1,232 @@
+"""A container that lives as long as its stdin is open, so as long as dicast does.
+
+Its first process is a shell that waits there, and nothing inside can end or stop a first process. It is another user's
+than the programs inside, which cannot reach into it. It ends with its stdin, and the kernel ends all others with it, so no timer and
+no clean-up has to outlive dicast. Whenever it is sent a line, it answers with what
+the container has taken by then, without starting anything: that works when no more processes can be started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+import uuid
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import attrs
+
+from dicast import Limits
+
+from . import seccomp
+from .running import whole
+
+UID, KEEPER_UID = 64_999, 64_998
+"""Whose rights a program has inside, and whose the first process: nobody's, of the range that is for such users."""
+
+START_SECONDS = 60
+"""How long the engine may take to make a container, or to start a command in one."""
+
+KEEPER = (
+    "for tool in head mkdir tar; do "
+    'command -v $tool >/dev/null || { echo "the image has no $tool" >&2; exit 125; }; done; '
+    "trap '' CHLD; "  # the kernel takes orphans that have ended
+    'say() { while read -r line; do echo "$1 $line"; done <"$2"; } 2>/dev/null; '
+    "echo ready; cd /sys/fs/cgroup; while read -r number; do "
+    "say memory memory.events || say memory memory/memory.oom_control; "
+    "say processes pids.events || say processes pids/pids.events; "
+    "say cpu cpu.stat || say nanoseconds cpuacct/cpuacct.usage; "
+    'echo "end $number"; done'
+)
+"""What the first process runs; the names are those of control groups, version 2 or 1."""
+
+READY = b"ready\n"
+
+_END_SECONDS = 15
+_CHUNK = 1 << 16
+_SHARED_MEMORY = 64 * 1024**2
+_OPEN_FILES = 1024
+_OWN = 4  # the first process, and what relays
+_PERIOD = 100_000  # microseconds
+_PROXIES = tuple(f"{name}_proxy" for name in ("http", "https", "ftp", "no", "all"))
+_COUNTERS = re.compile(
+    rb"^memory oom_kill (\d+)|^processes max (\d+)|^cpu usage_usec (\d+)|^nanoseconds (\d+)", re.MULTILINE
+)
+
+
+@attrs.frozen
+class Engine:
+    """How a container engine is reached, and what its containers are made of."""
+
+    image: str
+    host: str | None
+    environment: Mapping[str, str]
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """The command line that asks it."""
+        return "docker", *(() if self.host is None else ("--host", self.host)), *words
+
+
+@attrs.frozen
+class Taken:
+    """What a container has taken: how many processes were ended for *memory*, how often one was refused, CPU *seconds*.
+
+    None stands for what the engine does not count.
+    """
+
+    memory: int | None
+    processes: int | None
+    seconds: float | None
+
+    def struck(self, limits: Limits) -> str | None:
+        """Which of *limits* that strikes."""
+        if self.memory:
+            return "memory"
+        if self.processes:
+            return "processes"
+        return "cpu" if (self.seconds or 0) > limits.cpu else None
+
+
+def taken(said: bytes) -> Taken:
+    """What the first process says."""
+    found = [
+        next((int(group) for group in column if group), None) for column in zip(*_COUNTERS.findall(said), strict=True)
+    ]
+    memory, processes, micro, nano = found or [None] * 4
+    return Taken(memory, processes, micro / 1e6 if micro is not None else nano / 1e9 if nano is not None else None)
+
+
+def options(engine: Engine, limits: Limits, name: str, filter_file: str) -> Iterator[str]:
+    """What ``docker run`` is told, but for the command; it reads the filter of calls in *filter_file*."""
+    seconds = max(1, math.ceil(limits.cpu))
+    memory = str(limits.memory)
+    yield from ("--interactive", "--rm", "--name", name, "--label", "dicast=sandbox", "--pull", "never")
+    yield from ("--network", "none", "--ipc", "private", "--cgroupns", "private", "--hostname", "sandbox")
+    yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={filter_file}")
+    yield from (
+        "--user",
+        f"{KEEPER_UID}:{KEEPER_UID}",
+        "--workdir",
+        "/",
+        "--log-driver",
+        "none",
+        "--no-healthcheck",
+        "--read-only",
+    )
+    yield from ("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,mode=1777,uid={UID},gid={UID},size={limits.disk}")  # noqa: S108  # inside
+    yield from ("--shm-size", str(_SHARED_MEMORY), "--memory", memory, "--memory-swap", memory)
+    yield from ("--pids-limit", str(limits.processes + _OWN), "--cpu-period", str(_PERIOD))
+    yield from ("--cpu-quota", str(limits.cpus * _PERIOD), "--ulimit", f"cpu={seconds}:{seconds + 1}")
+    yield from ("--ulimit", f"fsize={limits.file_size}")
+    yield from ("--ulimit", f"nofile={_OPEN_FILES}", "--ulimit", "core=0")
+    for proxy in _PROXIES:  # the client would hand in the user's, and passwords with them
+        yield from ("--env", f"{proxy}=", "--env", f"{proxy.upper()}=")
+    yield from ("--entrypoint", "/bin/sh", engine.image, "-c", KEEPER)
+
+
+@contextmanager
+def filter_file() -> Iterator[int]:
+    """A descriptor from which the filter of calls can be read once: no file has to be left for it on the host."""
+    read, write = os.pipe()
+    try:
+        with os.fdopen(write, "wb") as file:
+            file.write(seccomp.profile())
+        yield read
+    finally:
+        os.close(read)
+
+
+@attrs.define
+class Container:
+    """A container of *engine* that is running: *keeper* is the client at its first process."""
+
+    engine: Engine
+    name: str
+    keeper: Process
+    _looks: int = 0
+
+    async def look(self) -> Taken | None:
+        """What has been taken by now; None when the container has ended."""
+        assert self.keeper.stdin is not None and self.keeper.stdout is not None  # noqa: PT018  # they are pipes
+        self._looks += 1
+        end, said = f"end {self._looks}\n".encode(), b""
+        with suppress(ConnectionError):
+            self.keeper.stdin.write(b"%d\n" % self._looks)
+            await self.keeper.stdin.drain()
+        while line := await self.keeper.stdout.readline():
+            if line == end:
+                return taken(said)
+            said += line
+        return None
+
+    async def enter(self, command: Sequence[str], environment: Mapping[str, str]) -> Process:
+        """Start *command* inside; its three streams are pipes."""
+        variables = [part for item in environment.items() for part in ("--env", "=".join(item))]
+        words = ("exec", "--interactive", "--user", f"{UID}:{UID}", *variables, self.name, *command)
+        return await _client(self.engine.command(*words))
+
+    async def end(self) -> None:
+        """End all that runs inside, and wait until it is gone."""
+        assert self.keeper.stdin is not None  # a pipe
+        self.keeper.stdin.close()
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await gone(self.keeper)
+        except TimeoutError:
+            removing = await _client(self.engine.command("rm", "--force", self.name))
+            await removing.communicate()
+            await ended(self.keeper)
+
+
+@asynccontextmanager
+async def container(engine: Engine, limits: Limits) -> AsyncIterator[Container | str]:
+    """A container for the length of the block, or why there is none."""
+    name = f"dicast-{uuid.uuid4().hex}"
+    with filter_file() as file:
+        words = engine.command("run", *options(engine, limits, name, f"/dev/fd/{file}"))
+        starting = asyncio.create_task(_client(words, file))
+        made: Container | None = None
+        try:
+            made = Container(engine, name, await asyncio.shield(starting))  # cancelled half-way it could not be ended
+            yield await _ready(made)
+        finally:
+            await whole((made or Container(engine, name, await starting)).end())
+
+
+async def _ready(made: Container) -> Container | str:
+    assert made.keeper.stdout is not None and made.keeper.stderr is not None  # noqa: PT018  # they are pipes
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            if await made.keeper.stdout.readline() == READY:
+                return made
+            return (await made.keeper.stderr.read()).decode(errors="replace").strip()
+    except TimeoutError:
+        return f"the engine has made no container in {START_SECONDS} s"
+
+
+async def _client(words: Sequence[str], *handed: int) -> Process:
+    """Start the client, in a session of its own: what is typed at dicast's terminal does not end it."""
+    return await asyncio.create_subprocess_exec(
+        *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=handed, start_new_session=True
+    )
+
+
+async def gone(client: Process) -> None:
+    """Wait until *client* has ended, whatever it still says."""
+    await asyncio.gather(_drained(client.stdout), _drained(client.stderr), client.wait())
+
+
+async def ended(client: Process) -> None:
+    """End *client*, whose container has."""
+    if client.returncode is None:
+        with suppress(ProcessLookupError):
+            client.kill()
+    await gone(client)
+
+
+async def _drained(stream: asyncio.StreamReader | None) -> None:
+    while stream is not None and await stream.read(_CHUNK):
+        continue

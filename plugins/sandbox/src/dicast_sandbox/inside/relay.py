@@ -1,0 +1,52 @@
+"""Runs tests in a container, which has three streams, and hands them the socket to their peer: stdin and stderr carry it.
+
+Started with the tests' command, whose output goes to stdout. The socket's number is in ``DICAST_PEER_FD``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+
+def carry(read: Callable[[int], bytes], write: Callable[[bytes], object], end: Callable[[], None]) -> None:
+    """Write what can be read, then *end*."""
+    while chunk := read(1 << 16):
+        write(chunk)
+    end()
+
+
+def main(command: list[str]) -> int:
+    """Run *command*; its exit code as a shell has it."""
+    ours, theirs = socket.socketpair()
+    away = os.fdopen(2, "wb", buffering=0)
+    ways = [
+        (lambda size: os.read(0, size), ours.sendall, lambda: ours.shutdown(socket.SHUT_WR)),
+        (ours.recv, away.write, lambda: None),
+    ]
+    for way in ways:
+        threading.Thread(target=carry, args=way, daemon=True).start()
+    environment = {**os.environ, "DICAST_PEER_FD": str(theirs.fileno())}
+    try:
+        done = subprocess.run(  # noqa: S603  # the tests'
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            check=False,
+        )
+    except OSError as error:
+        sys.stdout.write(f"{error}\n")
+        return 127
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(code)
