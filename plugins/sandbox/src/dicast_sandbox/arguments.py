@@ -6,9 +6,10 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import attrs
 
 from dicast import Program
 
@@ -35,15 +36,41 @@ _FIRST = 1  # bwrap's first process inside counts, too
 _HARD = 1  # a second after the signal that can be told from others comes the one that ends it
 
 
+@attrs.frozen
+class System:
+    """What this machine has, looked up once for all sandboxes of a pool: that takes as long as starting one.
+
+    *shown* are bwrap's arguments for the programs and libraries that are found inside, *path* is PATH there; *bwrap* and
+    *taskset* are where these commands are: what starts them has no environment, which could be read inside.
+    """
+
+    shown: tuple[str, ...]
+    path: str
+    bwrap: str
+    taskset: str
+
+
+def system() -> System:
+    """Look at this machine."""
+    python = () if shutil.which("python3", path=_PATH) else (sys.base_prefix,)
+    path = ":".join([*(f"{prefix}/bin" for prefix in python), _PATH])
+    return System((*_folders(), *_where_there_are((*_NEEDED, *python))), path, found("bwrap"), found("taskset"))
+
+
 def arguments(
-    program: Program, mounts: Sequence[Path], environment: Mapping[str, str], files: Memory, box: int | None
+    program: Program,
+    system: System,
+    mounts: Sequence[Path],
+    environment: Mapping[str, str],
+    files: Memory,
+    box: int | None,
 ) -> list[str]:
     """All arguments of bwrap; what it reads is added to *files*, and what *program* leaves behind goes into *box*."""
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--disable-userns"),
         *("--new-session", "--die-with-parent", "--cap-drop", "ALL", "--seccomp", str(files.file(seccomp.assemble()))),
-        *_system(),
+        *system.shown,
         *(part for path, text in _ACCOUNTS.items() for part in _file(files, path, text.encode())),
         *("--proc", "/proc", "--dev", "/dev", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"),  # noqa: S108  # inside
         *("--size", str(program.limits.disk), "--tmpfs", "/tmp"),  # noqa: S108  # inside
@@ -53,33 +80,31 @@ def arguments(
         *("--dir", WORKSPACE, "--dir", HOME),
         *_workspace(program, files),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE, "--clearenv"),
-        *(part for name, value in _environment(program, environment) for part in ("--setenv", name, value)),
+        *(
+            part
+            for name, value in _environment(program, system.path, environment)
+            for part in ("--setenv", name, value)
+        ),
         *("--", *_limited(program), *_wrapped(program, box)),
     ]
 
 
-@cache
-def _system() -> tuple[str, ...]:
-    """The system's programs and libraries, and a Python where it has none."""
-    found = ["--ro-bind", "/usr", "/usr"]
+def _folders() -> Iterator[str]:
+    yield from ("--ro-bind", "/usr", "/usr")
     for name in _SYSTEM:
         path = Path(name)
         if path.is_symlink():
-            found += ["--symlink", str(path.readlink()), name]
+            yield from ("--symlink", str(path.readlink()), name)
         elif path.is_dir():
-            found += ["--ro-bind", name, name]
-    for name in (*_NEEDED, *_python()):
-        found += ["--ro-bind-try", name, name]
-    return tuple(found)
+            yield from ("--ro-bind", name, name)
 
 
-@cache
-def _python() -> tuple[str, ...]:
-    return () if shutil.which("python3", path=_PATH) else (sys.base_prefix,)
+def _where_there_are(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from ("--ro-bind-try", name, name)
 
 
-def _environment(program: Program, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    path = ":".join([*(f"{prefix}/bin" for prefix in _python()), _PATH])
+def _environment(program: Program, path: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from {
         "PATH": path,
         "HOME": HOME,
@@ -124,15 +149,15 @@ def _wrapped(program: Program, box: int | None) -> tuple[str, ...]:
     return "/bin/sh", "-c", script, "sh", program.collect, *program.command
 
 
-def affinity(cpus: int, slot: int) -> tuple[str, ...]:
+def affinity(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
     """The prefix that keeps a command on *cpus* of the CPUs that this process may use; *slot* says on which."""
     ours = sorted(os.sched_getaffinity(0))
     if cpus >= len(ours):
         return ()
     chosen = [ours[(slot * cpus + offset) % len(ours)] for offset in range(cpus)]
-    return found("taskset"), "-c", ",".join(map(str, chosen))
+    return taskset, "-c", ",".join(map(str, chosen))
 
 
 def found(command: str) -> str:
-    """Where *command* is: what starts it has no environment, which could be read inside."""
+    """Where *command* is, or its name alone."""
     return shutil.which(command) or command

@@ -16,14 +16,14 @@ import attrs
 from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext
 
 from . import seccomp
-from .arguments import arguments, found
+from .arguments import arguments, found, system
 from .memory import memory
 from .pool import Pool
 from .sandboxed import Place
 from .watch import Watch
 
-UID = 64_999
-"""Whose rights a sandbox has where dicast runs as root: nobody's, of the range that is for such users."""
+UIDS = range(64_000, 65_000)
+"""Whose rights sandboxes have where dicast runs as root: nobody's, of the range that is for such users."""
 
 _SECONDS = 20
 _INSTALL = "apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)"
@@ -84,34 +84,36 @@ class Bubblewrap:
         yield self._pool(self.concurrency or len(os.sched_getaffinity(0)))
 
     def _pool(self, concurrency: int) -> Pool:
-        return Pool(Place(self.mounts, self.environment, _identity(), Watch()).run, concurrency)
+        return Pool(Place(self.mounts, self.environment, _identity, Watch()).run, concurrency)
 
 
-@cache
+@cache  # a success alone: each metric asks, and trying takes 20 ms; where the machine changes later, no sandbox can start and is a Failure
 def _check(mounts: tuple[Path, ...]) -> None:
     if platform.system() != "Linux" or platform.machine() not in seccomp.machines():
         machines = " or ".join(seccomp.machines())
-        here = f"{platform.system()} on {platform.machine()}"
-        raise ConfigError(f"sandbox/bubblewrap works on Linux on {machines}, and this is {here}; name another backend")
+        this = f"{platform.system()} on {platform.machine()}"
+        raise ConfigError(f"sandbox/bubblewrap works on Linux on {machines}, and this is {this}; name another backend")
     for command, install in _COMMANDS.items():
         if shutil.which(command) is None:
             raise ConfigError(f"sandbox/bubblewrap: {command} is not installed; {install}, {_OTHER}")
+    here = system()
     with memory() as files:
-        given = arguments(_PROBE, mounts, {}, files, None)
+        given = arguments(_PROBE, here, mounts, {}, files, None)
         done = subprocess.run(  # noqa: S603  # fixed words, and mounts that the user names
-            [*_identity(), found("bwrap"), *given],
+            [*_identity(0), here.bwrap, *given],
             pass_fds=files.descriptors, capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS, cwd="/",
         )  # fmt: skip
     if done.returncode != 0:
         raise ConfigError(_advice(done.stderr.strip() or f"exit code {done.returncode}"))
 
 
-def _identity() -> tuple[str, ...]:
-    """Root's sandboxes are another user's: root's own limits of processes do not hold, and its files are too many.
+def _identity(slot: int) -> tuple[str, ...]:
+    """Root's sandboxes are other users': root's own limits of processes do not hold, and its files are too many.
 
-    A command does it, because ``subprocess`` would have to fork, which takes long where dicast has much memory.
+    Those that run at the same time are not one user's, who has only so many inotify instances, pipes and file descriptors on
+    their way. A command does it, because ``subprocess`` would have to fork, which takes long where dicast has much memory.
     """
-    user = str(UID)
+    user = str(UIDS[slot % len(UIDS)])
     return (found("setpriv"), "--reuid", user, "--regid", user, "--clear-groups") if os.geteuid() == 0 else ()
 
 

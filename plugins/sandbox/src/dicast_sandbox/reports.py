@@ -149,11 +149,13 @@ def go(output: str) -> Counts | None:
 
 def _said(line: str) -> str:
     """What a line of ``go test -json`` quotes; of another, the line."""
+    if not line.startswith("{"):
+        return line
     try:
-        found = json.loads(line) if line.startswith("{") else None
+        event: Mapping[str, object] = json.loads(line)  # an object, by its first character
     except json.JSONDecodeError:
         return line
-    return str(found.get("Output", "")) if isinstance(found, dict) else line
+    return str(event.get("Output", ""))
 
 
 def jest(output: str) -> Counts | None:

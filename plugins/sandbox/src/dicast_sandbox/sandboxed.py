@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import attrs
 
 from dicast import Execution, Failure, Program
 
-from .arguments import affinity, arguments, found
+from .arguments import System, affinity, arguments, system
 from .memory import Memory, content, memory
 from .running import Tail, exit_code, follow, joined, sign, whole
 from .status import Status
@@ -30,12 +30,13 @@ _CHUNK = 1 << 16
 
 @attrs.frozen
 class Place:
-    """What all sandboxes of a pool have in common; *identity* is whose rights they have, as the beginning of a command."""
+    """What all sandboxes of a pool have in common; *identity* says whose rights that of a slot has, as the beginning of a command."""
 
     mounts: Sequence[Path]
     environment: Mapping[str, str]
-    identity: tuple[str, ...]
+    identity: Callable[[int], tuple[str, ...]]
     watch: Watch
+    system: System = attrs.field(factory=system)
 
     async def run(self, program: Program, slot: int) -> Execution | Failure:
         """Run *program*, and its peer, on the CPUs of *slot*; the peer ends when *program* has."""
@@ -102,7 +103,7 @@ class Sandboxed:
 
     async def _start(self, files: Memory, status: Status, box: int | None) -> Process:
         place, options = self.place, ["--json-status-fd", str(status.write)]
-        options += arguments(self.program, place.mounts, place.environment, files, box)
+        options += arguments(self.program, place.system, place.mounts, place.environment, files, box)
         command = options.index("--")
         told = files.file(b"".join(part.encode() + b"\0" for part in options[:command]))
         handed = [*files.descriptors, status.write]
@@ -113,9 +114,9 @@ class Sandboxed:
         elif self.end is not None:
             stdin = stdout = self.end.fileno()
             stderr = PIPE
-        prefix = affinity(self.program.limits.cpus, self.slot)
+        prefix = affinity(place.system.taskset, self.program.limits.cpus, self.slot)
         process = await asyncio.create_subprocess_exec(
-            *(*place.identity, *prefix, found("bwrap"), "--args", str(told), *options[command:]),
+            *(*place.identity(self.slot), *prefix, place.system.bwrap, "--args", str(told), *options[command:]),
             stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed, cwd="/",
             env={},
         )  # fmt: skip
