@@ -1,0 +1,127 @@
+"""Sending spans to a collector."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Self
+
+import aiohttp
+import attrs
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from dicast import DicastError, Event
+
+from .spans import Spans
+
+SPANS = 512
+"""Spans in one request, at most."""
+
+SLOW_SECONDS = 1.0
+"""A request that failed only after as long is not made again for a while: a run does not wait for a dead collector each time."""
+
+REST_SECONDS = 30.0
+_COMPLAINT_CHARS = 300
+
+
+class CollectorError(DicastError):
+    """The collector did not take what it was sent."""
+
+
+@attrs.define
+class Collector:
+    """The one address that spans are sent to. *rejected* counts those that it took no part of, with its *complaint*."""
+
+    endpoint: str
+    _session: aiohttp.ClientSession
+    rejected: int = 0
+    complaint: str = ""
+    _resting: float = 0.0
+
+    @classmethod
+    @asynccontextmanager
+    async def connected(cls, endpoint: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Self]:
+        """The collector at *endpoint*; a request may take *seconds*."""
+        own = {"Content-Type": "application/x-protobuf", "User-Agent": "dicast"}
+        async with aiohttp.ClientSession(
+            headers={**own, **headers},
+            timeout=aiohttp.ClientTimeout(seconds),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        ) as session:
+            yield cls(endpoint, session)
+
+    async def send(self, request: ExportTraceServiceRequest) -> None:
+        """Send *request*.
+
+        :raises CollectorError: when it was not taken.
+        """
+        began = time.monotonic()
+        if began < self._resting:
+            raise CollectorError(
+                f"{self.endpoint} did not answer; it is not asked again for {self._resting - began:.0f} s"
+            )
+        try:
+            # A redirect would lead where the file does not say.
+            async with self._session.post(
+                self.endpoint, data=request.SerializeToString(), allow_redirects=False
+            ) as answer:
+                body = await answer.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if time.monotonic() - began > SLOW_SECONDS:
+                self._resting = time.monotonic() + REST_SECONDS
+            raise CollectorError(
+                f"{self.endpoint} could not be reached: {str(error) or type(error).__name__}"
+            ) from error
+        if not 200 <= answer.status < 300:
+            said = body.decode("utf-8", "replace")[:_COMPLAINT_CHARS]
+            raise CollectorError(f"{self.endpoint} answered {answer.status}: {said!r}")
+        self._note_rejected(answer.content_type, body)
+
+    def _note_rejected(self, content_type: str, body: bytes) -> None:
+        if content_type != "application/x-protobuf" or not body:
+            return
+        partial = ExportTraceServiceResponse.FromString(body).partial_success
+        if partial.rejected_spans:
+            self.rejected += partial.rejected_spans
+            self.complaint = partial.error_message[:_COMPLAINT_CHARS]
+
+
+class Feed:
+    """Takes a run's events, a batch at a time, and sends the spans that they finish."""
+
+    def __init__(self, collector: Collector, spans: Spans) -> None:
+        self._collector = collector
+        self._spans = spans
+        self._batch: tuple[str, str] | None = None
+        self._waiting: list[Span] = []
+        self._sent = 0
+
+    async def write(self, events: Sequence[Event]) -> int:
+        """Send what *events* finish, and return the number of spans. Told the same events again, it sends the rest.
+
+        :raises CollectorError: when the collector did not take them.
+        """
+        batch = events[0].id, events[-1].id
+        if batch != self._batch:  # what is still waiting was counted as lost
+            self._batch, self._waiting, self._sent = batch, self._spans.add(events), 0
+        while self._waiting:
+            part = self._waiting[:SPANS]
+            await self._collector.send(self._spans.request(part))
+            del self._waiting[: len(part)]
+            self._sent += len(part)
+        return self._sent
+
+    async def close(self) -> int:
+        """Nothing is left to send; says what the collector has refused.
+
+        :raises CollectorError: when it refused spans of requests that it took.
+        """
+        collector = self._collector
+        if collector.rejected:
+            raise CollectorError(f"{collector.endpoint} refused {collector.rejected} spans: {collector.complaint!r}")
+        return 0

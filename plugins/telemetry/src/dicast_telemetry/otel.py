@@ -1,0 +1,78 @@
+"""The sink of spans: OTLP over HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import attrs
+
+from dicast import ConfigError, Query, RunContext, Secret
+
+from .collector import Collector, Feed
+from .spans import WANTS, Spans
+
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def _check_endpoint(_otel: Otel, _attribute: attrs.Attribute[str], endpoint: str) -> None:
+    try:
+        parts = urlsplit(endpoint)
+        host, user = parts.hostname, parts.username
+    except ValueError as error:
+        raise ConfigError(f"endpoint {endpoint!r} is no address: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError(f"endpoint is {endpoint!r}; it is a whole address, such as http://localhost:4318/v1/traces")
+    if user is not None:
+        raise ConfigError(
+            "endpoint holds a user name; what proves who you are belongs under headers, where it is kept secret"
+        )
+
+
+def _check_headers(
+    _otel: Otel, _attribute: attrs.Attribute[Mapping[str, Secret]], headers: Mapping[str, Secret]
+) -> None:
+    for name, secret in headers.items():
+        if not _HEADER.fullmatch(name):
+            raise ConfigError(f"headers: {name!r} is no name of a header")
+        if not secret.value.isprintable():
+            raise ConfigError(f"headers: the value of {name!r} holds a line end or another control character")
+
+
+@attrs.frozen
+class Otel:
+    """A run as a trace: a span for the run, one for each subject below it, and an event for each evaluation result.
+
+    Sent as OTLP over HTTP (protobuf) to *endpoint* and nowhere else: no environment variable, ``OTEL_*`` or another, is read. An
+    evaluation result is an event ``gen_ai.evaluation.result``, as the GenAI semantic conventions name it, with its provenance.
+    Texts of subjects, of replies and of failures are not sent unless *content* says so. A collector that cannot be reached stops
+    nothing: what it did not take is counted as lost, and the run's exit code is 4.
+
+    :param endpoint: the collector's whole address, which as a rule ends in ``/v1/traces``.
+    :param headers: sent with each request, such as ``{authorization: "Bearer ${OTLP_TOKEN}"}``; the values stay secret.
+    :param timeout: seconds that one request may take.
+    :param service_name: the resource's ``service.name``.
+    :param content: also send inputs, outputs, explanations and messages of failures, each cut to 8,192 characters.
+    """
+
+    name = "otel"
+    wants = WANTS
+
+    endpoint: str = attrs.field(validator=_check_endpoint)
+    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
+    timeout: float = attrs.field(default=10.0, validator=[attrs.validators.gt(0), attrs.validators.lt(30)])
+    service_name: str = "dicast"
+    content: bool = False
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Feed]:
+        """Make ready to send; a run that is taken up goes on with its own trace."""
+        spans = Spans(run.run_id, run.name, service_name=self.service_name, content=self.content)
+        if run.resumed:
+            begun = Query(run_id=run.run_id, types=("run.started",), limit=1)
+            spans.add([entry.event for entry in run.read(begun)])
+        headers = {name: secret.value for name, secret in self.headers.items()}
+        async with Collector.connected(self.endpoint, headers, self.timeout) as collector:
+            yield Feed(collector, spans)

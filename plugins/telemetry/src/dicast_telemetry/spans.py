@@ -1,0 +1,197 @@
+"""What a run's events are as spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+
+from dicast import Event
+
+from .attributes import as_text, key_values
+from .evaluations import Evaluation, evaluations, scored
+
+ENDS = ("record.completed", "record.failed", "eval.completed", "eval.failed")
+WANTS = (
+    "run.started",
+    "subject.read",
+    *ENDS,
+    "aggregate.completed",
+    "comparison.completed",
+    "run.completed",
+    "run.stopped",
+)
+_CHARS = 8192
+_FAULTS = ("refused_by_provider", "ledger_failed")
+"""Reasons why a run stopped that make it a failed one; the others are somebody's wish."""
+
+Key = tuple[str | None, str | None]
+
+
+@attrs.define
+class _Open:
+    """A span that is not finished: what has been told of it."""
+
+    events: list[Event] = attrs.field(factory=list)
+
+
+class Spans:
+    """Makes spans of the events of one run; holds those that are not finished."""
+
+    def __init__(self, run_id: str, name: str, *, service_name: str, content: bool) -> None:
+        self._run_id, self._name, self._content = run_id, name, content
+        self._trace = _digest(run_id)[:16]
+        self._root = _digest(run_id, "run")[:8]
+        self._level: Mapping[str, object] = {}
+        self._run = _Open()
+        self._subjects: dict[Key, _Open] = {}
+        own = {"service.name": service_name, "service.version": version("dicast-kernel")}
+        self._resource = {**own, "dicast.run.id": run_id, "dicast.run.name": name}
+
+    def add(self, events: Sequence[Event]) -> list[Span]:
+        """Take *events*; the spans that are finished with them.
+
+        The events that end subjects come in the order in which these were read: one for a later subject finishes the earlier.
+        """
+        newest: Key | None = None
+        spans: list[Span] = []
+        for event in events:
+            if event.subject_id is not None:
+                newest = self._note(event) or newest
+            elif event.type in ("run.completed", "run.stopped"):
+                spans += self._finished(list(self._subjects))
+                newest = None
+                spans.append(self._run_span(event))
+            else:
+                self._begin(event)
+        if newest is not None:
+            keys = list(self._subjects)
+            spans += self._finished(keys[: keys.index(newest)])
+        return spans
+
+    def request(self, spans: Sequence[Span]) -> ExportTraceServiceRequest:
+        """*spans* as a collector takes them."""
+        scope = InstrumentationScope(name="dicast", version=str(self._resource["service.version"]))
+        group = ResourceSpans(resource=Resource(attributes=key_values({**self._resource, **self._level})))
+        group.scope_spans.append(ScopeSpans(scope=scope, spans=spans))
+        return ExportTraceServiceRequest(resource_spans=[group])
+
+    def _note(self, event: Event) -> Key | None:
+        key = event.subject_kind, event.subject_id
+        self._subjects.setdefault(key, _Open()).events.append(event)
+        return key if event.type in ENDS else None
+
+    def _begin(self, event: Event) -> None:
+        self._run.events.append(event)
+        if event.type == "run.started":
+            names = ("security_level", "determinism_level")
+            self._level = {f"dicast.{name}": event.payload[name] for name in names if event.payload.get(name)}
+
+    def _finished(self, keys: Sequence[Key]) -> list[Span]:
+        return [self._subject_span(key, self._subjects.pop(key).events) for key in keys]
+
+    def _subject_span(self, key: Key, events: Sequence[Event]) -> Span:
+        kind, subject_id = key
+        first = events[0]
+        span = self._span(str(kind), _digest(self._run_id, str(kind), str(subject_id), first.id)[:8], events)
+        span.parent_span_id = self._root
+        told: dict[str, object] = {"dicast.subject.kind": kind, "dicast.subject.id": subject_id}
+        told |= {"session.id": first.session_id, **self._level}
+        for event in events:
+            told |= self._told(event)
+            for evaluation in evaluations(event, content=self._content):
+                span.events.append(_event(event, evaluation))
+            if event.type.endswith(".failed"):
+                span.status.code = Status.STATUS_CODE_ERROR
+                span.status.message = str(event.payload.get("failure_mode"))
+        span.attributes.extend(key_values(told))
+        return span
+
+    def _told(self, event: Event) -> dict[str, object]:
+        payload: Mapping[str, Any] = event.payload
+        if event.type == "subject.read":
+            return self._contents(payload.get("content") or {}, "input", "output") if self._content else {}
+        if event.type == "record.completed":
+            shown = self._contents({"output": (payload.get("response") or {}).get("content")}, "output")
+            return scored(payload) | (shown if self._content else {})
+        if event.type == "record.failed" and self._content:
+            return {"dicast.error.message": _cut(payload.get("error"))}
+        return {}
+
+    @staticmethod
+    def _contents(content: Mapping[str, Any], *names: str) -> dict[str, object]:
+        """The texts of *content* as the conventions have them: the messages of a conversation."""
+        shown: dict[str, object] = {}
+        for name in names:
+            if (value := content.get(name)) is not None:
+                role = "user" if name == "input" else "assistant"
+                part = {"type": "text", "content": _cut(value)}
+                shown[f"gen_ai.{name}.messages"] = as_text([{"role": role, "parts": [part]}])
+        return shown
+
+    def _run_span(self, last: Event) -> Span:
+        events = [*self._run.events, last]
+        span = self._span("dicast run", self._root, events)
+        payload: Mapping[str, Any] = last.payload
+        started: Mapping[str, Any] = next((event.payload for event in events if event.type == "run.started"), {})
+        told: dict[str, object] = {"dicast.run.id": self._run_id, "dicast.run.name": self._name, **self._level}
+        told |= {f"dicast.fingerprint.{name}": value for name, value in started.get("fingerprints", {}).items()}
+        told |= {
+            f"dicast.{name}": payload.get(name) for name in ("subjects", "scored", "failed", "skipped", "coverage")
+        }
+        told |= {
+            f"dicast.score.{name}": (payload.get("score") or {}).get(name) for name in ("mean", "ci_low", "ci_high")
+        }
+        told |= {f"dicast.cost.{unit}": amount for unit, amount in payload.get("cost", {}).items()}
+        told["dicast.gate.passed"] = payload.get("gate", {}).get("passed")
+        if last.type == "run.stopped":
+            told["dicast.stopped.reason"] = payload.get("reason")
+            if payload.get("reason") in _FAULTS:
+                span.status.code = Status.STATUS_CODE_ERROR
+                span.status.message = str(payload["reason"])
+        span.attributes.extend(key_values(told))
+        span.events.extend(self._findings(events))
+        return span
+
+    def _findings(self, events: Sequence[Event]) -> Iterator[Span.Event]:
+        for event in events:
+            if event.type in ("aggregate.completed", "comparison.completed"):
+                payload: Mapping[str, Any] = event.payload
+                kind = event.type.partition(".")[0]
+                told = {f"dicast.{kind}.{name}": payload.get(name) for name in ("label", "name", "baseline", "result")}
+                yield _event(event, Evaluation(f"dicast.{kind}", told))
+
+    def _span(self, name: str, span_id: bytes, events: Sequence[Event]) -> Span:
+        return Span(
+            trace_id=self._trace,
+            span_id=span_id,
+            name=name,
+            kind=Span.SPAN_KIND_INTERNAL,
+            start_time_unix_nano=_nanoseconds(events[0].time),
+            end_time_unix_nano=_nanoseconds(events[-1].time),
+        )
+
+
+def _event(event: Event, found: Evaluation) -> Span.Event:
+    return Span.Event(name=found.name, time_unix_nano=_nanoseconds(event.time), attributes=key_values(found.told))
+
+
+def _digest(*parts: str) -> bytes:
+    """Ids that a resumed run has again, and no other run."""
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
+
+
+def _nanoseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
+
+
+def _cut(value: object) -> str:
+    return as_text(value)[:_CHARS]

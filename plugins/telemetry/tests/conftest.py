@@ -1,0 +1,85 @@
+"""An OTLP receiver on loopback: what it is sent it decodes with the protocol's own classes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import attrs
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+
+@attrs.define
+class Receiver:
+    """What has arrived. *answers* are statuses for the next requests; after them 200. *rejected* is told with each 200."""
+
+    url: str = ""
+    requests: list[ExportTraceServiceRequest] = attrs.field(factory=list)
+    headers: list[dict[str, str]] = attrs.field(factory=list)
+    answers: list[int] = attrs.field(factory=list)
+    rejected: int = 0
+    released: threading.Event = attrs.field(factory=threading.Event)
+    """A request that is answered by status 0 waits for it."""
+
+    def spans(self):
+        return [
+            span for request in self.requests for group in request.resource_spans
+            for scope in group.scope_spans for span in scope.spans
+        ]  # fmt: skip
+
+    def span(self, name):
+        [span] = [span for span in self.spans() if span.name == name]
+        return span
+
+    @staticmethod
+    def told(carrier) -> dict[str, object]:
+        """The attributes of a span, an event or a resource."""
+        return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in carrier.attributes}
+
+    def take(self, handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers["Content-Length"]))
+        status = self.answers.pop(0) if self.answers else 200
+        if status == 0:
+            self.released.wait(20)
+            return
+        answer = ExportTraceServiceResponse()
+        if status == 200:
+            self.requests.append(ExportTraceServiceRequest.FromString(body))
+            self.headers.append({name.lower(): value for name, value in handler.headers.items()})
+            answer.partial_success.rejected_spans = self.rejected
+            answer.partial_success.error_message = "too many" if self.rejected else ""
+        text = answer.SerializeToString()
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/x-protobuf")
+        handler.send_header("Location", f"{self.url}/elsewhere")
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            receiver.take(self)
+
+        def log_message(self, *_) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        receiver.url = f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
+        try:
+            yield receiver
+        finally:
+            receiver.released.set()
+            server.shutdown()
+            thread.join()

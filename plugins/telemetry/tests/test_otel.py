@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+
+from dicast import ConfigError, Entry, Event, RunContext, Secret, Subject
+from dicast.testing import FakeJudge, run_pipeline
+from dicast_telemetry import Otel
+from dicast_telemetry.attributes import key_values
+
+RESULT = "gen_ai.evaluation.result"
+RUN = "01JZ0000000000000000000000"
+SECRETS = ["the input's words", "the output's words", "the reply's words", "why it failed"]
+
+
+def event(type, payload, id=None, number=1, session=None) -> Event:
+    time_ = f"2026-01-02T03:04:{number:02d}.678Z"
+    return Event(f"{number:026d}", type, time_, RUN, payload, session, None, "row" if id else None, id)
+
+
+STARTED = event("run.started", {"fingerprints": {"data": "d1g", "task": "t1k"}, "security_level": "official"})
+ENDED = event("run.completed", {"subjects": 2, "scored": 1, "score": {"mean": 0.5}, "cost": {"usd": Decimal("0.10"), "msat": 0},
+                                "gate": {"passed": True}}, number=9)  # fmt: skip
+VERDICT = {
+    "eval_id": "E1", "judge": "metrics", "score": 0.75, "confidence": 0.9, "judge_kind": "llm", "judge_model": "qwen3-8b",
+    "judge_cost_usd": "0.0001", "judge_cost_msat": None, "judge_latency_ms": 12, "rubric_id": "row-llm-v1", "rubric_version": "1",
+    "fingerprint": "f1", "tier": "truth", "truth_reason": "gate", "propensity": 1.0, "judge_pricing_version": "2026-01",
+    "signals": {"rationale_redacted": "the reply's words"},
+    "scores": [{"metric": "proxy/format", "value": 1.0, "tier": "proxy", "weight": 1.0, "rollout": 0, "confidence": 1.0,
+                "details": "the output's words"}],
+}  # fmt: skip
+RECORD = {
+    "row": {"id": "q1", "input": "the input's words"},
+    "response": {"content": "the reply's words", "metrics": {"prompt_tokens": 7, "completion_tokens": 3}},
+    "metrics": {"score": 4, "scores": {"tone": 0.25, "none": None}, "score_flags": {"tone": False}},
+}
+READ = event("subject.read", {"content": {"input": "the input's words", "output": "the output's words"}}, "q1", 2, "s1")
+SUBJECT = [READ, event("record.completed", RECORD, "q1", 3, "s1"), event("eval.completed", VERDICT, "q1", 4, "s1")]
+FAILED = [
+    event("subject.read", {}, "q2", 2),
+    event(
+        "eval.failed",
+        {"eval_id": "E2", "judge": "metrics", "failure_mode": "timeout", "error_message": "why it failed"},
+        "q2",
+        5,
+    ),
+]
+
+
+def send(receiver, *batches, run=None, **options) -> list[int]:
+    async def go() -> list[int]:
+        async with Otel(receiver.url, **options).open(run or RunContext(RUN, "nightly")) as live:
+            return [await live.write(batch) for batch in batches] + [await live.close()]
+
+    return asyncio.run(go())
+
+
+@pytest.fixture(autouse=True)
+def run_context(monkeypatch):
+    """A context needs no folder here."""
+    made = RunContext
+    monkeypatch.setitem(globals(), "RunContext", lambda run_id, name, **more: made(run_id, name, None, **more))
+
+
+def results(receiver, span) -> dict[str, dict[str, object]]:
+    found = [receiver.told(one) for one in span.events if one.name == RESULT]
+    return {str(one["gen_ai.evaluation.name"]): one for one in found}
+
+
+def test_a_run_is_a_trace_with_a_span_a_subject_below_it(receiver):
+    assert send(receiver, [STARTED, *SUBJECT], [*FAILED, ENDED]) == [0, 3, 0]
+    first, second, run = receiver.spans()
+    assert run.name == "dicast run"
+    assert run.parent_span_id == b""
+    assert len(run.trace_id) == 16
+    assert {span.trace_id for span in receiver.spans()} == {run.trace_id}
+    assert first.parent_span_id == second.parent_span_id == run.span_id
+    assert len({span.span_id for span in receiver.spans()}) == 3
+    assert (first.start_time_unix_nano, first.end_time_unix_nano) == (1767323042678000000, 1767323044678000000)
+    assert (run.start_time_unix_nano, run.end_time_unix_nano) == (1767323041678000000, 1767323049678000000)
+
+
+def test_a_verdict_is_an_evaluation_result_with_its_provenance(receiver):
+    send(receiver, [STARTED, *SUBJECT, ENDED])
+    span = receiver.span("row")
+    found = results(receiver, span)
+    assert found["metrics"] == {
+        "gen_ai.evaluation.name": "metrics",
+        "gen_ai.evaluation.score.value": 0.75,
+        "dicast.eval.id": "E1",
+        "dicast.judge.kind": "llm",
+        "dicast.judge.model": "qwen3-8b",
+        "dicast.judge.latency_ms": 12,
+        "dicast.rubric.id": "row-llm-v1",
+        "dicast.rubric.version": "1",
+        "dicast.fingerprint": "f1",
+        "dicast.tier": "truth",
+        "dicast.truth_reason": "gate",
+        "dicast.propensity": 1.0,
+        "dicast.confidence": 0.9,
+        "dicast.cost.usd": "0.0001",
+        "dicast.pricing_version": "2026-01",
+    }
+    assert found["proxy/format"]["gen_ai.evaluation.score.value"] == 1.0
+    assert found["proxy/format"]["dicast.tier"] == "proxy"
+    attributes = receiver.told(span)
+    assert attributes["dicast.subject.id"] == "q1"
+    assert attributes["session.id"] == "s1"
+    assert attributes["gen_ai.usage.input_tokens"] == 7
+
+
+def test_scores_read_out_of_a_record_are_results_too_with_their_flag(receiver):
+    send(receiver, [STARTED, *SUBJECT, ENDED])
+    found = results(receiver, receiver.span("row"))
+    assert found["tone"]["gen_ai.evaluation.score.value"] == 0.25
+    assert found["tone"]["gen_ai.evaluation.score.label"] == "fail"
+    assert "gen_ai.evaluation.score.value" not in found["none"]
+
+
+def test_a_failure_is_an_error_and_no_score(receiver):
+    send(receiver, [STARTED, *FAILED, ENDED])
+    span = receiver.span("row")
+    assert (span.status.code, span.status.message) == (2, "timeout")
+    assert results(receiver, span)["metrics"] == {
+        "gen_ai.evaluation.name": "metrics",
+        "error.type": "timeout",
+        "dicast.eval.id": "E2",
+    }
+
+
+def test_the_run_says_what_it_came_to_and_by_what_it_may_be_compared(receiver):
+    found = event(
+        "aggregate.completed", {"label": "stats", "name": "stats/score_stats", "result": {"mean": 0.5}}, number=8
+    )
+    send(receiver, [STARTED, *SUBJECT, found, ENDED])
+    run = receiver.span("dicast run")
+    told = receiver.told(run)
+    assert told["dicast.fingerprint.data"] == "d1g"
+    assert (told["dicast.subjects"], told["dicast.score.mean"], told["dicast.cost.usd"]) == (2, 0.5, "0.10")
+    assert told["dicast.gate.passed"] is True
+    [aggregate] = run.events
+    assert aggregate.name == "dicast.aggregate"
+    assert json.loads(receiver.told(aggregate)["dicast.aggregate.result"]) == {"mean": 0.5}
+
+
+def test_the_security_level_is_on_every_span_and_on_the_resource(receiver):
+    send(receiver, [STARTED, *SUBJECT, ENDED])
+    assert [receiver.told(span)["dicast.security_level"] for span in receiver.spans()] == ["official", "official"]
+    [group] = receiver.requests[0].resource_spans
+    assert receiver.told(group.resource)["dicast.security_level"] == "official"
+    assert receiver.told(group.resource)["service.name"] == "dicast"
+
+
+def test_a_run_that_a_fault_stopped_is_an_error_and_one_that_somebody_stopped_is_none(receiver):
+    for number, reason in enumerate(["refused_by_provider", "early_stop"]):
+        send(receiver, [STARTED, event("run.stopped", {"reason": reason, "cost": {}, "gate": {}}, number=5 + number)])
+    refused, early = receiver.spans()
+    assert (refused.status.code, early.status.code) == (2, 0)
+    assert receiver.told(early)["dicast.stopped.reason"] == "early_stop"
+
+
+def test_no_text_is_sent_unless_it_is_asked_for(receiver):
+    send(receiver, [STARTED, *SUBJECT, *FAILED, ENDED])
+    sent = b"".join(request.SerializeToString() for request in receiver.requests)
+    assert not [text for text in SECRETS if text.encode() in sent]
+    receiver.requests.clear()
+    send(receiver, [STARTED, *SUBJECT, *FAILED, ENDED], content=True)
+    sent = b"".join(request.SerializeToString() for request in receiver.requests)
+    assert [text for text in SECRETS if text.encode() in sent] == SECRETS
+    span = next(one for one in receiver.spans() if receiver.told(one).get("dicast.subject.id") == "q1")
+    [message] = json.loads(receiver.told(span)["gen_ai.input.messages"])
+    assert message == {"role": "user", "parts": [{"type": "text", "content": "the input's words"}]}
+    assert results(receiver, span)["metrics"]["gen_ai.evaluation.explanation"] == "the reply's words"
+
+
+def test_headers_are_sent_and_nothing_is_read_from_the_environment(receiver, monkeypatch):
+    elsewhere = "http://127.0.0.1:9/v1/traces"
+    for name in ("ENDPOINT", "TRACES_ENDPOINT"):
+        monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_{name}", elsewhere)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-leak=1")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "leak=1")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "leak")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    send(receiver, [STARTED, ENDED], headers={"Authorization": Secret("Bearer abc")})
+    assert receiver.headers[0]["authorization"] == "Bearer abc"
+    assert receiver.headers[0]["content-type"] == "application/x-protobuf"
+    assert "x-leak" not in receiver.headers[0]
+    assert b"leak" not in receiver.requests[0].SerializeToString()
+
+
+def test_a_batch_that_failed_is_sent_once_when_told_again(receiver):
+    receiver.answers = [503]
+
+    async def go() -> int:
+        async with Otel(receiver.url).open(RunContext(RUN, "nightly")) as live:
+            batch = [STARTED, *SUBJECT, ENDED]
+            with pytest.raises(Exception, match="503"):
+                await live.write(batch)
+            return await live.write(batch)
+
+    assert asyncio.run(go()) == 2
+    assert len(receiver.spans()) == 2
+
+
+def test_what_was_sent_of_a_batch_is_not_sent_again(receiver):
+    receiver.answers = [200, 429]
+    many = [made for number in range(700) for made in (event("eval.completed", VERDICT, f"q{number}", 3),)]
+
+    async def go() -> int:
+        async with Otel(receiver.url).open(RunContext(RUN, "nightly")) as live:
+            batch = [STARTED, *many, ENDED]
+            with pytest.raises(Exception, match="429"):
+                await live.write(batch)
+            return await live.write(batch)
+
+    assert asyncio.run(go()) == 701
+    assert len({span.span_id for span in receiver.spans()}) == len(receiver.spans()) == 701
+
+
+def test_a_lost_batch_does_not_come_back_with_the_next(receiver):
+    receiver.answers = [500]
+
+    async def go() -> int:
+        async with Otel(receiver.url).open(RunContext(RUN, "nightly")) as live:
+            with pytest.raises(Exception, match="500"):
+                await live.write([STARTED, *SUBJECT, *FAILED])
+            return await live.write([ENDED])
+
+    assert asyncio.run(go()) == 2
+    assert [receiver.told(span).get("dicast.subject.id") for span in receiver.spans()] == ["q2", None]
+
+
+def test_a_redirect_is_not_followed(receiver):
+    receiver.answers = [307]
+    with pytest.raises(Exception, match="307"):
+        send(receiver, [STARTED, ENDED])
+    assert receiver.requests == []
+
+
+def test_spans_that_the_collector_refuses_are_said(receiver):
+    receiver.rejected = 2
+    with pytest.raises(Exception, match="refused 2 spans: 'too many'"):
+        send(receiver, [STARTED, *SUBJECT, ENDED])
+
+
+def test_a_collector_that_does_not_answer_is_not_waited_for_each_time(receiver):
+    receiver.answers = [0, 0, 0]
+
+    async def go() -> float:
+        async with Otel(receiver.url, timeout=1.1).open(RunContext(RUN, "nightly")) as live:
+            with pytest.raises(Exception, match="could not be reached"):
+                await live.write([STARTED, *SUBJECT, ENDED])
+            began = time.monotonic()
+            for _ in range(3):
+                with pytest.raises(Exception, match="not asked again"):
+                    await live.write([STARTED, *SUBJECT, ENDED])
+            return time.monotonic() - began
+
+    assert asyncio.run(go()) < 0.5
+
+
+def test_a_run_that_is_taken_up_goes_on_with_its_trace(receiver):
+    send(receiver, [STARTED, *SUBJECT])
+    run = RunContext(RUN, "nightly", resumed=True, read=lambda query: iter([Entry(1, STARTED, "", "")]))
+    send(receiver, [*FAILED, ENDED], run=run)
+    span = receiver.span("dicast run")
+    assert span.start_time_unix_nano == 1767323041678000000
+    assert receiver.told(span)["dicast.fingerprint.data"] == "d1g"
+    assert receiver.told(span)["dicast.security_level"] == "official"
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:4318", "grpc://x:4317", "http://", "http://[", "/v1/traces"])
+def test_an_endpoint_is_a_whole_address(endpoint):
+    with pytest.raises(ConfigError, match="endpoint"):
+        Otel(endpoint)
+
+
+def test_who_one_is_does_not_belong_into_the_address():
+    with pytest.raises(ConfigError, match="headers") as caught:
+        Otel("http://me:hunter2@localhost/v1/traces")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_header_may_not_hold_a_line_end():
+    with pytest.raises(ConfigError, match="line end") as caught:
+        Otel("http://localhost/v1/traces", headers={"a": Secret("x\r\nhunter2: 1")})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_unreachable_collector_stops_nothing_and_what_is_lost_is_counted():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = f"metrics: [judge]\nsinks: [{{telemetry/otel: {{endpoint: 'http://127.0.0.1:{port}/v1/traces'}}}}]\n"
+    done = run_pipeline(
+        text, subjects=[Subject("row", str(number)) for number in range(5)], components={"judge": FakeJudge()}
+    )
+    assert done.exit_code == 4
+    assert done.document["scored"] == 5
+    status = done.document["sinks"]["telemetry/otel"]
+    # For each subject subject.read and eval.completed, then run.completed; run.started alone makes no span.
+    assert (status["written"], status["lost"]) == (0, 11)
+    assert "could not be reached" in status["error"]
+
+
+def test_a_whole_run_arrives(receiver):
+    text = f"name: nightly\nmetrics: [judge]\nsinks: [{{telemetry/otel: {{endpoint: '{receiver.url}'}}}}]\n"
+    done = run_pipeline(
+        text, subjects=[Subject("row", str(number)) for number in range(5)], components={"judge": FakeJudge()}
+    )
+    assert done.exit_code == 0
+    assert done.document["sinks"]["telemetry/otel"] == {"written": 6, "lost": 0}
+    scores = {verdict.subject_id: verdict.score for verdict in done.verdicts}
+    spans = [span for span in receiver.spans() if span.name == "row"]
+    sent = {
+        receiver.told(span)["dicast.subject.id"]: results(receiver, span)["metrics"]["gen_ai.evaluation.score.value"]
+        for span in spans
+    }
+    assert sent == scores
+
+
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.decimals()
+    | st.lists(st.text(), max_size=2)
+)
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_every_value_can_be_sent(told):
+    for one in key_values(told):
+        assert KeyValue.FromString(one.SerializeToString()) == one
