@@ -108,7 +108,8 @@ class Unit:
         """How often the gate kept each truth metric from running, and what that might have cost."""
         if self.metrics is None or (found.truth_reason == "gate" and len(found.rollouts) == 1):
             return []
-        asked, spared = [item["metric"] for item in (*found.scores, *found.skipped)], []
+        asked = [item["metric"] for item in (*found.scores, *found.skipped)]
+        spared: list[Payload] = []
         for slot in self.metrics.tiers(subject.kind)[1]:
             if runs := len(found.rollouts) - asked.count(slot.label):
                 cost = desk.caller.estimate(desk.calls[slot.path], subject)
