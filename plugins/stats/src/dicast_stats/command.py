@@ -1,0 +1,119 @@
+"""``dicast compare``: what one run has over another, from a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+import orjson
+
+from dicast import Comparison, ConfigError, Ledger, Problem, Results, nearest, read_ledger, results
+
+from .cliffs_delta import CliffsDelta
+from .flips import flips
+from .paired import Paired
+from .score_delta import ScoreDelta
+from .significance import Significance
+from .text import lines
+
+COMPARISONS: Mapping[str, type[Comparison]] = {
+    f"stats/{one.name}": one for one in (Paired, Significance, CliffsDelta, ScoreDelta)
+}
+"""By the names that they have in pipelines, in the order in which they are shown."""
+
+TASK = "task"
+"""The section in which two runs that are compared may differ."""
+
+UNKNOWN = "fingerprints"
+"""What is said to differ where a run has no fingerprints, as a file of records has none."""
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--compare", "names", multiple=True, metavar="NAME", help="Only this comparison; may be repeated.")
+@click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+def compare(
+    a: str, b: str, names: tuple[str, ...], allow_incomparable: bool, ledger: Path | None, as_json: bool
+) -> None:
+    """Say what run B has over run A, by subject where both have judged the same.
+
+    A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows. Differences are B less A.
+    """
+    chosen = [_known(name) for name in dict.fromkeys(names or COMPARISONS)]
+
+    def read(live: Ledger) -> tuple[Pair, Mapping[str, Any]]:
+        pair = Pair(results(live, a), results(live, b))
+        if not pair.comparable and not allow_incomparable:
+            raise ConfigError(pair.refusal())
+        return pair, pair.document(chosen)
+
+    pair, found = read_ledger(ledger, read)
+    if as_json:
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        return
+    for line in lines(pair.a, pair.b, found):
+        click.echo(line)
+
+
+@attrs.frozen
+class Pair:
+    """Two runs: *a* is the baseline, *b* the variant."""
+
+    a: Results
+    b: Results
+
+    @property
+    def differs(self) -> list[str]:
+        """The sections and components whose fingerprints differ."""
+        ours, theirs = self.a.fingerprints, self.b.fingerprints
+        if not ours or not theirs:
+            return [UNKNOWN]
+        return sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the runs differ in their task at most."""
+        return set(self.differs) <= {TASK}
+
+    def refusal(self) -> str:
+        """Why the runs are not compared, and what to do."""
+        more = ", ".join(key for key in self.differs if key != TASK)
+        why = (
+            "a file of records does not say how they were made"
+            if more == UNKNOWN
+            else f"they differ in more than the task: {more}"
+        )
+        asked = "--allow-incomparable compares them all the same, and says what differs"
+        return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {asked}"
+
+    def document(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """The JSON document, with the comparisons *names*."""
+        found = {name: COMPARISONS[name]().compare(self.a, self.b) for name in names}
+        return {
+            "comparable": self.comparable,
+            "differs": self.differs,
+            "a": {"run_id": self.a.run_id, "name": self.a.name},
+            "b": {"run_id": self.b.run_id, "name": self.b.name},
+            "comparisons": found,
+            "flips": flips(self.a, self.b),
+        }
+
+
+def _known(name: str) -> str:
+    """The whole name of the comparison *name*, which may be without the plugin's.
+
+    :raises ConfigError: when there is none.
+    """
+    known = {short: whole for whole in COMPARISONS for short in (whole, whole.partition("/")[2])}
+    if name in known:
+        return known[name]
+    message = f"no comparison {name!r}; there are {', '.join(COMPARISONS)}"
+    raise ConfigError(Problem(message, path="--compare", value=name, hint=nearest(name, known)))

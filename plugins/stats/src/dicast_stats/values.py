@@ -58,7 +58,7 @@ def score_of(record: Record) -> float | None:
 
 def plain(value: float) -> float | None:
     """*value*, which may be a library's own kind of number, as JSON has it: None where it is not finite."""
-    found = float(value)
+    found = float(value) + 0.0  # no negative zero
     return found if isfinite(found) else None
 
 

@@ -1,0 +1,250 @@
+"""What one run has over another: the settled cases, and what happens where there is little to compare."""
+
+from __future__ import annotations
+
+import json
+from math import nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ConfigError, Results
+from dicast_stats import CliffsDelta, Paired, ScoreDelta, Significance
+
+ALL = (ScoreDelta(), CliffsDelta(), Significance(), Paired())
+TESTS = (
+    "ci_low",
+    "ci_high",
+    "t",
+    "p_value",
+    "effect_size",
+    "wilcoxon_p",
+    "sign_p",
+    "bootstrap_ci_low",
+    "bootstrap_ci_high",
+)
+
+
+def only(found):
+    (figures,) = found["criteria"].values()
+    return figures
+
+
+def test_score_delta_has_the_settled_figure(results):
+    found = ScoreDelta().compare(results({"a": [0.5, 0.5]}), results({"a": [0.8, 0.8]}))
+    assert only(found) == pytest.approx(0.3)
+
+
+def test_score_delta_is_of_any_figure(results):
+    baseline = results({"a": [1, 2, None]}, {"a": [True, False, None]})
+    variant = results({"a": [1, 5, 9]}, {"a": [True, True, True]})
+    for metric, delta in (("median", 3.5), ("min", 0), ("max", 7), ("pass_rate", 1 - 1 / 3)):
+        assert only(ScoreDelta(metric=metric).compare(baseline, variant)) == pytest.approx(delta)
+    with pytest.raises(ConfigError, match="did you mean 'median'"):
+        ScoreDelta(metric="medium")
+
+
+def test_cliffs_delta_has_the_settled_figures(results):
+    one, other = results({"a": [1, 2, 3]}), results({"a": [4, 5, 6]})
+    found = only(CliffsDelta().compare(one, other))
+    assert found == {"delta": 1.0, "interpretation": "large", "n_baseline": 3, "n_variant": 3, "reasons": {}}
+    itself = only(CliffsDelta().compare(one, one))
+    assert (itself["delta"], itself["interpretation"]) == (0.0, "negligible")
+
+
+@pytest.mark.parametrize(
+    ("higher", "name"),
+    [(146, "negligible"), (147, "small"), (329, "small"), (330, "medium"), (473, "medium"), (474, "large")],
+)
+def test_effects_are_called_by_their_size(results, higher, name):
+    found = CliffsDelta().compare(results({"a": [0] * 1000}), results({"a": [1] * higher + [0] * (1000 - higher)}))
+    assert (only(found)["delta"], only(found)["interpretation"]) == (higher / 1000, name)
+
+
+def test_significance_has_the_settled_figures(results):
+    for equal_var in (False, True):
+        component = Significance(equal_var=equal_var)
+        found = only(component.compare(results({"a": [0.4, 0.5, 0.6]}), results({"a": [0.7, 0.8, 0.9]})))
+        expected = {"mean_difference": 0.3, "t": 3.674235, "df": 4, "effect_size": 3.0, "p_value": 0.0213116}
+        assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+        assert found["ci_low"] < 0.3 < found["ci_high"]
+
+
+def test_equal_variance_pools_the_denominator(results):
+    sides = results({"a": [1, 2, 9, 4]}), results({"a": [5, 6]})
+    welch, pooled = (only(Significance(equal_var=flag).compare(*sides)) for flag in (False, True))
+    assert (pooled["df"], pooled["t"]) != (welch["df"], welch["t"])
+    assert pooled["t"] == pytest.approx(1.5 / ((38.5 / 4) * (1 / 4 + 1 / 2)) ** 0.5)
+
+
+def test_p_values_are_adjusted_over_the_criteria_that_were_tested(results):
+    baseline = results({"a": [1, 2, 3], "b": [1, 2, 3], "c": [1, 1, 1]})
+    variant = results({"a": [4, 5, 7], "b": [1, 3, 3], "c": [1, 1, 1]})
+    found = Significance(adjustment="bonferroni").compare(baseline, variant)["criteria"]
+    for name in "ab":
+        assert found[name]["adjusted_p_value"] == pytest.approx(min(1, 2 * found[name]["p_value"]))
+    assert (found["c"]["p_value"], found["c"]["adjusted_p_value"]) == (None, None)
+    wide = Significance(adjustment="bonferroni", family_size=5).compare(baseline, variant)["criteria"]
+    assert wide["a"]["adjusted_p_value"] == pytest.approx(min(1, 5 * found["a"]["p_value"]))
+    with pytest.raises(ConfigError, match="did you mean 'bonferroni'"):
+        Significance(adjustment="bonferoni")
+
+
+def test_scores_all_alike_have_no_p_value_and_a_reason(results):
+    flat = {"a": [0.1, 0.1, 0.1]}, {"a": [0.4, 0.4, 0.4]}
+    found = only(Significance().compare(*map(results, flat)))
+    assert (found["t"], found["p_value"], found["effect_size"]) == (None, None, None)
+    assert found["mean_difference"] == pytest.approx(0.3)
+    assert "alike" in found["reasons"]["t"]
+    paired = only(Paired().compare(results({"a": [0.1, 0.2, 0.4]}), results({"a": [0.4, 0.5, 0.7]})))
+    assert (paired["t"], paired["p_value"], paired["ci_low"], paired["bootstrap_ci_low"]) == (None, None, None, None)
+    assert (paired["sign_p"], paired["n_pairs"]) == (0.25, 3)
+    assert "alike" in paired["reasons"]["t"]
+
+
+def test_a_run_against_itself_shows_no_difference(results):
+    one = results({"a": [0.1, 0.5, 0.9]}, {"a": [False, True, True]})
+    found = only(Paired().compare(one, one))
+    assert (found["mean_difference"], found["sign_p"], found["wilcoxon_p"], found["mcnemar_p"]) == (0, 1, 1, 1)
+    assert (found["passes_gained"], found["passes_lost"], found["pass_rate_difference"]) == (0, 0, 0)
+
+
+def test_subjects_are_paired_by_their_ids(results):
+    baseline = results({"a": [0.1, 0.2, 0.3, 0.9]}, ids=["x", "y", "z", "gone"])
+    variant = results({"a": [0.9, 0.5, 0.3, None]}, ids=["new", "z", "x", "y"])
+    found = only(Paired().compare(baseline, variant))
+    assert found["n_pairs"] == 2
+    assert found["mean_difference"] == pytest.approx(0.2)
+
+
+def test_of_a_subject_judged_again_the_newest_record_counts(results):
+    records = [("1", {"a": 0.0, "b": 1}), ("2", {"a": 0.5}), ("1", {"a": 0.25})]
+    rows = [(subject, {"metrics": {"scores": scores}}) for subject, scores in records]
+    again = Results("run", "name", lambda: iter(rows))
+    found = Significance().compare(results({"a": [0.25, 0.5]}), again)
+    assert found["criteria"]["a"]["n_variant"] == 2
+    assert found["criteria"]["a"]["mean_difference"] == 0
+    assert ScoreDelta().compare(again, results({"b": [1, 1]}))["criteria"] == {"b": None}
+
+
+def test_criteria_of_one_run_alone_are_named(results):
+    baseline, variant = results({"a": [1, 2], "old": [1, 2]}), results({"a": [2, 2], "new": [1, 2]})
+    for component in ALL:
+        found = component.compare(baseline, variant)
+        assert (list(found["criteria"]), found["only_in_baseline"], found["only_in_variant"]) == (
+            ["a"],
+            ["old"],
+            ["new"],
+        )
+    other = ScoreDelta(criteria=["new"]).compare(baseline, variant)
+    assert (other["criteria"], other["only_in_baseline"], other["only_in_variant"]) == ({}, [], ["new"])
+
+
+def test_runs_that_share_no_subject_have_no_pairs(results):
+    found = only(Paired().compare(results({"a": [1, 2]}, ids=["1", "2"]), results({"a": [1, 2]}, ids=["3", "4"])))
+    assert (found["n_pairs"], found["mean_difference"]) == (0, None)
+    assert found["reasons"]["n_pairs"] == "0 of the 2 needed"
+
+
+@pytest.mark.parametrize("scores", [[1, 2], [1, None], [None, nan]])
+def test_fewer_samples_than_needed_give_nulls_and_a_reason(results, scores):
+    one = results({"a": scores}, {"a": [True, False]})
+    found = only(Paired(min_samples=3).compare(one, one))
+    assert [found[name] for name in TESTS] == [None] * len(TESTS)
+    assert "of the 3 needed" in found["reasons"]["n_pairs"]
+    assert (found["n_pass_pairs"], found["mcnemar_p"]) == (2, None)
+    apart = only(Significance(min_samples=3).compare(one, one))
+    assert apart["p_value"] is None
+    assert set(apart["reasons"]) == {"n_baseline", "n_variant"}
+    with pytest.raises(ConfigError, match="min_samples is 1"):
+        Paired(min_samples=1)
+
+
+def test_passes_are_compared_where_both_have_a_flag(results):
+    scores = {"a": [1, 2, 3, 4]}
+    baseline = results(scores, {"a": [False, False, True, None]})
+    variant = results(scores, {"a": [True, True, True, True]})
+    found = only(Paired().compare(baseline, variant))
+    assert (found["n_pass_pairs"], found["passes_gained"], found["passes_lost"]) == (3, 2, 0)
+    assert (found["mcnemar_p"], found["pass_rate_difference"]) == (0.5, pytest.approx(2 / 3))
+    without = only(Paired().compare(baseline, results(scores)))
+    assert (without["mcnemar_p"], without["n_pass_pairs"]) == (None, 0)
+    assert "threshold" in without["reasons"]["mcnemar_p"]
+
+
+def test_empty_runs_compare_to_nothing(results):
+    for component in ALL:
+        assert component.compare(results({}), results({}))["criteria"] == {}
+
+
+def test_the_bootstrap_is_the_same_again_in_any_order_and_mirrored(results):
+    before, after = [0.1, 0.4, 0.2, 0.9, 0.3], [0.5, 0.3, 0.9, 0.9, 0.8]
+    names = "bootstrap_ci_low", "bootstrap_ci_high"
+    first = only(Paired().compare(results({"a": before}), results({"a": after})))
+    again = only(Paired().compare(results({"a": before[::-1]}), results({"a": after[::-1]})))
+    swapped = only(Paired().compare(results({"a": after}), results({"a": before})))
+    assert [again[name] for name in names] == [first[name] for name in names]
+    assert [-swapped[name] for name in reversed(names)] == [first[name] for name in names]
+    assert first["bootstrap_method"] == "BCa over pairs, 9,999 resamples, seed 0"
+
+
+def test_many_pairs_are_resampled_in_groups(results):
+    before, after = [0.0] * 5001, [float(row % 7) for row in range(5001)]
+    found = only(Paired().compare(results({"a": before}), results({"a": after})))
+    assert "in 1,000 random groups" in found["bootstrap_method"]
+    assert found["bootstrap_ci_low"] == pytest.approx(found["ci_low"], abs=0.01)
+    assert found["bootstrap_ci_high"] == pytest.approx(found["ci_high"], abs=0.01)
+
+
+scores = st.none() | st.booleans() | st.floats() | st.sampled_from([0.0, 0.5, 1.0, "0.7", "85%", "nan"])
+flags = st.none() | st.booleans()
+sides = st.lists(st.tuples(scores, flags), max_size=8)
+
+
+@given(sides, sides)
+def test_whatever_is_compared_the_document_is_json_without_nan(results, one, other):
+    baseline, variant = (
+        results({"a": [score for score, _ in side]}, {"a": [flag for _, flag in side]}) for side in (one, other)
+    )
+    for component in ALL:
+        found = component.compare(baseline, variant)
+        json.dumps(found, allow_nan=False)
+        for figures in found["criteria"].values():
+            if isinstance(figures, dict) and None in figures.values():
+                assert figures["reasons"]
+
+
+numbers = st.lists(st.tuples(st.floats(-10, 10), st.floats(-10, 10)), min_size=2, max_size=25)
+
+
+@given(numbers, st.randoms())
+def test_swapping_the_runs_negates_and_order_changes_nothing(results, pairs, random):
+    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
+    mixed = random.sample(range(len(pairs)), len(pairs))
+    signed = ("mean_difference", "t", "effect_size", "delta")
+    same = ("p_value", "df", "sign_p", "wilcoxon_p", "n_pairs")
+    for component in (CliffsDelta(), Significance()):
+        found = only(component.compare(results({"a": before}), results({"a": after})))
+        swapped = only(component.compare(results({"a": after}), results({"a": before})))
+        other = only(
+            component.compare(
+                results({"a": [before[row] for row in mixed]}), results({"a": [after[row] for row in reversed(mixed)]})
+            )
+        )
+        for name in (*signed, *same):
+            if found.get(name) is None:
+                assert (swapped.get(name), other.get(name)) == (None, None)
+            else:
+                sign = -1 if name in signed else 1
+                assert sign * swapped[name] == pytest.approx(found[name], abs=1e-9, rel=1e-6)
+                assert other[name] == pytest.approx(found[name], abs=1e-9, rel=1e-6)
+
+
+@given(numbers)
+def test_cliffs_delta_stays_within_its_bounds(results, pairs):
+    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
+    delta = only(CliffsDelta().compare(results({"a": before}), results({"a": after})))["delta"]
+    assert -1 <= delta <= 1
+    if min(after) > max(before):
+        assert delta == 1

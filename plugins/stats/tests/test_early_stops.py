@@ -1,0 +1,122 @@
+"""When a run has seen enough."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ConfigError, Subject
+from dicast.testing import run_pipeline
+from dicast_stats import Plateau, Threshold
+
+
+def rows(*values, path="score"):
+    first, *rest = reversed(path.split("."))
+    found = []
+    for value in values:
+        metrics = {first: value}
+        for name in rest:
+            metrics = {name: metrics}
+        found.append({"row": {}, "metrics": metrics})
+    return found
+
+
+def test_the_threshold_fires_at_the_settled_row_and_stays(observed):
+    stop = Threshold("outer.inner.value", 15, min_rows=3, label="enough")
+    found = observed(stop, rows(15, 16, 17, 1, None, path="outer.inner.value"))
+    reason = {
+        "metric": "outer.inner.value",
+        "comparison": "gte",
+        "threshold": 15,
+        "value": 17.0,
+        "rows_observed": 3,
+        "label": "enough",
+    }
+    assert found == [None, None, reason, reason, reason]
+    assert "label" not in observed(Threshold("score", 0), rows(1))[0]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "fires"),
+    [
+        ("gte", [False, True, True]),
+        ("gt", [False, False, True]),
+        ("lte", [True, True, False]),
+        ("lt", [True, False, False]),
+    ],
+)
+def test_each_comparison_fires_where_it_says(observed, comparison, fires):
+    stop = Threshold("score", 0.5, comparison)
+    assert [observed(stop, rows(value))[0] is not None for value in (0.4, 0.5, 0.6)] == fires
+
+
+def test_only_records_with_a_number_count(observed):
+    found = observed(
+        Threshold("scores.a", 0, min_rows=2),
+        [{}, {"metrics": {"scores": {"b": 1}}}, *rows(None, "x", [1], {}, "2", True, path="scores.a")],
+    )
+    assert [reason and reason["rows_observed"] for reason in found] == [None] * 7 + [2]
+
+
+def test_what_is_not_finite_counts_and_reaches_nothing(observed):
+    found = observed(Threshold("score", 0, min_rows=3), rows(nan, inf, 1))
+    assert [reason and reason["rows_observed"] for reason in found] == [None, None, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ("{threshold: 1}", "metric"),
+        ("{metric: '', threshold: 1}", "metric is empty"),
+        ("{metric: score, threshold: high}", "threshold"),
+        ("{metric: score, threshold: .nan}", "Invalid threshold value nan"),
+        ("{metric: score, threshold: 1, comparison: equals}", "comparison"),
+        ("{metric: score, threshold: 1, min_rows: 0}", "min_rows is 0"),
+    ],
+)
+def test_wrong_options_of_the_threshold_are_refused(options, wrong):
+    with pytest.raises(ConfigError, match=wrong):
+        run_pipeline(f"metrics: [proxy/length]\nearly_stop: [{{stats/threshold: {options}}}]")
+
+
+def test_the_plateau_stops_at_the_settled_row(observed):
+    found = observed(Plateau("score", 3, 0.001), rows(0.5, 0.5, 0.5, 0.5, 0.9))
+    reason = {"metric": "score", "window": 3, "threshold": 0.001, "value": 0.5, "rows_observed": 4}
+    assert found == [None, None, None, reason, reason]
+
+
+def test_growth_up_to_the_threshold_is_none(observed):
+    assert observed(Plateau("score", 1, 0.001), rows(0.5, 0.501))[-1] is not None
+    assert observed(Plateau("score", 1, 0.001), rows(0.5, 0.502, 0.504))[-1] is None
+    assert observed(Plateau("score", 2), rows(0.5, 0.1, None, 0.2))[-1]["value"] == 0.5
+
+
+@pytest.mark.parametrize("options", ["{metric: score, window: 0}", "{metric: score, window: 1, threshold: -1}"])
+def test_wrong_options_of_the_plateau_are_refused(options):
+    with pytest.raises(ConfigError, match="from [01]"):
+        run_pipeline(f"metrics: [proxy/length]\nearly_stop: [{{stats/plateau: {options}}}]")
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.integers(1, 5), st.floats(0, 10))
+def test_a_plateau_is_where_the_best_has_not_grown_for_a_window(observed, values, window, threshold):
+    found = observed(Plateau("score", window, threshold), rows(*values))
+    best = [max(values[: row + 1]) for row in range(len(values))]
+    flat = [row for row in range(window, len(values)) if best[row] - best[row - window] <= threshold + 1e-12]
+    fired = [row for row, reason in enumerate(found) if reason is not None]
+    assert fired == (list(range(flat[0], len(values))) if flat else [])
+
+
+def test_a_run_stops_and_says_why():
+    text = (
+        "metrics: [proxy/length: {max: 4}]\nexecutor: {dicast/async: {concurrency: 1}}\n"
+        "early_stop: [stats/threshold: {metric: scores.proxy/length, threshold: 1, min_rows: 2}]"
+    )
+    subjects = [Subject("row", str(number), output="word") for number in range(50)]
+    done = run_pipeline(text, subjects=subjects)
+    stopped = done.document["stopped"]
+    assert stopped["reason"] == "early_stop"
+    assert (stopped["plugin"], stopped["rows_observed"], stopped["value"]) == ("stats/threshold", 2, 1.0)
+    assert done.document["scored"] < 50
