@@ -1,11 +1,15 @@
-"""Records and verdicts as a Parquet file."""
+"""Verdicts and records as a Parquet file."""
 
 from __future__ import annotations
 
 from dicast import hookimpl
 
+from .rows import Rows
+
+__all__ = ["Rows"]
+
 
 @hookimpl
-def dicast_sinks() -> list[type]:
-    """Offer the sinks."""
-    return []
+def dicast_sinks() -> list[type[Rows]]:
+    """Offer the table."""
+    return [Rows]
