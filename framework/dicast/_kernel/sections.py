@@ -205,12 +205,13 @@ class Baseline:
 class Pipeline:
     """A pipeline file, checked and built.
 
-    *file* is named as the user wrote it; *base* is its directory; *source* may be None where subjects come from elsewhere;
+    *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *source* may be None where subjects come from elsewhere;
     *fingerprints* digests, a section or component, what could
     change a number.
     """
 
     name: str
+    experiment: str | None
     file: str
     base: Path
     source: Slot | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 import orjson
 
 from ..components import Component
-from ..config import json_schema, load_pipeline, options_schema
+from ..config import json_schema, options_schema
 from ..errors import RequestError
 from ..model import ChatRequest, Message, Subject
 from ..plugins import Plugin, Registry
@@ -19,6 +19,7 @@ from ..protocols import estimate
 from ..sections import Pipeline
 from .output import only_document, print_json, problems_json
 from .runs import as_json, overrides
+from .suites import load_experiments
 
 _SUBJECTS = (Subject("row", "0"), Subject("row", "0", input="what?", output="that"))
 _REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How good is it?"))
@@ -32,7 +33,7 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     """Build everything in FILE and run nothing. Exit code 2 when something is wrong."""
     try:
         with only_document(as_json):
-            pipeline = load_pipeline(file, overrides)
+            pipelines = load_experiments(file, overrides)
     except RequestError as error:
         if as_json:
             print_json({"ok": False, "errors": problems_json(error)})
@@ -40,18 +41,20 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
             click.echo(str(error), err=True)
         return 2
     if as_json:
-        print_json({"ok": True, "errors": [], **_placement(pipeline)})
+        print_json({"ok": True, "errors": [], **_placement(pipelines)})
     else:
         click.echo(f"{file}: ok")
-        for label, why in _placement(pipeline).get("main_process", {}).items():
+        for label, why in _placement(pipelines).get("main_process", {}).items():
             click.echo(f"{label} is asked in the main process: {why}")
     return 0
 
 
-def _placement(pipeline: Pipeline) -> dict[str, Mapping[str, str]]:
+def _placement(pipelines: Iterable[Pipeline]) -> dict[str, Mapping[str, str]]:
     """Which metrics an executor with other processes leaves in this one, and why."""
-    placement = getattr(pipeline.executor.component, "placement", None)
-    here = {} if placement is None else placement(pipeline.metrics)
+    here: dict[str, str] = {}
+    for pipeline in pipelines:
+        placement = getattr(pipeline.executor.component, "placement", None)
+        here |= {} if placement is None else placement(pipeline.metrics)
     return {"main_process": here} if here else {}
 
 

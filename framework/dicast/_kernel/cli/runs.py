@@ -9,12 +9,13 @@ from typing import Any
 import attrs
 import click
 
-from ..api import as_source, execute, in_loop, ledger_slot, not_run, read_ledger, switched_off
-from ..config.build import load_pipeline
+from ..api import as_source, execute, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
+from ..config import experiment_names, load_pipeline
 from ..errors import ConfigError
 from ..ledgers import Wanted, document, newest_run, started, subject, verdict
 from ..protocols import Ledger
-from ..runner.run import Request
+from ..report import flat, results
+from ..runner.run import Outcome, Request
 from ..sections import Budget, Pipeline
 from .output import only_document, print_json
 from .progress import Progress
@@ -38,6 +39,7 @@ overrides = click.option(
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Read at most N subjects.")
+@click.option("--head", type=click.IntRange(min=1), metavar="N", help="Try N subjects: show their rows, write no sink.")
 @overrides
 @click.option(
     "--resume",
@@ -51,6 +53,7 @@ overrides = click.option(
 def run(
     file: Path | None,
     limit: int | None,
+    head: int | None,
     overrides: tuple[str, ...],
     resume: str | None,
     retry_failed: bool,
@@ -63,7 +66,22 @@ def run(
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
-    return carry_out(file, lambda _: Request(limit, resume, retry_failed), overrides=overrides, as_json=as_json)
+    if head is not None and (limit is not None or resume is not None):
+        raise click.UsageError("--head N tries N subjects in a run of its own: leave --limit and --resume out")
+    request = Request(limit if head is None else head, resume, retry_failed)
+    names = () if switched_off() else experiment_names(file, overrides)
+    if names:
+        from .suites import run_suite  # what a single pipeline does not need
+
+        with only_document(as_json), Progress() as progress:
+            request = attrs.evolve(request, signals=True, progress=progress.update)
+            suite = run_suite(file, names, request, overrides, head=head is not None)
+        if as_json:
+            print_json(suite.document)
+        else:
+            click.echo(suite.text())
+        return suite.exit_code
+    return carry_out(file, lambda _: request, overrides=overrides, head=head is not None, as_json=as_json)
 
 
 def carry_out(
@@ -73,9 +91,10 @@ def carry_out(
     overrides: Sequence[str] = (),
     needs_source: bool = True,
     uncapped: bool = False,
+    head: bool = False,
     as_json: bool,
 ) -> int:
-    """Run *file* as *ask* says, print what came of it, and return the exit code."""
+    """Run *file* as *ask* says, print what came of it, with *head* its rows, too, and return the exit code."""
     with only_document(as_json), Progress() as progress:
         if switched_off():
             outcome = not_run(file)
@@ -84,12 +103,26 @@ def carry_out(
             if uncapped:
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
-            outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
+            outcome = carried_out(pipeline, request, head=head)
     if as_json:
         print_json(outcome.document)
     else:
         click.echo(run_text(outcome.document))
     return outcome.exit_code
+
+
+def carried_out(pipeline: Pipeline, request: Request, *, head: bool) -> Outcome:
+    """Run *pipeline*; with *head* without its sinks and its baseline, and with the run's rows in the document."""
+    if not head:
+        return in_loop(execute(pipeline, ledger_slot(pipeline), request))
+    pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
+    outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
+    run_id = outcome.document["run_id"]
+    rows: list[dict[str, object]] = []
+    if run_id is not None:
+        read = with_ledger(ledger_slot(pipeline), lambda live: [*results(live, run_id).records()])
+        rows = [flat(record) for _, record in read]
+    return attrs.evolve(outcome, document={**outcome.document, "head": rows})
 
 
 def run_command(

@@ -23,6 +23,9 @@ def run_text(done: Document) -> str:
 
 
 def _run_lines(done: Document) -> Iterator[str]:
+    for row in done.get("head", ()):
+        yield from (_cut(f"{name}: {_figure(value)}") for name, value in row.items())
+        yield ""
     yield f"{done['name']}  run {done['run_id']}"
     yield _headline(done)
     yield from _score_lines(done)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from .build import build_pipeline, load_pipeline
-from .reader import Document, read_document
+from .reader import Document, experiment_names, read_document
 from .schema import json_schema, options_schema
 
-__all__ = ["Document", "build_pipeline", "json_schema", "load_pipeline", "options_schema", "read_document"]
+__all__ = [
+    "Document",
+    "build_pipeline",
+    "experiment_names",
+    "json_schema",
+    "load_pipeline",
+    "options_schema",
+    "read_document",
+]

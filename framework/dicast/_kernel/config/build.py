@@ -42,6 +42,7 @@ SECTIONS = (
     "aggregates",
     "early_stop",
     "baseline",
+    "experiments",
     "budget",
     "gate",
     "sinks",
@@ -50,7 +51,7 @@ SECTIONS = (
     "disabled",
     "plugins",
 )
-"""The sections a pipeline may have, besides ``include``, which is gone when it was read."""
+"""The sections a pipeline file may have, besides ``include``, which is gone when it was read."""
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 _METRIC_KINDS = ("metric", "judge")
@@ -64,15 +65,16 @@ def load_pipeline(
     *,
     needs_source: bool = True,
     ready: Mapping[str, object] | None = None,
+    experiment: str | None = None,
 ) -> Pipeline:
-    """Read, check and build a pipeline: a file (Path), YAML text (str) or a mapping.
+    """Read, check and build a pipeline: a file (Path), YAML text (str) or a mapping; of a suite, one *experiment*.
 
     :param needs_source: whether a pipeline without a source is wrong; else its source is None.
     :param ready: components that are built already, under the names by which the pipeline refers to them.
     :raises ConfigError: with everything that is wrong.
     :raises PluginError: when nothing but installed plugins is.
     """
-    document = read_document(source, overrides, environ)
+    document = read_document(source, overrides, environ, experiment)
     plugins = document.data.get("plugins")
     block = plugins.get("block") if isinstance(plugins, dict) else None
     names = [name for name in block if isinstance(name, str)] if isinstance(block, list) else []
@@ -129,7 +131,8 @@ class _Building(ExperimentParts):
         if executor is None or self.faults:
             return None
         return Pipeline(
-            name=name,
+            name=name if self._document.experiment is None else f"{name}/{self._document.experiment}",
+            experiment=self._document.experiment,
             file=self._document.file,
             base=self._document.base,
             source=source,

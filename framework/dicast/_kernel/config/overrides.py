@@ -30,6 +30,14 @@ def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems:
     return root
 
 
+def put(root: Node, path: str, value: Node) -> Node:
+    """Return *root* with *value* at the dotted *path*.
+
+    :raises ConfigError: when there is no such place.
+    """
+    return _put(root, _names(path, value.place), value)
+
+
 def _pairs(
     overrides: Mapping[str, object] | Sequence[str], place: Place, problems: list[Problem]
 ) -> Iterator[tuple[str, object]]:

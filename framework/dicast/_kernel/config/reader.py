@@ -15,6 +15,7 @@ from ..errors import ConfigError, Problem
 from .composer import Composer
 from .nodes import Address, Node, Place, dotted, from_data, kind, merge
 from .overrides import apply
+from .suites import SECTION, experiments
 
 __all__ = ["Document", "Place", "Source", "dotted", "read_document"]
 
@@ -32,13 +33,14 @@ class Document:
     """A pipeline as it was read.
 
     *data* is plain mappings, lists and scalars; *file* is named as the user wrote it, ``<text>`` or ``<mapping>``;
-    *base* is the directory that relative paths in the main file are relative to.
+    *base* is the directory that relative paths in the main file are relative to; *experiment* is which one of a suite it is.
     """
 
     data: dict[str, object]
     file: str
     base: Path
     root: Node = attrs.field(repr=False)
+    experiment: str | None = None
 
     def place(self, path: Address, key: bool = False) -> Place:
         """Return where the value at *path* stands, or with *key* its key; else the nearest ancestor's place."""
@@ -50,20 +52,32 @@ def read_document(
     source: Source,
     overrides: Mapping[str, object] | Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
+    experiment: str | None = None,
 ) -> Document:
-    """Read a file (Path), YAML text (str) or a mapping, then lay *overrides* over it.
+    """Read a file (Path), YAML text (str) or a mapping, then lay *overrides* over it; of a suite, one *experiment*.
 
     Overrides are dotted paths with values, or texts ``scoring.threshold=0.7`` with YAML values. Raises ConfigError with
     every problem that was found.
     """
-    reader = _Reader(environ)
-    start = _start(source)
-    root = reader.open(source, start, attrs.evolve(start, line=None, column=None), (os.path.realpath(start.file),))
-    root = apply(root, overrides, reader.problems)
+    reader, start = _Reader(environ), _start(source)
+    root = reader.whole(source, start, overrides)
+    suite = experiments(root, reader.problems)
+    if experiment is not None and experiment in suite:
+        reader = attrs.evolve(reader, environ={**environ, **suite[experiment].variables})
+        root = suite[experiment].laid_on(root, reader.problems)
+    elif suite:
+        message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
+        raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
     data = cast("dict[str, object]", reader.data(root))  # open gives a mapping, and overrides stand below it
     if reader.problems:
         raise ConfigError(sorted(reader.problems, key=lambda found: (found.file != start.file, found.line or 0)))
-    return Document(data, start.file, start.base, root)
+    return Document(data, start.file, start.base, root, experiment)
+
+
+def experiment_names(source: Source, overrides: Mapping[str, object] | Sequence[str] = ()) -> tuple[str, ...]:
+    """The names of a suite's experiments, in their order; none where *source* is a single pipeline, or cannot be read."""
+    reader, start = _Reader({}), _start(source)
+    return tuple(experiments(reader.whole(source, start, overrides), reader.problems))
 
 
 def _start(source: Source) -> Place:
@@ -77,6 +91,11 @@ class _Reader:
     environ: Mapping[str, str]
     problems: list[Problem] = attrs.field(factory=list)
     read: dict[str, Node] = attrs.field(factory=dict)  # a file included twice is read, and reported, once
+
+    def whole(self, source: Source, start: Place, overrides: Mapping[str, object] | Sequence[str]) -> Node:
+        """Return *source* with its includes and *overrides*."""
+        root = self.open(source, start, attrs.evolve(start, line=None, column=None), (os.path.realpath(start.file),))
+        return apply(root, overrides, self.problems)
 
     def open(self, source: Source, start: Place, asked: Place, chain: tuple[str, ...]) -> Node:
         """Return *source* with its includes; an empty mapping where it cannot be read.

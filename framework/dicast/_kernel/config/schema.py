@@ -23,6 +23,14 @@ Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PARAM = re.compile(r":param (\w+):\s*(.+?)(?=\n:|\n\n|\Z)", re.DOTALL)
+_EXPERIMENT = {
+    "type": ["object", "null"],
+    "properties": {
+        "variables": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+        "set": {"type": "object"},
+    },
+    "additionalProperties": False,
+}
 _AMOUNT = {"type": "string", "pattern": r"^\s*[0-9.]+ +(usd|msat)\s*$"}
 _TYPES: Mapping[Any, Schema] = {
     bool: {"type": "boolean"},
@@ -81,6 +89,7 @@ def _pipeline(definitions: Schema) -> Schema:
         "aggregates": _list("aggregate:slot"),
         "early_stop": _list("early_stop:slot"),
         "baseline": _object({"run": {"type": "string"}, "compare": _list("comparison:slot")}) | {"required": ["run"]},
+        "experiments": {"type": "object", "additionalProperties": _EXPERIMENT},
         "budget": options_schema(Budget),
         "gate": options_schema(Gate),
         "sinks": _list("sink:slot"),

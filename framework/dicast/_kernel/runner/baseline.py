@@ -20,16 +20,18 @@ def find_results(
     """The results that *wanted* names: a run's id, the name of a pipeline (its newest finished run), or a file below *base*.
 
     ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
-    never meant.
+    never meant, and one that was limited to some subjects only by its id.
 
     :raises ConfigError: when there is no such run or file, or the run has not ended in order.
     :raises DataError: when the file is not one of records.
     """
     finished = [event for event in _finished(ledger) if event.run_id != but]
     if wanted == LAST:
-        newest = next((event for event in finished if of in (None, event.payload["name"])), None)
+        meant = (event for event in finished if of in (None, event.payload["name"]))
+        newest = next((event for event in meant if _is_whole(ledger, event)), None)
         return None if newest is None else results(ledger, newest.run_id)
-    named = next((event for event in finished if wanted in (event.run_id, event.payload["name"])), None)
+    meant = (event for event in finished if wanted in (event.run_id, event.payload["name"]))
+    named = next((event for event in meant if event.run_id == wanted or _is_whole(ledger, event)), None)
     if named is not None:
         return results(ledger, named.run_id)
     if (base / wanted).is_file():
@@ -40,6 +42,11 @@ def find_results(
 def _finished(ledger: Ledger) -> Iterator[Event]:
     for entry in ledger.read(Query(types=("run.completed",), newest_first=True)):
         yield entry.event
+
+
+def _is_whole(ledger: Ledger, finished: Event) -> bool:
+    started = next(ledger.read(Query(run_id=finished.run_id, types=("run.started",), limit=1)))
+    return started.event.payload.get("limit") is None
 
 
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:

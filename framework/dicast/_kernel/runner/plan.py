@@ -123,8 +123,9 @@ def lookahead(pipeline: Pipeline) -> Lookahead:
 
 
 def file_identity(pipeline: Pipeline) -> str:
-    """What says that two runs are of one pipeline file."""
-    return pipeline.file if pipeline.file.startswith("<") else str(Path(pipeline.file).resolve())
+    """What says that two runs are of one pipeline file, and of one experiment in it."""
+    file = pipeline.file if pipeline.file.startswith("<") else str(Path(pipeline.file).resolve())
+    return file if pipeline.experiment is None else f"{file}#{pipeline.experiment}"
 
 
 def _planned(slot: Slot) -> Callable[[str], Mapping[str, object]]:
