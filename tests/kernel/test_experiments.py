@@ -288,3 +288,18 @@ def test_a_baseline_that_is_missing_is_refused_before_anything_is_spent():
     model = FakeChatModel([])
     with pytest.raises(ConfigError, match="no finished run 'shop'"):
         run("task: ask\nbaseline: {run: shop}\n", ask=Ask(model))
+
+
+def test_a_ledger_of_digests_keeps_the_numbers_of_records_and_no_text(tmp_path):
+    rows = [Subject("row", "0", input="a secret")]
+    text = (
+        f"task: ask\nextractors: [scores]\nledger: {{ledger/sqlite: {{path: {tmp_path / 'l.db'}, content: digest}}}}\n"
+    )
+    done = run(text, rows=rows, ask=Ask(FakeChatModel(Reply("0.25"))))
+    (record,) = records(done)
+    assert record["metrics"] == {"score": 0.25, "scores": {"clarity": 0.25, "depth": 0.25}}
+    assert record["row"] == {"id": "0"}
+    assert record["response"]["content"] == ""
+    failed = run(text, rows=rows, ask=Ask(FakeChatModel(Failure("timeout", "a secret was too long"))))
+    assert failed.of("record.failed")[0].payload["failure_mode"] == "timeout"
+    assert b"secret" not in (tmp_path / "l.db").read_bytes()

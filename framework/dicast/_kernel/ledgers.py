@@ -75,11 +75,13 @@ def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
 
 
 def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
-    """The newest content of a subject: its kind, id, session and what was judged."""
+    """The newest content of a subject: its kind, id, session and what was judged, and its newest record where it has one."""
     query = Query(types=("subject.read",), subject_id=subject_id, newest_first=True, limit=1)
     event = next((entry.event for entry in ledger.read(query)), None)
     if event is None:
         return None
     names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     content = event.payload.get("content")
-    return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {})}
+    made = ledger.read(Query(types=("record.completed",), subject_id=subject_id, newest_first=True, limit=1))
+    record = {"record": entry.event.payload for entry in made}
+    return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}

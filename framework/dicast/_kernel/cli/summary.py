@@ -185,6 +185,10 @@ def subject_text(found: Document) -> str:
     lines = [f"{subject['kind']} {subject['id']}"]
     shown = (key for key in ("input", "output", "reference") if subject.get(key) is not None)
     lines += [f"  {key}: {_cut(repr(subject[key]))}" for key in shown]
+    record = subject.get("record", {})
+    for name, response in (record.get("responses") or {"response": record.get("response")}).items():
+        if response is not None:
+            lines.append(f"  {name}: {_cut(repr(response['content']))}")
     for verdict in found["verdicts"]:
         lines += [verdict_line(verdict), *_grounds(verdict)]
     lines += [failure_line(failure) for failure in found["failures"]]

@@ -63,7 +63,7 @@ def _experiment(name: str, node: Node, problems: list[Problem]) -> Experiment:
         wrong = [key for key in given if key not in KEYS] if isinstance(given, dict) else [kind(given)]
         message = f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {wrong[0]!r}"
         problems.append(node.place.problem(message, at))
-        return Experiment(name, {}, {})
+        given = given if isinstance(given, dict) else {}
     variables, changes = (_mapping(given.get(key), (*at, key), problems) for key in KEYS)
     return Experiment(name, {OWN: name, **_texts(variables, (*at, KEYS[0]), problems)}, changes)
 

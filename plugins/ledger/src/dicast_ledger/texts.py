@@ -16,18 +16,43 @@ _IN_FULL = ("eval.", "run.", "spend.")
 _TEXTS = frozenset(("details", "error_message", "feedback", "rationale_redacted"))
 """Where components explain themselves to a reader."""
 
+_RECORDS = ("record.completed", "record.failed")
+_KEPT = ("response", "responses", "metrics", "retry")
+"""What of a record is kept, with its texts left empty."""
+
+_SAID = ("failure_mode", "timestamp", "security_level", "determinism_level")
+"""What of a record is no text of anybody's."""
+
 
 def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[str, object]:
     """The payload of *event* without texts; *plain* makes JSON of what is none yet.
 
     Of a verdict, a reply, a failure and a run's end the explanations are blanked, so that scores, kinds, signals and money
-    stay whole; what else holds what a user wrote becomes its digest.
+    stay whole, of a record all texts but its row's id; what else holds what a user wrote becomes its digest.
     """
+    if event.type in _RECORDS:
+        whole = orjson.loads(orjson.dumps(event.payload, plain))
+        kept = {key: _numbers(value) for key, value in whole.items() if key in _KEPT}
+        plainly = {key: whole[key] for key in _SAID if key in whole}
+        return {"digest": _digest(event, plain), "row": {"id": event.subject_id}, **kept, **plainly}
     if event.type.startswith(_IN_FULL):
         return {key: _blanked(key, value) for key, value in event.payload.items()}
     if event.sensitivity != "user_controlled":
         return event.payload
-    return {"digest": sha256(orjson.dumps(event.payload, plain, orjson.OPT_SORT_KEYS)).hexdigest()}
+    return {"digest": _digest(event, plain)}
+
+
+def _digest(event: Event, plain: Callable[[object], object]) -> str:
+    return sha256(orjson.dumps(event.payload, plain, orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _numbers(value: Any) -> object:
+    """*value* with an empty text in the place of each text."""
+    if isinstance(value, dict):
+        return {name: _numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return "" if isinstance(value, str) else value
 
 
 def _blanked(key: str, value: Any) -> object:
