@@ -82,6 +82,8 @@ def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
         return None
     names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     content = event.payload.get("content")
-    made = ledger.read(Query(types=("record.completed",), subject_id=subject_id, newest_first=True, limit=1))
-    record = {"record": entry.event.payload for entry in made}
+    made = next(
+        ledger.read(Query(types=("record.completed",), subject_id=subject_id, newest_first=True, limit=1)), None
+    )
+    record = {} if made is None else {"record": made.event.payload}
     return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}

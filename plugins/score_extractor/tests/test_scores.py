@@ -95,9 +95,7 @@ def test_each_criterion_has_its_score_and_its_flag():
     }
 
 
-@pytest.mark.parametrize(
-    ("mode", "passing"), [("gte", [0.7, 0.8]), ("gt", [0.8]), ("lte", [0.6, 0.7]), ("lt", [0.6])]
-)
+@pytest.mark.parametrize(("mode", "passing"), [("gte", [0.7, 0.8]), ("gt", [0.8]), ("lte", [0.6, 0.7]), ("lt", [0.6])])
 def test_the_mode_says_on_which_side_of_the_threshold_a_score_passes(mode, passing):
     found = Scores(threshold=0.7, threshold_mode=mode).extract(
         record(**{str(value): {"score": value} for value in (0.6, 0.7, 0.8)})
@@ -126,7 +124,9 @@ def test_a_record_without_a_response_has_no_scores():
     assert Scores(threshold=0.5).extract({"row": {"id": "1"}, "metrics": {}}) == {}
 
 
-@pytest.mark.parametrize("options", [{"threshold_mode": "above"}, {"flag_field": "scores"}, {"flag_field": "A b"}, {"key": ""}])
+@pytest.mark.parametrize(
+    "options", [{"threshold_mode": "above"}, {"flag_field": "scores"}, {"flag_field": "A b"}, {"key": ""}]
+)
 def test_wrong_options_are_refused_when_the_pipeline_is_built(tmp_path, options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         build(tmp_path, **options)

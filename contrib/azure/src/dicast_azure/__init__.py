@@ -1,11 +1,15 @@
-"""Experiments in Azure Monitor."""
+"""Experiments as events of Azure Monitor."""
 
 from __future__ import annotations
 
 from dicast import hookimpl
 
+from .monitor import Monitor
+
+__all__ = ["Monitor"]
+
 
 @hookimpl
-def dicast_sinks() -> list[type]:
-    """Offer the sinks."""
-    return []
+def dicast_sinks() -> list[type[Monitor]]:
+    """Offer ``azure/monitor``."""
+    return [Monitor]

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from ..components import parts
+from ..errors import ConfigError, Problem
 from ..model import Lookahead, Rubric, RunContext
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
 from ..sections import METRICS, Pipeline, Slot
@@ -111,6 +112,26 @@ def levels(pipeline: Pipeline) -> dict[str, object]:
     names = ("security_level", "determinism_level")
     task = None if pipeline.task is None else pipeline.task.component
     return {name: level for name in names if (level := getattr(task, name, None)) is not None}
+
+
+def refuse_experiment(pipeline: Pipeline) -> None:
+    """Refuse the sections that belong to runs over what is all there.
+
+    :raises ConfigError: naming them.
+    """
+    made = {
+        "task": pipeline.task,
+        "aggregates": pipeline.aggregates,
+        "early_stop": pipeline.early_stop,
+        "baseline": pipeline.baseline,
+    }
+    if given := [section for section, found in made.items() if found]:
+        raise ConfigError(
+            Problem(
+                f"the section {section!r} is for runs that end; what is watched goes on: leave it out", path=section
+            )
+            for section in given
+        )
 
 
 def lookahead(pipeline: Pipeline) -> Lookahead:

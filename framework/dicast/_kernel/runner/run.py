@@ -10,7 +10,7 @@ import attrs
 
 from ..budget import Purse
 from ..clock import Clock
-from ..errors import ConfigError, Interrupted, LedgerError, Problem
+from ..errors import ConfigError, Interrupted, LedgerError
 from ..model import Due, Event, Results, RunContext, TraceEvent
 from ..protocols import Ledger, Source
 from ..report import Report, document, exit_code, stopped_document
@@ -28,7 +28,7 @@ from .findings import Findings
 from .interrupt import Stop
 from .judging import Judging
 from .opening import open_component
-from .plan import Plan, file_identity, levels, lookahead, make_plan, run_started
+from .plan import Plan, file_identity, levels, lookahead, make_plan, refuse_experiment, run_started
 from .producing import Producer
 from .rubrics import unchanged_rubrics
 from .stream import BATCH, Stream
@@ -72,7 +72,7 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
     :raises LedgerRefused: when the ledger cannot be used.
     """
     if request.live:
-        _refuse_experiment(pipeline)
+        refuse_experiment(pipeline)
     clock, stop = Clock(), Stop()
     async with AsyncExitStack() as stack:
         if request.signals:
@@ -87,26 +87,6 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
         stack.enter_context(claimed(context.run_id))
         run = _Run(pipeline, live, clock, stop, context, earlier, request)
         return await run.carry_out(stack)
-
-
-def _refuse_experiment(pipeline: Pipeline) -> None:
-    """Refuse the sections that belong to runs over what is all there.
-
-    :raises ConfigError: naming them.
-    """
-    made = {
-        "task": pipeline.task,
-        "aggregates": pipeline.aggregates,
-        "early_stop": pipeline.early_stop,
-        "baseline": pipeline.baseline,
-    }
-    if given := [section for section, found in made.items() if found]:
-        raise ConfigError(
-            Problem(
-                f"the section {section!r} is for runs that end; what is watched goes on: leave it out", path=section
-            )
-            for section in given
-        )
 
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:

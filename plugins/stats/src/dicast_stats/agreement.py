@@ -42,7 +42,7 @@ class Agreement:
 
     name = "agreement"
 
-    criteria: Sequence[str] = ()
+    criteria: tuple[str, ...] = ()
     min_items: int = 2
     source_field: str = "scores"
 

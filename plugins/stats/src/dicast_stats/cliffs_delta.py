@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ class CliffsDelta:
 
     name = "cliffs_delta"
 
-    criteria: Sequence[str] = ()
+    criteria: tuple[str, ...] = ()
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """Delta by criterion."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -58,7 +58,7 @@ class Paired:
     name = "paired"
 
     min_samples: int = attrs.field(default=2, validator=check_min_samples)
-    criteria: Sequence[str] = ()
+    criteria: tuple[str, ...] = ()
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The tests of each criterion."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from math import isfinite
 
 import attrs
 
@@ -40,7 +39,7 @@ class Plateau:
     def __attrs_post_init__(self) -> None:
         if self.window < 1:
             raise ConfigError(f"window is {self.window}; it counts records, from 1")
-        if not isfinite(self.threshold) or self.threshold < 0:
+        if self.threshold < 0:
             raise ConfigError(f"threshold is {self.threshold}; it is a difference, from 0")
 
     @asynccontextmanager

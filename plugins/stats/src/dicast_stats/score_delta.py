@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import attrs
@@ -29,7 +29,7 @@ class ScoreDelta:
     name = "score_delta"
 
     metric: Figure = "mean"
-    criteria: Sequence[str] = ()
+    criteria: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.metric not in FIGURES:

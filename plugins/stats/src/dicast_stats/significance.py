@@ -53,7 +53,7 @@ class Significance:
     adjustment: Adjustment = "none"
     family_size: int = 0
     min_samples: int = attrs.field(default=2, validator=check_min_samples)
-    criteria: Sequence[str] = ()
+    criteria: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.adjustment not in ADJUSTMENTS:

@@ -97,14 +97,18 @@ _TITLES = {
 def _flips(flips: Sequence[Figures]) -> Iterator[str]:
     if not flips:
         yield "no subject passes in one run and not in the other"
-    for gained, title in ((False, "pass in A alone"), (True, "pass in B alone")):
+    for gained, side in ((False, "A"), (True, "B")):
         found = [one for one in flips if one["b"] is gained]
         if found:
-            yield f"{len(found):,} subjects {title}: (dicast show ID says why)"
-            for one in found[:SHOWN]:
-                yield f"  {one['subject_id']}  {_score(one['score_a'])} -> {_score(one['score_b'])}"
+            yield f"pass in {side} alone: {len(found):,} (dicast show ID says why)"
+            yield from (f"  {_flip(one)}" for one in found[:SHOWN])
             if len(found) > SHOWN:
                 yield "  … (--json lists them all)"
+
+
+def _flip(one: Figures) -> str:
+    criterion = "" if one["criterion"] is None else f"  {one['criterion']}"
+    return f"{one['subject_id']}{criterion}  {_score(one['score_a'])} -> {_score(one['score_b'])}"
 
 
 def _score(value: float | None) -> str:

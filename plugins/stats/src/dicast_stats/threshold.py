@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from math import isfinite
 from typing import Literal
 
 import attrs
@@ -50,8 +49,6 @@ class Threshold:
     label: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        if not isfinite(self.threshold):
-            raise ConfigError(f"Invalid threshold value {self.threshold!r}; it is a finite number")
         if self.comparison not in _COMPARE:
             raise ConfigError(f"unknown comparison {self.comparison!r}: it is {', '.join(_COMPARE)}")
         if self.min_rows < 1:

@@ -27,16 +27,26 @@ async def ended(words: Sequence[str], data: bytes, folder: Path, most: int) -> t
     process = await asyncio.create_subprocess_exec(
         *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, start_new_session=True
     )
-    beside = asyncio.gather(_feed(process, data), _tail(process.stderr))
     try:
-        output = await _read(process.stdout, most)
-        _, errors = await beside
-        return await process.wait(), output, errors
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_feed(process, data))
+            errors = group.create_task(_tail(process.stderr))
+            output = await _read(process.stdout, most)
+            if len(output) > most:
+                _end(process)
+        code = await process.wait()
     finally:
-        with suppress(ProcessLookupError):  # all of them have ended
-            os.killpg(process.pid, signal.SIGKILL)
-        beside.cancel()
+        _end(process)
         await process.wait()
+    if len(output) > most:
+        raise TooMuch
+    return code, output, errors.result()
+
+
+def _end(process: Process) -> None:
+    """End the program with all that it has started."""
+    with suppress(ProcessLookupError):  # all of them have ended
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _feed(process: Process, data: bytes) -> None:
@@ -50,12 +60,11 @@ async def _feed(process: Process, data: bytes) -> None:
 
 
 async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
+    """What *stream* has, up to the first piece that makes it longer than *most*."""
     assert stream is not None  # it is a pipe
     found = bytearray()
-    while chunk := await stream.read(_CHUNK):
+    while len(found) <= most and (chunk := await stream.read(_CHUNK)):
         found += chunk
-        if len(found) > most:
-            raise TooMuch
     return bytes(found)
 
 
