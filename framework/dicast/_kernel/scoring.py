@@ -6,7 +6,7 @@ all that ran. Otherwise it is the weighted mean of the proxies, and it is never 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from operator import mul
 
@@ -90,15 +90,18 @@ class MetricSet:
     async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
         failure = None
-        for slot, told in [(slot, ask(slot, subject, rollout.number)) for slot in proxies]:
+        asked = [ask(slot, subject, rollout.number) for slot in proxies]  # all before the first is awaited
+        for slot, told in zip(proxies, asked, strict=True):
             answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
             failure = rollout.take(slot, answer) or failure
         if failure is not None:
             return failure
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
-            asked = truths if passed or self._audits(subject) else ()
-            for slot, told in [(slot, ask(slot, subject, rollout.number)) for slot in asked]:
+            if not passed and not self._audits(subject):
+                truths = ()
+            asked = [ask(slot, subject, rollout.number) for slot in truths]
+            for slot, told in zip(truths, asked, strict=True):
                 answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
                     answer = Skip(answer.throttled_reason, answer.cost)  # a judge inside did not fit, and so the metric
@@ -149,11 +152,12 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 class _Rollout:
     """The answers of one rollout as they come in."""
 
-    __slots__ = ("audit", "entered", "items", "number", "skipped", "truth", "values")
+    __slots__ = ("audit", "confidences", "items", "number", "skipped", "truth", "values", "weights")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.entered: list[tuple[float, Score]] = []
+        self.weights: list[float] = []
+        self.confidences: list[float] = []
         self.items: list[dict[str, object]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
@@ -177,7 +181,8 @@ class _Rollout:
             if not isinstance(replaced, Score):
                 return replaced
             answer = replaced
-        self.entered.append((slot.weight, answer))
+        self.weights.append(slot.weight)
+        self.confidences.append(answer.confidence)
         self.values[slot.label] = answer.value
         self._list(slot, answer, slot.weight)
         return None
@@ -197,7 +202,7 @@ class _Rollout:
 
     def empty_failure(self) -> Failure | None:
         """The failure of a rollout that nothing scored; nothing is made up for it."""
-        if self.entered:
+        if self.weights:
             return None
         reasons = ", ".join(f"{item['metric']}: {item['reason']}" for item in self.skipped) or "no metric judges it"
         throttled = bool(self.skipped) and all(str(item["reason"]).endswith("_cap") for item in self.skipped)
@@ -207,21 +212,20 @@ class _Rollout:
 
     def lowest(self) -> float:
         """The lowest value that entered, which the gate looks at; 1 when none did."""
-        return min([score.value for _, score in self.entered], default=1.0)
+        return min(self.values.values(), default=1.0)
 
     def score(self) -> float:
         """The weighted mean; 0 when all that entered has weight 0."""
-        return self._weighted_mean([score.value for _, score in self.entered], 0.0)
+        return self._weighted_mean(self.values.values()) or 0.0
 
     def confidence(self) -> float:
         """The weighted mean of the confidences that entered; the plain one when all of them have weight 0."""
-        confidences = [score.confidence for _, score in self.entered] or [1.0]  # of nothing, that it counts as 0
-        return self._weighted_mean(confidences, mean(confidences))
+        found = self._weighted_mean(self.confidences)
+        return mean(self.confidences or [1.0]) if found is None else found  # of nothing, that it counts as 0
 
-    def _weighted_mean(self, numbers: Sequence[float], weightless: float) -> float:
-        weights = [weight for weight, _ in self.entered]
-        total = sum(weights)
-        return min(1.0, sum(map(mul, weights, numbers)) / total) if total else weightless
+    def _weighted_mean(self, numbers: Iterable[float]) -> float | None:
+        total = sum(self.weights)
+        return min(1.0, sum(map(mul, self.weights, numbers)) / total) if total else None
 
     def _excuse(self, slot: Slot, answer: Failure | Skip) -> Score | Failure | None:
         if isinstance(answer, Failure) and slot.on_failure == "zero":
@@ -236,20 +240,20 @@ class _Rollout:
         self.skipped.append({"metric": slot.label, "reason": reason})
 
     def _list(self, slot: Slot, score: Score, weight: float) -> None:
-        self.items.append(
-            {
-                "metric": slot.label,
-                "value": score.value,
-                "confidence": score.confidence,
-                "tier": slot.tier,
-                "weight": weight,
-                "rollout": self.number,
-                "details": score.details,
-                "cost": _FREE if score.cost is _NOTHING else cost_json(score),
-                "signals": score.signals,
-                **({"feedback": score.feedback} if score.feedback else {}),
-            }
-        )
+        item = {
+            "metric": slot.label,
+            "value": score.value,
+            "confidence": score.confidence,
+            "tier": slot.tier,
+            "weight": weight,
+            "rollout": self.number,
+            "details": score.details,
+            "cost": _FREE if score.cost is _NOTHING else cost_json(score),
+            "signals": score.signals,
+        }
+        if score.feedback:
+            item["feedback"] = score.feedback
+        self.items.append(item)
 
 
 def cost_json(score: Score) -> dict[str, object]:

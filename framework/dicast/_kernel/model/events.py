@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -15,7 +15,7 @@ from .subjects import TraceEvent
 
 @attrs.define
 class EventFields:
-    """The fields of :class:`Event`. One that can be written is made in a third of the time, and becomes one by its class."""
+    """The fields of :class:`Event`, as long as they can be written."""
 
     id: str
     type: str
@@ -36,6 +36,13 @@ class Event(EventFields):
     *id* is a monotonic ULID; *time* is ISO 8601 UTC with milliseconds; *sensitivity* is ``pseudonymous`` or
     ``user_controlled``; *payload* is JSON-serialisable.
     """
+
+    @classmethod
+    def of(cls, *fields: Any) -> Event:
+        """As the class itself, in a third of the time: attrs sets the fields of what is frozen one by one."""
+        event = EventFields(*fields)
+        event.__class__ = cls
+        return cast("Event", event)
 
 
 @attrs.frozen
@@ -157,9 +164,10 @@ class Refusal:
 def sensitivity(payload: Mapping[str, Any]) -> str:
     """How an event with this *payload* is to be handled: ``user_controlled`` where it holds a rationale (document 001, 8.4)."""
     reply = payload.get("reply")
-    held = [payload, *payload.get("scores", ()), *([reply] if isinstance(reply, Mapping) else ())]
-    shown = any("rationale_redacted" in (one.get("signals") or ()) for one in held)
-    return "user_controlled" if shown else "pseudonymous"
+    for held in (payload, *payload.get("scores", ()), *([reply] if isinstance(reply, dict) else ())):
+        if "rationale_redacted" in (held.get("signals") or ()):
+            return "user_controlled"
+    return "pseudonymous"
 
 
 @attrs.frozen

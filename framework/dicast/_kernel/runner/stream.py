@@ -58,7 +58,7 @@ class Stream:
             return Event(id_, type_, now, self.run_id, payload, sensitivity=sensitivity)
         kind = subject.kind
         turn = subject.id if kind == "turn" else subject.parent_id if kind == "tool_cycle" else None
-        return Event(id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity)
+        return Event.of(id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity)
 
     def tell(self, events: Sequence[Event]) -> None:
         """Put *events* into the stream."""

@@ -58,7 +58,8 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
         async for found in each(source):
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
-            _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
+            if due.subject.events != ():
+                _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
             if seen is not None and not seen.add(due.subject.kind, due.subject.id):
                 raise DataError(
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"

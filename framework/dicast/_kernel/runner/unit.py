@@ -44,9 +44,11 @@ class Unit:
         began = time.perf_counter()
         outputs = (subject,) if made is None else made.outputs
         teller = Teller(desk, self.label, eval_id, children)
-        missing = next((output for output in outputs if isinstance(output, Failure)), None)
+        missing = None
+        if made is not None and not (made.excused and self.metrics is not None):
+            missing = next((output for output in outputs if isinstance(output, Failure)), None)
         outcome: Combined | Judgment | Failure | Skip
-        if missing is not None and (self.metrics is None or made is None or not made.excused):
+        if missing is not None:
             outcome = missing
         elif self.metrics is not None:
             outcome = await self._metrics(self.metrics, teller, outputs)
@@ -78,15 +80,18 @@ class Unit:
         )
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
-        return "eval.completed", payload | found
+        payload |= found
+        return "eval.completed", payload
 
     @staticmethod
     async def _metrics(
         metrics: MetricSet, teller: Teller, outputs: Sequence[Subject | Failure]
     ) -> Combined | Failure | Skip:
         """Ask the metrics; under ``on_budget: skip_subject`` only where there is room for all of them."""
+        if metrics.scoring.on_budget == "skip_metric":
+            return await metrics.judge(outputs, teller.ask)
         subject = next((output for output in outputs if isinstance(output, Subject)), None)
-        if metrics.scoring.on_budget == "skip_metric" or subject is None:
+        if subject is None:
             return await metrics.judge(outputs, teller.ask)
         proxies, truths = metrics.tiers(subject.kind)
         try:
