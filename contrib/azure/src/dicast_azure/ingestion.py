@@ -1,0 +1,103 @@
+"""Sending rows to an ingestion endpoint, by Microsoft's exporter."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from dicast import DicastError
+
+from .rows import Row
+
+_EVENT = "microsoft.custom_event.name"
+"""The attribute by which a log record is a custom event of this name."""
+
+_ENVIRONMENT: Mapping[str, str | None] = {
+    "APPLICATIONINSIGHTS_CONTROLPLANE_DISABLED": "true",
+    "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",
+    "APPLICATIONINSIGHTS_SDKSTATS_DISABLED": "true",
+    "APPLICATIONINSIGHTS_CONNECTION_STRING": None,
+}
+"""What the exporter reads when it is made; it can be kept from speaking to others only here. None stands for a variable that is not set."""
+
+
+class IngestionError(DicastError):
+    """The ingestion endpoint did not take what it was sent."""
+
+
+class Ingestion:
+    """The endpoint that *connection_string* names; a request may take *seconds*."""
+
+    def __init__(self, connection_string: str, seconds: float) -> None:
+        # Here, because it takes a second and brings most of azure-core.
+        from azure.monitor.opentelemetry.exporter import AzureMonitorLogExporter
+
+        with _environment(_ENVIRONMENT):
+            self._exporter = AzureMonitorLogExporter(
+                connection_string=connection_string,
+                credential=None,
+                timeout=seconds,
+                read_timeout=seconds,
+                disable_offline_storage=True,
+                instrumentation_collection=True,  # the exporter's word for: no statistics of its own
+                max_envelopes_per_second=0,  # what is over a limit it would drop
+                retry_total=0,  # the kernel tries again
+                redirect_max=0,
+                use_env_settings=False,
+            )
+
+    def send(self, rows: Sequence[Row]) -> None:
+        """Send *rows*.
+
+        :raises IngestionError: when they were not taken, or not all.
+        """
+        from opentelemetry.sdk._logs.export import LogRecordExportResult  # here, because it is heavy
+
+        if self._exporter.export([_record(row) for row in rows]) is not LogRecordExportResult.SUCCESS:
+            raise IngestionError(
+                f"the ingestion endpoint did not take {len(rows)} rows; the logger azure.monitor says why"
+            )
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._exporter.client.close()
+
+
+def _record(row: Row) -> Any:
+    from opentelemetry._logs import LogRecord  # here, because it is heavy
+    from opentelemetry.sdk._logs import ReadableLogRecord
+    from opentelemetry.sdk.resources import Resource
+
+    fields = {key: _as_text(value) for key, value in row.fields.items()}
+    record = LogRecord(timestamp=row.time, attributes={**fields, _EVENT: row.name})
+    return ReadableLogRecord(record, Resource({"service.name": "dicast"}))
+
+
+def _as_text(value: object) -> str:
+    value = _plain(value) if isinstance(value, Decimal) else value
+    text = value if isinstance(value, str) else json.dumps(value, default=_plain, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """The process's environment as *wanted*, for as long as the exporter looks at it."""
+    before = {name: os.environ.pop(name, None) for name in wanted}
+    os.environ.update({name: value for name, value in wanted.items() if value is not None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

@@ -1,0 +1,102 @@
+"""The sink of an experiment's rows: custom events of Application Insights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import attrs
+
+from dicast import ConfigError, Event, Query, RunContext, Secret
+
+from .ingestion import Ingestion
+from .rows import RECORDS, Row, Rows
+
+BATCH = 500
+"""Rows in one request, at most."""
+
+
+def parts_of(connection_string: str) -> dict[str, str]:
+    """The parts of a connection string, by their names in lower case."""
+    pairs = (part.partition("=") for part in connection_string.split(";") if part.strip())
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], given: Secret) -> None:
+    parts = parts_of(given.value)
+    try:
+        UUID(parts.get("instrumentationkey", ""))
+        endpoint = urlsplit(parts.get("ingestionendpoint", ""))
+        named = endpoint.scheme in ("http", "https") and bool(endpoint.hostname)
+    except ValueError:
+        named = False
+    if not named:
+        # What is not named here the exporter would take from the environment, or from a default of its own.
+        raise ConfigError(
+            "connection_string is 'InstrumentationKey=<a UUID>;IngestionEndpoint=<an address>', as the Azure portal shows it; "
+            "one of the two is missing or wrong"
+        )
+
+
+@attrs.frozen
+class Monitor:
+    """A run's rows as custom events in Azure Monitor (Application Insights), with the names that document 002's Azure telemetry has.
+
+    ``experiment_start``, ``llm_request`` and ``llm_response`` for each response of a record, ``llm_retry_exhausted``,
+    ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``. Each row has ``azure_sequence``, ``az-1``, ``az-2`` and
+    so on, its request's; texts of prompts and replies are not sent. Only the ingestion endpoint in *connection_string* is
+    spoken to: the exporter's own statistics, its control plane, its storage on disk and what it reads from the environment are off.
+
+    :param connection_string: as the Azure portal shows it, with ``InstrumentationKey`` and ``IngestionEndpoint``.
+    :param timeout: seconds that one request may take.
+    """
+
+    name = "monitor"
+    wants = ("run.started", *RECORDS, "aggregate.completed", "comparison.completed", "run.completed", "run.stopped")
+
+    connection_string: Secret = attrs.field(validator=_check)
+    timeout: float = attrs.field(default=10.0, validator=[attrs.validators.gt(0), attrs.validators.lt(30)])
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Feed]:
+        """Make ready to send; a run that is taken up goes on counting."""
+        rows = Rows(run.run_id, run.name)
+        if run.resumed:
+            for entry in run.read(Query(run_id=run.run_id, types=("run.started", *RECORDS))):
+                tuple(rows.of(entry.event))
+        with closing(Ingestion(self.connection_string.value, self.timeout)) as ingestion:
+            yield Feed(ingestion, rows)
+
+
+class Feed:
+    """Takes a run's events, and sends their rows."""
+
+    def __init__(self, ingestion: Ingestion, rows: Rows) -> None:
+        self._ingestion = ingestion
+        self._rows = rows
+        self._batch: tuple[str, str] | None = None
+        self._waiting: list[Row] = []
+        self._sent = 0
+
+    async def write(self, events: Sequence[Event]) -> int:
+        """Send the rows of *events*, and return their number. Told the same events again, it sends the rest.
+
+        :raises IngestionError: when the endpoint did not take them.
+        """
+        batch = events[0].id, events[-1].id
+        if batch != self._batch:  # what is still waiting was counted as lost
+            self._batch, self._sent = batch, 0
+            self._waiting = [row for event in events for row in self._rows.of(event)]
+        while self._waiting:
+            part = self._waiting[:BATCH]
+            await asyncio.to_thread(self._ingestion.send, part)
+            del self._waiting[: len(part)]
+            self._sent += len(part)
+        return self._sent
+
+    def close(self) -> int:
+        """Nothing is left to send."""
+        return 0

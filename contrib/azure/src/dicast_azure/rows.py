@@ -1,0 +1,109 @@
+"""What a run's events are as rows of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from dicast import ONLY, Event
+
+RECORDS = ("record.completed", "record.failed")
+_FAILURES = 3
+"""Failures that ``experiment_complete`` shows."""
+
+
+@attrs.frozen
+class Row:
+    """One row: its *name*, the *time* in nanoseconds since 1970, and its *fields*."""
+
+    name: str
+    time: int
+    fields: Mapping[str, object]
+
+
+class Rows:
+    """Makes the rows of one run, and counts its requests."""
+
+    def __init__(self, run_id: str, experiment: str) -> None:
+        self._common: dict[str, object] = {"experiment": experiment, "run_id": run_id}
+        self._experiment = experiment
+        self._sequence = 0
+        self._aggregates: dict[str, object] = {}
+
+    def of(self, event: Event) -> Iterator[Row]:
+        """The rows of *event*."""
+        payload: Mapping[str, Any] = event.payload
+        if event.type == "run.started":
+            yield self._start(event, payload)
+        elif event.type == "record.completed":
+            yield from self._responses(event, payload)
+        elif event.type == "record.failed":
+            yield from self._failure(event, payload)
+        elif event.type == "aggregate.completed":
+            self._aggregates[str(payload["label"])] = payload["result"]
+        elif event.type == "comparison.completed":
+            told = {"baseline": payload.get("baseline"), **payload["result"]}
+            yield self._row(f"baseline_{self._experiment}_{payload['label']}", event, told)
+        else:
+            yield from self._end(event, payload)
+
+    def _start(self, event: Event, payload: Mapping[str, Any]) -> Row:
+        levels = {name: payload.get(name) for name in ("security_level", "determinism_level")}
+        self._common |= {name: level for name, level in levels.items() if level}
+        told = {name: payload.get(name) for name in ("task", "metrics", "judges", "fingerprints", "limit")}
+        return self._row("experiment_start", event, told)
+
+    def _responses(self, event: Event, record: Mapping[str, Any]) -> Iterator[Row]:
+        responses = record.get("responses") or {ONLY: record.get("response") or {}}
+        for criterion, response in responses.items():
+            request = self._request(event, criterion)
+            metrics = response.get("metrics") or {}
+            yield self._row("llm_request", event, request)
+            told = {"duration": metrics.get("latency_seconds"), **request, **_prefixed(metrics)}
+            yield self._row("llm_response", event, told)
+
+    def _failure(self, event: Event, payload: Mapping[str, Any]) -> Iterator[Row]:
+        request = self._request(event, None)
+        failed = {**request, "error": payload.get("failure_mode")}
+        yield self._row("llm_request", event, request)
+        yield self._row("llm_response", event, failed)
+        retry = payload.get("retry") or {}
+        if retry and retry.get("attempts") == retry.get("max_attempts"):
+            told = {name: retry.get(name) for name in ("attempts", "max_attempts")}
+            yield self._row("llm_retry_exhausted", event, {**failed, **told})
+
+    def _end(self, event: Event, payload: Mapping[str, Any]) -> Iterator[Row]:
+        if self._aggregates:
+            yield self._row(f"experiment_{self._experiment}_aggregates", event, self._aggregates)
+        shown = ("subject_kind", "subject_id", "judge", "failure_mode")
+        failed = [{key: one.get(key) for key in shown} for one in payload.get("failed_subjects", ())[:_FAILURES]]
+        told = {
+            "rows": payload.get("subjects"),
+            "failures": payload.get("failed"),
+            **{f"cost_{unit}": amount for unit, amount in (payload.get("cost") or {}).items()},
+            "aggregates": self._aggregates or None,
+            "failures_detail": failed or None,
+            "stopped": payload.get("reason"),
+        }
+        yield self._row("experiment_complete", event, told)
+
+    def _request(self, event: Event, criterion: str | None) -> dict[str, object]:
+        self._sequence += 1
+        sequence = f"az-{self._sequence}"
+        about = {"subject_id": event.subject_id, "session_id": event.session_id, "criterion": criterion}
+        return {"sequence": sequence, "azure_sequence": sequence, **about}
+
+    def _row(self, name: str, event: Event, told: Mapping[str, object]) -> Row:
+        fields = {"timestamp": event.time, **self._common, **told}
+        return Row(name, _nanoseconds(event.time), {key: value for key, value in fields.items() if value is not None})
+
+
+def _prefixed(metrics: Mapping[str, object]) -> dict[str, object]:
+    return {f"metric_{key}": value for key, value in metrics.items()}
+
+
+def _nanoseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import attrs
+import pytest
+
+KEY = "7c1f4f5e-3f0a-4d59-9d4a-0123456789ab"
+
+
+@attrs.define
+class Ingested:
+    """An ingestion endpoint on loopback with what has arrived. *answers* are statuses for the next requests; after them 200."""
+
+    endpoint: str = ""
+    paths: list[str] = attrs.field(factory=list)
+    envelopes: list[dict] = attrs.field(factory=list)
+    answers: list[int] = attrs.field(factory=list)
+
+    @property
+    def connection_string(self) -> str:
+        return f"InstrumentationKey={KEY};IngestionEndpoint={self.endpoint}"
+
+    def rows(self) -> list[tuple[str, dict[str, str]]]:
+        """The names and the properties of the events, in their order."""
+        return [(one["data"]["baseData"]["name"], one["data"]["baseData"]["properties"]) for one in self.envelopes]
+
+    def take(self, handler: BaseHTTPRequestHandler) -> None:
+        self.paths.append(f"{handler.command} {handler.path}")
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        status = self.answers.pop(0) if self.answers else 200
+        found = json.loads(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
+        taken = len(found) if status == 200 else max(0, len(found) - 1) if status == 206 else 0
+        self.envelopes += found[:taken]
+        errors = [{"index": taken, "statusCode": 400, "message": "no"}] if status != 200 else []
+        text = json.dumps({"itemsReceived": len(found), "itemsAccepted": taken, "errors": errors}).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(text)))
+        handler.send_header("Location", f"{self.endpoint}/elsewhere")
+        handler.end_headers()
+        handler.wfile.write(text)
+
+
+@pytest.fixture
+def ingested() -> Iterator[Ingested]:
+    found = Ingested()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            found.take(self)
+
+        do_GET = do_POST
+
+        def log_message(self, *_) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        found.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            yield found
+        finally:
+            server.shutdown()
+            thread.join()

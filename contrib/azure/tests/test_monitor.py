@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from decimal import Decimal
+
+import pytest
+
+from dicast import ConfigError, Entry, Event, RunContext, Secret
+from dicast_azure import Monitor
+
+KEY = "7c1f4f5e-3f0a-4d59-9d4a-0123456789ab"
+
+
+def event(type, payload, id=None, number=1) -> Event:
+    return Event(f"{number:026d}", type, f"2026-01-02T03:04:{number:02d}.678Z", "r1", payload, "s1" if id else None, None,
+                 "row" if id else None, id)  # fmt: skip
+
+
+STARTED = event("run.started", {"task": "prompt/chat", "fingerprints": {"data": "d1"}, "security_level": "official"})
+RECORD = {
+    "row": {"id": "q1", "input": "the question"},
+    "response": {"content": "the answer"},
+    "responses": {
+        "tone": {
+            "content": "the answer",
+            "metrics": {"score": 4, "latency_seconds": 0.25, "usage": {"prompt_tokens": 7}},
+        },
+        "truth": {"content": "the answer", "metrics": {}},
+    },
+    "metrics": {"score": 4},
+}
+FAILED = {"row": {"id": "q2"}, "error": "the server said no", "failure_mode": "judge_call_failed",
+          "retry": {"attempts": 3, "max_attempts": 3, "history": []}}  # fmt: skip
+AGGREGATE = event(
+    "aggregate.completed", {"label": "score_stats", "name": "stats/score_stats", "result": {"overall": {"mean": 0.5}}}
+)
+COMPARISON = event("comparison.completed", {"label": "score_delta", "name": "stats/score_delta", "baseline": "r0",
+                                            "result": {"criteria": {"tone": 0.3}}})  # fmt: skip
+ENDED = event("run.completed", {"subjects": 2, "failed": 1, "cost": {"usd": Decimal("0.10"), "msat": 0}, "failed_subjects": [
+    {"subject_kind": "row", "subject_id": f"q{n}", "failure_mode": "timeout", "error_message": "the words"} for n in range(5)]}, number=9)  # fmt: skip
+RUN = [
+    STARTED,
+    event("record.completed", RECORD, "q1", 2),
+    event("record.failed", FAILED, "q2", 3),
+    AGGREGATE,
+    COMPARISON,
+    ENDED,
+]
+
+
+def send(ingested, *batches, run=None) -> list[int]:
+    async def go() -> list[int]:
+        monitor = Monitor(Secret(ingested.connection_string))
+        async with monitor.open(run or RunContext("r1", "nightly", None)) as live:
+            return [await live.write(batch) for batch in batches] + [live.close()]
+
+    return asyncio.run(go())
+
+
+def test_the_rows_of_an_experiment_arrive_under_their_names(ingested):
+    assert send(ingested, RUN[:3], RUN[3:]) == [8, 3, 0]
+    assert [name for name, _ in ingested.rows()] == [
+        "experiment_start",
+        *["llm_request", "llm_response"] * 3,
+        "llm_retry_exhausted",
+        "baseline_nightly_score_delta",
+        "experiment_nightly_aggregates",
+        "experiment_complete",
+    ]
+    assert {one["data"]["baseType"] for one in ingested.envelopes} == {"EventData"}
+    assert {one["iKey"] for one in ingested.envelopes} == {KEY}
+    assert all(row["experiment"] == "nightly" and row["security_level"] == "official" for _, row in ingested.rows())
+
+
+def test_a_response_has_its_requests_sequence_its_duration_and_its_metrics(ingested):
+    send(ingested, RUN)
+    rows = ingested.rows()
+    responses = [row for name, row in rows if name == "llm_response"]
+    assert [row["azure_sequence"] for row in responses] == ["az-1", "az-2", "az-3"]
+    assert [row["sequence"] for name, row in rows if name == "llm_request"] == ["az-1", "az-2", "az-3"]
+    first = responses[0]
+    assert (first["criterion"], first["subject_id"], first["duration"], first["metric_score"]) == (
+        "tone",
+        "q1",
+        "0.25",
+        "4",
+    )
+    assert json.loads(first["metric_usage"]) == {"prompt_tokens": 7}
+    assert first["timestamp"] == "2026-01-02T03:04:02.678Z"
+    assert responses[2]["error"] == "judge_call_failed"
+    [exhausted] = [row for name, row in rows if name == "llm_retry_exhausted"]
+    assert (exhausted["attempts"], exhausted["max_attempts"]) == ("3", "3")
+
+
+def test_the_end_has_counts_costs_aggregates_and_the_first_three_failures(ingested):
+    send(ingested, RUN)
+    rows = dict(ingested.rows())
+    complete = rows["experiment_complete"]
+    assert (complete["rows"], complete["failures"], complete["cost_usd"], complete["cost_msat"]) == (
+        "2",
+        "1",
+        "0.10",
+        "0",
+    )
+    assert json.loads(complete["aggregates"]) == {"score_stats": {"overall": {"mean": 0.5}}}
+    assert [one["subject_id"] for one in json.loads(complete["failures_detail"])] == ["q0", "q1", "q2"]
+    assert json.loads(rows["experiment_nightly_aggregates"]["score_stats"]) == {"overall": {"mean": 0.5}}
+    assert json.loads(rows["baseline_nightly_score_delta"]["criteria"]) == {"tone": 0.3}
+
+
+def test_no_text_is_sent(ingested):
+    send(ingested, RUN)
+    sent = json.dumps(ingested.envelopes)
+    assert [text for text in ("the question", "the answer", "the server said no", "the words") if text in sent] == []
+
+
+def test_nothing_but_rows_is_sent_and_nothing_is_read_from_the_environment(ingested, monkeypatch):
+    elsewhere = f"InstrumentationKey={KEY[:-2]}00;IngestionEndpoint=http://127.0.0.1:9"
+    monkeypatch.setenv("APPLICATIONINSIGHTS_CONNECTION_STRING", elsewhere)
+    monkeypatch.setenv("APPLICATIONINSIGHTS_AUTHENTICATION_STRING", "Authorization=AAD")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    called, connect = [], socket.socket.connect
+
+    def watched(self, address):
+        called.append(address)
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", watched)
+    before, threads = dict(os.environ), threading.active_count()
+    send(ingested, RUN)
+    assert set(ingested.paths) == {"POST /v2.1/track"}
+    assert {f"http://{host}:{port}" for host, port in called} == {ingested.endpoint}
+    assert dict(os.environ) == before
+    assert threading.active_count() <= threads + 1
+
+
+def test_a_batch_that_failed_is_sent_when_told_again(ingested):
+    ingested.answers = [503]
+
+    async def go() -> int:
+        async with Monitor(Secret(ingested.connection_string)).open(RunContext("r1", "nightly", None)) as live:
+            with pytest.raises(Exception, match="did not take 11 rows"):
+                await live.write(RUN)
+            return await live.write(RUN)
+
+    assert asyncio.run(go()) == 11
+    assert len(ingested.rows()) == 11
+    assert dict(ingested.rows())["llm_retry_exhausted"]["azure_sequence"] == "az-3"
+
+
+@pytest.mark.parametrize("status", [206, 307, 400, 401, 402, 404, 500])
+def test_what_the_endpoint_does_not_take_whole_is_an_error(ingested, status):
+    ingested.answers = [status]
+    with pytest.raises(Exception, match="did not take"):
+        send(ingested, RUN)
+    assert set(ingested.paths) == {"POST /v2.1/track"}
+
+
+def test_an_endpoint_that_cannot_be_reached_is_an_error():
+    async def go() -> None:
+        unreachable = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:9"
+        async with Monitor(Secret(unreachable)).open(RunContext("r1", "nightly", None)) as live:
+            await live.write(RUN)
+
+    with pytest.raises(Exception, match="did not take"):
+        asyncio.run(go())
+
+
+def test_a_run_that_is_taken_up_goes_on_counting(ingested):
+    entries = [Entry(number, one, "", "") for number, one in enumerate(RUN[:2])]
+    run = RunContext("r1", "nightly", None, resumed=True, read=lambda query: iter(entries))
+    send(ingested, RUN[2:], run=run)
+    assert dict(ingested.rows())["llm_response"]["azure_sequence"] == "az-3"
+    assert dict(ingested.rows())["experiment_complete"]["security_level"] == "official"
+
+
+@pytest.mark.parametrize("given", ["", KEY, f"InstrumentationKey={KEY}", "InstrumentationKey=x;IngestionEndpoint=http://localhost",
+                                   f"InstrumentationKey={KEY};IngestionEndpoint=localhost", ";;=="])  # fmt: skip
+def test_a_connection_string_names_its_key_and_its_endpoint(given):
+    with pytest.raises(ConfigError, match="InstrumentationKey") as caught:
+        Monitor(Secret(given))
+    assert KEY not in str(caught.value)
