@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from dicast import ConfigError, Entry, Event, RunContext, Secret, Subject
-from dicast.testing import FakeJudge, run_pipeline
+from dicast.testing import FakeChatModel, FakeJudge, run_pipeline
 from dicast_telemetry import Otel
 from dicast_telemetry.attributes import key_values
 
@@ -344,3 +344,33 @@ VALUES = (
 def test_every_value_can_be_sent(told):
     for one in key_values(told):
         assert KeyValue.FromString(one.SerializeToString()) == one
+
+
+EXPERIMENT = """
+name: nightly
+task: {{prompt/chat: {{model: fake, criteria: {{tone: {{user: "tone of {{{{ input }}}}"}}, truth: {{user: "truth of {{{{ input }}}}"}}}}}}}}
+extractors: [score_extractor/scores: {{key: score, threshold: 0.5}}]
+aggregates: [stats/score_stats]
+sinks: [{{telemetry/otel: {{endpoint: '{url}'}}}}]
+"""
+
+
+def test_an_experiment_arrives_as_its_ledger_has_it(receiver):
+    fake = FakeChatModel(lambda request: json.dumps({"score": len(request.messages[-1].content) / 20}))
+    done = run_pipeline(
+        EXPERIMENT.format(url=receiver.url),
+        subjects=[Subject("row", "a" * number, input="a" * number) for number in range(1, 6)],
+        components={"fake": fake},
+    )
+    assert done.document["sinks"]["telemetry/otel"] == {"written": 6, "lost": 0}
+    sent = {
+        receiver.told(span)["dicast.subject.id"]: {
+            name: one["gen_ai.evaluation.score.value"] for name, one in results(receiver, span).items()
+        }
+        for span in receiver.spans()
+        if span.name == "row"
+    }
+    assert sent == {one.subject_id: one.payload["metrics"]["scores"] for one in done.of("record.completed")}
+    [aggregate] = receiver.span("dicast run").events
+    found = json.loads(receiver.told(aggregate)["dicast.aggregate.result"])
+    assert found == done.document["aggregates"]["stats/score_stats"]
