@@ -1,9 +1,9 @@
 """A container that lives as long as its stdin is open, so as long as dicast does.
 
-Its first process is a shell that waits there, and nothing inside can end or stop a first process. It is another user's
-than the programs inside, which cannot reach into it. It ends with its stdin, and the kernel ends all others with it, so no timer and
-no clean-up has to outlive dicast. Whenever it is sent a line, it answers with what
-the container has taken by then, without starting anything: that works when no more processes can be started.
+What keeps it is a shell that waits there. It is another user's than the programs inside, which can neither end nor stop it, nor look
+into it. It ends with its stdin, then the container does, and the kernel ends all that is inside: so no timer and no clean-up has to
+outlive dicast. Whenever it is sent a line, it answers with what the container has taken by then, without starting anything: that
+works when no more processes can be started.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import seccomp
 from .running import whole
 
 UID, KEEPER_UID = 64_999, 64_998
-"""Whose rights a program has inside, and whose the first process: nobody's, of the range that is for such users."""
+"""Whose rights a program has inside, and whose what keeps the container: nobody's, of the range that is for such users."""
 
 START_SECONDS = 60
 """How long the engine may take to make a container, or to start a command in one."""
@@ -33,7 +33,6 @@ START_SECONDS = 60
 KEEPER = (
     "for tool in head mkdir tar; do "
     'command -v $tool >/dev/null || { echo "the image has no $tool" >&2; exit 125; }; done; '
-    "trap '' CHLD; "  # the kernel takes orphans that have ended
     'say() { while read -r line; do echo "$1 $line"; done <"$2"; } 2>/dev/null; '
     "echo ready; cd /sys/fs/cgroup; while read -r number; do "
     "say memory memory.events || say memory memory/memory.oom_control; "
@@ -41,7 +40,7 @@ KEEPER = (
     "say cpu cpu.stat || say nanoseconds cpuacct/cpuacct.usage; "
     'echo "end $number"; done'
 )
-"""What the first process runs; the names are those of control groups, version 2 or 1."""
+"""What keeps a container; the names are those of control groups, version 2 or 1."""
 
 READY = b"ready\n"
 
@@ -49,7 +48,7 @@ _END_SECONDS = 15
 _CHUNK = 1 << 16
 _SHARED_MEMORY = 64 * 1024**2
 _OPEN_FILES = 1024
-_OWN = 4  # the first process, and what relays
+_OWN = 5  # the first process, the keeper, and what relays
 _PERIOD = 100_000  # microseconds
 _PROXIES = tuple(f"{name}_proxy" for name in ("http", "https", "ftp", "no", "all"))
 _COUNTERS = re.compile(
@@ -91,7 +90,7 @@ class Taken:
 
 
 def taken(said: bytes) -> Taken:
-    """What the first process says."""
+    """What is said of it inside."""
     found = [
         next((int(group) for group in column if group), None) for column in zip(*_COUNTERS.findall(said), strict=True)
     ]
@@ -103,7 +102,7 @@ def options(engine: Engine, limits: Limits, name: str, filter_file: str) -> Iter
     """What ``docker run`` is told, but for the command; it reads the filter of calls in *filter_file*."""
     seconds = max(1, math.ceil(limits.cpu))
     memory = str(limits.memory)
-    yield from ("--interactive", "--rm", "--name", name, "--label", "dicast=sandbox", "--pull", "never")
+    yield from ("--interactive", "--rm", "--init", "--name", name, "--label", "dicast=sandbox", "--pull", "never")
     yield from ("--network", "none", "--ipc", "private", "--cgroupns", "private", "--hostname", "sandbox")
     yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={filter_file}")
     yield from (
@@ -141,7 +140,7 @@ def filter_file() -> Iterator[int]:
 
 @attrs.define
 class Container:
-    """A container of *engine* that is running: *keeper* is the client at its first process."""
+    """A container of *engine* that is running: *keeper* is the client at what keeps it."""
 
     engine: Engine
     name: str
