@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dicast._kernel.cli import main
+from dicast._kernel.cli.new import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("metric", "judge", "sink", "source")
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PANEL = '''
@@ -140,8 +140,8 @@ def environment(wheels, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def authors(environment):
-    """What the authors of all four kinds of plugin have, and the one whose judge asks another."""
-    return environment(*(f"dicast-my-{kind}" for kind in KINDS), "panel", extra="[testing]")
+    """What the authors of all kinds of plugin have, and the one whose judge asks another."""
+    return environment(*(f"dicast-my-{kind.replace('_', '-')}" for kind in KINDS), "panel", extra="[testing]")
 
 
 def run(python: Path, *arguments: object, folder: Path) -> str:
@@ -154,7 +154,7 @@ def run(python: Path, *arguments: object, folder: Path) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_plugin_passes_its_own_tests_from_its_wheel(kind, wheels, authors, tmp_path):
-    tests = wheels[1] / f"dicast-my-{kind}" / "tests"
+    tests = wheels[1] / f"dicast-my-{kind.replace('_', '-')}" / "tests"
     shown = run(authors, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests, folder=tmp_path)
     assert re.search(r"^\d\d passed", shown, re.MULTILINE), shown
 
@@ -177,7 +177,7 @@ def test_a_judge_serves_as_judge_as_metric_and_inside_another(authors, tmp_path)
 def test_wheels_bring_nothing_but_themselves(authors, tmp_path):
     listed = json.loads(run(authors, "-m", "dicast", "plugins", "--load", "--json", folder=tmp_path))["plugins"]
     assert {plugin["name"]: plugin["status"] for plugin in listed} == dict.fromkeys(
-        ("dicast", "my_judge", "my_metric", "my_sink", "my_source", "panel"), "ok"
+        ("dicast", *(f"my_{kind}" for kind in KINDS), "panel"), "ok"
     )
 
 

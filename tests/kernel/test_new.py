@@ -9,9 +9,10 @@ import tomllib
 import pytest
 
 from dicast._kernel.cli import main
+from dicast._kernel.cli.new import KINDS
 
 
-@pytest.mark.parametrize("kind", ["metric", "judge", "sink", "source"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_writes_a_whole_plugin(kind, tmp_path, capsys):
     assert main(["new", kind, "tool_care", "--directory", str(tmp_path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

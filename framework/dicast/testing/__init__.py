@@ -15,10 +15,21 @@ from __future__ import annotations
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{part}" for part in ("conformance", "judging", "ledgers", "models", "presets", "sinks", "sources"))
+    *(
+        f"{__name__}.{part}"
+        for part in ("conformance", "experiments", "judging", "ledgers", "models", "presets", "sinks", "sources")
+    )
 )
 
 from .conformance import Conformance  # noqa: E402  # after the line above, so that failed checks show their values
+from .experiments import (  # noqa: E402
+    RECORDS,
+    AggregateConformance,
+    ComparisonConformance,
+    EarlyStopConformance,
+    ExtractorConformance,
+    TaskConformance,
+)
 from .fakes import FakeChatModel, FakeJudge, FakeMetric, MemorySink  # noqa: E402
 from .judging import JudgeConformance, MetricConformance  # noqa: E402
 from .ledger import MemoryLedger  # noqa: E402
@@ -32,9 +43,14 @@ from .subjects import GOLDEN, sample  # noqa: E402
 
 __all__ = [
     "GOLDEN",
+    "RECORDS",
     "REQUESTS",
+    "AggregateConformance",
     "ChatModelConformance",
+    "ComparisonConformance",
     "Conformance",
+    "EarlyStopConformance",
+    "ExtractorConformance",
     "FakeChatModel",
     "FakeJudge",
     "FakeMetric",
@@ -47,6 +63,7 @@ __all__ = [
     "PresetConformance",
     "SinkConformance",
     "SourceConformance",
+    "TaskConformance",
     "run_pipeline",
     "sample",
 ]

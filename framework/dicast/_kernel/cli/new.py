@@ -19,7 +19,7 @@ from ..plugins import Registry
 from .output import print_json
 from .runs import as_json
 
-KINDS = ("metric", "judge", "sink", "source")
+KINDS = ("metric", "judge", "sink", "source", "task", "extractor", "aggregate", "comparison", "early_stop")
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _FILES = {
@@ -71,6 +71,7 @@ class Plan:
         """What the templates call by name."""
         return {
             "kind": self.kind,
+            "a_kind": f"{'an' if self.kind[0] in 'ae' else 'a'} {self.kind.replace('_', ' ')}",
             "name": self.name,
             "package": f"dicast_{self.name}",
             "distribution": self.folder.name,
@@ -90,14 +91,17 @@ class Plan:
 )
 @as_json
 def new(kind: str, name: str, directory: Path, as_json: bool) -> None:
-    """Write a plugin with one metric, judge, sink or source called NAME: code, tests, packaging."""
+    """Write a plugin with one component of KIND, called NAME: code, tests, packaging."""
     _check_name(name)
     plan = Plan(kind, name, directory / f"dicast-{name.replace('_', '-')}")
     written = plan.write()
     if as_json:
         print_json({"plugin": name, "path": str(plan.folder), "files": [str(path) for path in written]})
         return
-    click.echo(f"Wrote {plan.folder}: a {kind} {name}/{name}, in {written[2]}.\n\nNext:\n" + _next_steps(plan.folder))
+    click.echo(
+        f"Wrote {plan.folder}: the {kind.replace('_', ' ')} {name}/{name}, in {written[2]}.\n\nNext:\n"
+        + _next_steps(plan.folder)
+    )
 
 
 def _next_steps(folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -55,13 +55,13 @@ async def extract(record: dict[str, Any], extractors: Sequence[Call], caller: Ca
 
 def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call, writers: dict[str, str]) -> str | None:
     """Merge *found* under the metrics of *record*; what is wrong with it, where something is."""
-    criteria = record.get("responses", {ONLY: None})
+    for wrong in faults(found, call.slot.component.writes, record.get("responses", {})):
+        return wrong
     for path, value in _leaves(found):
-        wrong = _fault(path, value, call, criteria)
         name = ".".join(path)
         other = next((label for written, label in writers.items() if _overlap(written, name)), None)
-        if wrong or other:
-            return wrong or f"it writes metrics.{name}, which {other} has written"
+        if other is not None:
+            return f"it writes metrics.{name}, which {other} has written"
         place = record["metrics"]
         for key in path[:-1]:
             inner = place.get(key)
@@ -79,13 +79,20 @@ def _leaves(found: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator
             yield (*path, str(key)), value
 
 
-def _fault(path: tuple[str, ...], value: object, call: Call, criteria: Mapping[str, object]) -> str | None:
+def faults(found: Mapping[str, object], writes: Sequence[str], criteria: Container[str]) -> Iterator[str]:
+    """What is wrong with what an extractor *found* in a record with *criteria*, when it says that it *writes* to these places."""
+    for path, value in _leaves(found):
+        if wrong := _fault(path, value, writes, criteria):
+            yield wrong
+
+
+def _fault(path: tuple[str, ...], value: object, writes: Sequence[str], criteria: Container[str]) -> str | None:
     name = ".".join(path)
     for key in path:
-        if not _NAME.fullmatch(key) and key not in criteria:
+        if not _NAME.fullmatch(key) and key != ONLY and key not in criteria:
             return f"the name {key!r} (metrics.{name}) is neither in snake case nor a criterion's"
-    if not any(f"{name}.".startswith(f"{written}.") for written in call.slot.component.writes):
-        return f"it writes metrics.{name}, and says that it writes {', '.join(call.slot.component.writes) or 'nothing'}"
+    if not any(f"{name}.".startswith(f"{written}.") for written in writes):
+        return f"it writes metrics.{name}, and says that it writes {', '.join(writes) or 'nothing'}"
     if isinstance(value, float) and not math.isfinite(value):
         return f"metrics.{name} is {value}; what is missing is null"
     try:

@@ -1,0 +1,241 @@
+"""What tasks, extractors, aggregates, comparisons and early stops must do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from .._kernel.define import maybe_await
+from .._kernel.errors import Interrupted
+from .._kernel.model import Cost, Failure, Record, Results, Subject
+from .._kernel.protocols import estimate
+from .._kernel.runner.records import columns, faults, new_record
+from .conformance import Conformance
+from .pipeline import Bench
+from .subjects import GOLDEN
+
+
+def _record(number: int, **scores: float | None) -> Record:
+    content = orjson.dumps({"score": number / 10}).decode()
+    responses = {name: {"content": content, "metrics": {"score": number / 10, "cost": 0.001}} for name in scores}
+    return {
+        "row": {"id": str(number), "input": f"question {number}"},
+        "response": responses["clarity"],
+        "responses": responses,
+        "metrics": {
+            "score": number / 10,
+            "scores": dict(scores),
+            "score_flags": {name: score >= 0.5 for name, score in scores.items() if score is not None},
+        },
+    }
+
+
+RECORDS: Sequence[Record] = (
+    *(_record(number, clarity=number / 10, depth=1 - number / 20) for number in range(10)),
+    _record(10, clarity=None, depth=0.5),
+    {
+        "row": {"id": "11", "input": "one answer"},
+        "response": {"content": "no number at all", "metrics": {}},
+        "metrics": {},
+    },
+    {"row": {"id": "12"}, "metrics": {"score": 0.5, "scores": {"diff/match": 0.5}}},
+)
+"""Records of document 002: two criteria, a missing score, one response without criteria, and one that verdicts made."""
+
+
+def _json_fault(found: object) -> str | None:
+    if not isinstance(found, Mapping):
+        return f"returned {found!r:.200}, not a mapping"
+    try:
+        told = orjson.dumps(found)
+    except TypeError as error:
+        return f"returned what is not JSON: {error}"
+    return (
+        None if orjson.loads(told) == _plain(found) else "returned a number that is not finite; what is missing is None"
+    )
+
+
+def _plain(value: object) -> object:
+    """*value* with lists in the place of tuples."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+class TaskConformance(Conformance):
+    """What a task must do. ``task = "plugin/name"`` says which one.
+
+    ``subjects``: what it is asked about; the golden subjects by default.
+    """
+
+    kind = "task"
+    task: str
+    subjects: Sequence[Subject] = GOLDEN
+
+    def made(self, component: Any, bench: Bench) -> list[tuple[Subject, object]]:
+        """Each subject with what the task makes of it; where it raised, the exception."""
+
+        async def ask(live: Any) -> list[tuple[Subject, object]]:
+            found: list[tuple[Subject, object]] = []
+            for subject in self.subjects:
+                try:
+                    found.append((subject, await maybe_await(live.produce(subject))))
+                except Interrupted:
+                    raise
+                except Exception as error:
+                    found.append((subject, error))
+            return found
+
+        return self.opened(component, bench.folder, ask)
+
+    def test_makes_an_output_of_every_subject_or_says_why_not(self, component: Any, bench: Bench) -> None:
+        """A Subject or a Failure for any row; nothing is raised."""
+        wrong = [found for _, found in self.made(component, bench) if not isinstance(found, Subject | Failure)]
+        assert not wrong, f"{self.named}: {wrong[0]!r:.300} is no Subject and no Failure"
+
+    def test_the_subject_stays_the_same_one(self, component: Any, bench: Bench) -> None:
+        """Kind, id, session and parent are whose output it is."""
+        for subject, found in self.made(component, bench):
+            if isinstance(found, Subject):
+                for name in ("kind", "id", "session_id", "parent_id"):
+                    assert getattr(found, name) == getattr(subject, name), f"{self.named} changes {name}"
+
+    def test_makes_records(self, component: Any, bench: Bench) -> None:
+        """The responses are JSON, and each has its content and its metrics."""
+        for subject, found in self.made(component, bench):
+            if isinstance(found, Subject):
+                record = new_record(columns(subject), found, {})
+                for response in (record.get("responses") or {"": record["response"]}).values():
+                    assert isinstance(response.get("content"), str), f"{self.named}: a response without text content"
+                    assert isinstance(response.get("metrics"), dict), f"{self.named}: a response without metrics"
+
+    def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
+        """What one subject may cost is known before it is asked about."""
+
+        async def ask(live: Any) -> list[object]:
+            return [estimate(live, subject) for subject in self.subjects]
+
+        assert all(isinstance(cost, Cost) for cost in self.opened(component, bench.folder, ask))
+
+
+class ExtractorConformance(Conformance):
+    """What an extractor must do. ``extractor = "plugin/name"`` says which one; ``records`` are what it reads."""
+
+    kind = "extractor"
+    extractor: str
+    records: Sequence[Record] = RECORDS
+
+    def extracted(self, component: Any, bench: Bench) -> list[Any]:
+        """What it makes of each record."""
+
+        async def ask(live: Any) -> list[object]:
+            return [await maybe_await(live.extract(record)) for record in self.records]
+
+        return self.opened(component, bench.folder, ask)
+
+    def test_writes_only_what_it_declares_in_json_under_proper_names(self, component: Any, bench: Bench) -> None:
+        """Two extractors that write the same are found before a run, by what they declare."""
+        for record, found in zip(self.records, self.extracted(component, bench), strict=True):
+            assert isinstance(found, Mapping), f"{self.named} returned {found!r:.200}, not a mapping"
+            wrong = list(faults(found, component.writes, record.get("responses", {})))
+            assert not wrong, f"{self.named}: {wrong[0]}"
+
+    def test_leaves_the_record_as_it_is(self, component: Any, bench: Bench) -> None:
+        """What it returns is merged by the kernel."""
+        before = orjson.dumps(list(self.records))
+        self.extracted(component, bench)
+        assert orjson.dumps(list(self.records)) == before
+
+    def test_says_the_same_again(self, component: Any, bench: Bench) -> None:
+        """A run that was interrupted comes to the same records."""
+        assert self.extracted(component, bench) == self.extracted(component, bench)
+
+
+class AggregateConformance(Conformance):
+    """What an aggregate must do. ``aggregate = "plugin/name"`` says which one; ``records`` are what it is told."""
+
+    kind = "aggregate"
+    aggregate: str
+    records: Sequence[Record] = RECORDS
+
+    def finished(self, component: Any, bench: Bench, records: Sequence[Record]) -> object:
+        """What it makes of *records*."""
+
+        async def ask(live: Any) -> object:
+            for record in records:
+                live.add(record)
+            return live.finish()
+
+        return self.opened(component, bench.folder, ask)
+
+    def test_comes_to_json_without_made_up_numbers(self, component: Any, bench: Bench) -> None:
+        """Of all records, of one, and of none."""
+        for records in (self.records, self.records[:1], ()):
+            fault = _json_fault(self.finished(component, bench, records))
+            assert fault is None, f"{self.named}, of {len(records)} records: {fault}"
+
+    def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
+        """What it has seen is kept by the live object, not by the component."""
+        assert self.finished(component, bench, self.records) == self.finished(component, bench, self.records)
+
+
+class ComparisonConformance(Conformance):
+    """What a comparison must do. ``comparison = "plugin/name"`` says which one; ``records`` are the runs'."""
+
+    kind = "comparison"
+    comparison: str
+    records: Sequence[Record] = RECORDS
+
+    def compared(self, component: Any, bench: Bench, *runs: Sequence[Record]) -> object:
+        """What it says of two runs."""
+        baseline, variant = (_results(name, records) for name, records in zip("ab", runs, strict=True))
+
+        async def ask(live: Any) -> object:
+            return live.compare(baseline, variant)
+
+        return self.opened(component, bench.folder, ask)
+
+    def test_compares_any_two_runs_in_json(self, component: Any, bench: Bench) -> None:
+        """With itself, with one that has other subjects, with one of a single record, with an empty one."""
+        whole = self.records
+        for other in (whole, whole[::2], whole[:1], ()):
+            for runs in ((whole, other), (other, whole)):
+                fault = _json_fault(self.compared(component, bench, *runs))
+                assert fault is None, f"{self.named}, {len(runs[0])} records against {len(runs[1])}: {fault}"
+
+    def test_says_the_same_again(self, component: Any, bench: Bench) -> None:
+        """What is drawn by lot is drawn from a seed."""
+        runs = self.records, self.records[::2]
+        assert self.compared(component, bench, *runs) == self.compared(component, bench, *runs)
+
+
+class EarlyStopConformance(Conformance):
+    """What an early stop must do. ``early_stop = "plugin/name"`` says which one; ``records`` are what it is told."""
+
+    kind = "early_stop"
+    early_stop: str
+    records: Sequence[Record] = RECORDS
+
+    def observed(self, component: Any, bench: Bench) -> list[object]:
+        """What it says of each record."""
+
+        async def ask(live: Any) -> list[object]:
+            return [live.observe(record) for record in self.records]
+
+        return self.opened(component, bench.folder, ask)
+
+    def test_says_nothing_or_why_in_json(self, component: Any, bench: Bench) -> None:
+        """Missing metrics and metrics of another type are no reason to stop, and none to break."""
+        for found in self.observed(component, bench):
+            fault = None if found is None else _json_fault(found)
+            assert fault is None, f"{self.named}: {fault}"
+
+    def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
+        """What it has seen is kept by the live object, not by the component."""
+        assert self.observed(component, bench) == self.observed(component, bench)
+
+
+def _results(name: str, records: Sequence[Record]) -> Results:
+    return Results(name, name, lambda: iter([(record["row"]["id"], record) for record in records]))
