@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 
 def carry(read: Callable[[int], bytes], write: Callable[[bytes], object], end: Callable[[], None]) -> None:
@@ -24,12 +25,11 @@ def main(command: list[str]) -> int:
     """Run *command*; its exit code as a shell has it."""
     ours, theirs = socket.socketpair()
     away = os.fdopen(2, "wb", buffering=0)
-    ways = [
-        (lambda size: os.read(0, size), ours.sendall, lambda: ours.shutdown(socket.SHUT_WR)),
-        (ours.recv, away.write, lambda: None),
-    ]
-    for way in ways:
-        threading.Thread(target=carry, args=way, daemon=True).start()
+    here = os.fdopen(0, "rb", buffering=0)
+    threading.Thread(
+        target=carry, args=(here.read, ours.sendall, partial(ours.shutdown, socket.SHUT_WR)), daemon=True
+    ).start()
+    threading.Thread(target=carry, args=(ours.recv, away.write, away.flush), daemon=True).start()
     environment = {**os.environ, "DICAST_PEER_FD": str(theirs.fileno())}
     try:
         done = subprocess.run(  # noqa: S603  # the tests'
