@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aggregates
 import agreement
 import cold_start
 import diff
@@ -39,6 +40,7 @@ WHAT = (
     "watch",
     "watch-kill",
     "agreement",
+    "aggregates",
     "proxy",
     "diff",
     "sandbox",
@@ -82,6 +84,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return watch.killed(folder, given.kills or watch.KILLS, given.seed)
         case "agreement":
             return agreement.measure(folder, given.rows, given.seed, given.peers and given.peers.absolute())
+        case "aggregates":
+            return aggregates.measure(folder, given.rows)
         case "proxy":
             return proxy.measure(folder)
         case "diff":

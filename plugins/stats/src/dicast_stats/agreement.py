@@ -13,7 +13,7 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
-from .values import mapping, number, plain, quiet, varies
+from .values import finder, number_or_nan, plain, quiet, varies
 
 if TYPE_CHECKING:
     from .values import Column
@@ -61,21 +61,22 @@ class Ratings:
 
     def __init__(self, options: Agreement) -> None:
         self._options, self._wanted = options, frozenset(options.criteria)
+        self._scores_of = finder(options.source_field)
         self._columns: dict[str, array[float]] = {}
         self._rows = 0
 
     def add(self, record: Record) -> None:
         """Take a record."""
         row, columns, wanted = self._rows, self._columns, self._wanted
-        for criterion, value in mapping(record, self._options.source_field).items():
-            if (found := number(value)) is None or (wanted and criterion not in wanted):
+        for criterion, value in self._scores_of(record).items():
+            if wanted and criterion not in wanted:
                 continue
             column = columns.get(criterion)
             if column is None:
                 column = columns[criterion] = array("d")
             if len(column) < row:
                 column.extend([nan] * (row - len(column)))
-            column.append(found)
+            column.append(value if value.__class__ is float else number_or_nan(value))
         self._rows = row + 1
 
     def finish(self) -> Mapping[str, object]:
@@ -85,6 +86,8 @@ class Ratings:
         for column in self._columns.values():
             column.extend([nan] * (self._rows - len(column)))
         columns = {name: np.frombuffer(column) for name, column in sorted(self._columns.items())}
+        for scores in columns.values():
+            scores[np.isinf(scores)] = nan
         usable = {n: c for n, c in columns.items() if np.count_nonzero(~np.isnan(c)) >= self._options.min_items}
         with quiet():
             return _document(list(usable), list(usable.values()), self._rows, self._options.min_items)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
 from dicast import Record, RunContext
 
 from .score_stats import distribution
-from .values import mapping, number, plain, quiet
+from .values import finite, mapping, number_or_nan, plain, quiet
 
 if TYPE_CHECKING:
     from .values import Column
@@ -21,6 +21,8 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 COST = "cost"
 LATENCY = "latency_seconds"
 _PERCENTILES = (50, 95, 99)
+_LARGE = 2**53
+"""Whole numbers below it are floats too."""
 
 
 @attrs.frozen
@@ -65,30 +67,35 @@ class Reports:
     def __init__(self, *names: str) -> None:
         self.requests = 0
         self.columns = {name: array("d") for name in names}
+        self._appends = [(name, column.append) for name, column in self.columns.items()]
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        columns = self.columns
-        for response in _responses(record, columns):
-            self.requests += 1
-            metrics = mapping(response)
-            for name, column in columns.items():
-                value = metrics.get(name)
-                if value is not None and (found := number(value)) is not None and found >= 0:
-                    column.append(found)
+        responses = _responses(record, self.columns)
+        self.requests += len(responses)
+        for response in responses:
+            reported = mapping(response).get
+            for name, append in self._appends:
+                value: Any = reported(name)
+                kind = value.__class__
+                if kind is float or (kind is int and -_LARGE < value < _LARGE):
+                    append(value)
+                elif value is not None:
+                    append(number_or_nan(value))
 
     def values(self, name: str) -> Column:
-        """What was reported under *name*."""
+        """What was reported under *name*: finite numbers from 0 on."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        return np.array(self.columns[name])
+        values = finite(np.frombuffer(self.columns[name]))
+        return values if (values >= 0).all() else values[values >= 0]
 
 
-def _responses(record: Record, names: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+def _responses(record: Record, names: Collection[str]) -> Collection[Mapping[str, Any]]:
     """The responses; a record that has none, but reports itself, stands for one."""
     responses, response = record.get("responses"), record.get("response")
     if responses:
-        return list(responses.values())
+        return cast("Collection[Mapping[str, Any]]", responses.values())
     if isinstance(response, Mapping):
         return (response,)
     return () if mapping(record).keys().isdisjoint(names) else (record,)
@@ -103,15 +110,9 @@ class Costs:
 
     def finish(self) -> Mapping[str, object]:
         """The sums, of what was reported."""
-        reports = self._reports
-        found: dict[str, object] = {
-            "total_requests": reports.requests,
-            "requests_with_cost": len(reports.columns[COST]),
-        }
-        for name, column in reports.columns.items():
-            if column:
-                found[name] = _sums(reports.values(name), whole=name in TOKENS)
-        return found
+        columns = {name: self._reports.values(name) for name in self._reports.columns}
+        counts = {"total_requests": self._reports.requests, "requests_with_cost": len(columns[COST])}
+        return counts | {name: _sums(one, whole=name in TOKENS) for name, one in columns.items() if len(one)}
 
 
 def _sums(values: Column, *, whole: bool) -> Mapping[str, float | None]:

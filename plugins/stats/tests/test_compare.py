@@ -1,0 +1,126 @@
+"""``dicast compare`` on runs that were made: by a task, by judging what a file has, and told by a file of records."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import dicast
+from dicast import ConfigError, RequestError, Results
+from dicast_stats.command import compare
+from dicast_stats.flips import flips
+
+ANSWER = """
+import json, sys
+row, style = json.load(sys.stdin), sys.argv[1]
+score = {"plain": row["input"], "warm": row["input"] + 0.25 * (row["id"] != "3")}[style]
+criteria = {"clear": score, "kind": score / 2}
+print(json.dumps({"responses": {name: {"content": json.dumps({"score": score})} for name, score in criteria.items()}}))
+"""
+
+
+def pipeline(name, style, **more):
+    return {
+        "name": name,
+        "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+        "task": {"task/command": {"command": [sys.executable, "answer.py", style]}},
+        "extractors": [{"score_extractor/scores": {"threshold": 0.5}}],
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder whose ledger has a run of each style, and one over files."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("runs")
+        patch.chdir(folder)
+        rows = [{"id": str(number), "input": score} for number, score in enumerate((0.125, 0.375, 0.5, 0.75, 1))]
+        (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (folder / "answer.py").write_text(ANSWER)
+        dicast.run(pipeline("plain", "plain", sinks=[{"jsonl/rows": {"path": "plain.jsonl"}}]))
+        dicast.run(pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired"]}))
+        dicast.run(pipeline("other", "warm", extractors=[{"score_extractor/scores": {"threshold": 0.75}}]))
+    return folder
+
+
+@pytest.fixture
+def ask(made, monkeypatch):
+    monkeypatch.chdir(made)
+
+    def ask(*arguments):
+        return CliRunner(catch_exceptions=False).invoke(compare, arguments, catch_exceptions=False).output
+
+    return ask
+
+
+def document(ask, *arguments):
+    return json.loads(ask(*arguments, "--json"))
+
+
+def test_runs_that_differ_in_the_task_alone_are_compared(ask):
+    found = document(ask, "plain", "warm")
+    assert (found["comparable"], found["differs"]) == (True, ["task"])
+    names = ["stats/paired", "stats/significance", "stats/cliffs_delta", "stats/score_delta"]
+    assert list(found["comparisons"]) == names
+    assert found["comparisons"]["stats/score_delta"]["criteria"] == pytest.approx({"clear": 0.2, "kind": 0.1})
+    paired = found["comparisons"]["stats/paired"]["criteria"]["clear"]
+    assert (paired["n_pairs"], paired["passes_gained"], paired["passes_lost"]) == (5, 1, 0)
+
+
+def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, made):
+    found = document(ask, "plain", "warm", "--compare", "stats/paired")["comparisons"]
+    run = dicast.run(pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired"]}))
+    assert run.comparison == found
+
+
+def test_flips_are_listed_by_criterion(ask):
+    found = document(ask, "plain", "warm", "--compare", "paired")["flips"]
+    clear = {"subject_id": "1", "a": False, "b": True, "criterion": "clear", "score_a": 0.375, "score_b": 0.625}
+    assert found == [clear]
+    other = document(ask, "warm", "plain")["flips"]
+    assert [(one["subject_id"], one["a"], one["b"]) for one in other] == [("1", True, False)]
+
+
+def test_runs_that_differ_in_more_are_refused_unless_told(ask):
+    with pytest.raises(
+        ConfigError, match=r"more than the task: extractors\[score_extractor/scores\]; --allow-incomparable"
+    ):
+        ask("plain", "other")
+    found = document(ask, "plain", "other", "--allow-incomparable")
+    assert (found["comparable"], found["differs"]) == (False, ["extractors[score_extractor/scores]", "task"])
+    assert "NOT COMPARABLE; they differ in extractors[score_extractor/scores], task" in ask(
+        "plain", "other", "--allow-incomparable"
+    )
+
+
+def test_a_file_of_records_does_not_say_how_it_was_made(ask):
+    with pytest.raises(ConfigError, match="does not say how they were made"):
+        ask("plain.jsonl", "warm")
+    found = document(ask, "plain.jsonl", "warm", "--allow-incomparable")
+    assert found["comparisons"] == document(ask, "plain", "warm")["comparisons"]
+
+
+@pytest.mark.parametrize("arguments", [("plain", "worm"), ("plain", "warm", "--compare", "piared")])
+def test_a_name_that_is_not_known_is_refused_with_the_nearest(ask, arguments):
+    with pytest.raises(RequestError, match="did you mean '(warm|paired)'"):
+        ask(*arguments)
+
+
+def test_the_text_has_n_intervals_and_effect_sizes_beside_every_p(ask):
+    text = ask("plain", "warm")
+    for head in ("pairs", "t interval", "bootstrap", "d_z", "p (t)", "Wilcoxon", "McNemar", "adjusted", "delta"):
+        assert head in text
+    assert "pass in B alone: 1" in text
+    assert "  1  clear  0.3750 -> 0.6250" in text
+    assert "no subject passes in one run" in ask("plain", "plain")
+
+
+def test_without_flags_a_score_from_one_half_on_passes(results):
+    one, other = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
+    found = [(flip["subject_id"], flip["a"], flip["b"], flip["criterion"]) for flip in flips(one, other)]
+    assert found == [("0", False, True, None), ("1", True, False, None)]
+    assert flips(one, Results("r", "n", lambda: iter(()))) == []
