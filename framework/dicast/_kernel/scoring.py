@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from operator import mul
+from typing import NamedTuple
 
 import attrs
 
@@ -35,8 +36,7 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 """Asks one metric about one subject in one rollout (from 0): what is quick answers at once, the rest once it is awaited."""
 
 
-@attrs.frozen
-class Combined:
+class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is."""
 
     score: float

@@ -127,7 +127,7 @@ class Caller:
         try:
             answer = function(*given)
         finally:
-            timer.end(before)
+            timer.deadline = before
         if timer.over:
             raise Overtime  # the component has swallowed the first one
         return answer

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 from ..errors import Interrupted
-from ..model import PARENTS, Due, Event, sensitivity
+from ..model import PARENTS, Due, Event, Subject, sensitivity
 from ..protocols import Ledger
 from .families import Families, children_of
 from .findings import Findings
@@ -119,7 +119,9 @@ class Judging:
         self._heed()
         if len(self._window) >= self._limit:
             await self._finish_first()
-        job = await self._start(due)
+        if self._window:
+            await self._await_others(due.subject)
+        job = await self._starter.start(due)
         if self._inline:
             await self._work(job)
             await self._tell_end(job)
@@ -137,16 +139,14 @@ class Judging:
         await self._stream.flush()
         await asyncio.sleep(0)
 
-    async def _start(self, due: Due) -> Job:
-        """Begin a subject once all is told that its judges are to know, and no other verdict on it is under way."""
-        subject = due.subject
+    async def _await_others(self, subject: Subject) -> None:
+        """Wait until all is told that the judges of *subject* are to know, and no other verdict on it is under way."""
         key = (subject.kind, subject.id)
         while self._window and (
             self._families.awaits(subject)
             or (self._live and any((job.due.subject.kind, job.due.subject.id) == key for job in self._window))
         ):
             await self._finish_first()
-        return await self._starter.start(due)
 
     async def _work_in_turn(self, job: Job) -> None:
         async with self._slots:

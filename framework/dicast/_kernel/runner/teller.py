@@ -67,10 +67,11 @@ class Teller:
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
-        call = self._desk.calls[slot.path]
-        if not call.quick or self._desk.careful(slot):
+        desk, path = self._desk, slot.path
+        call = desk.calls[path]
+        if not call.quick or desk.spool is not None or path in desk.purse.dearest:  # paid before, or costs unasked
             return Later(partial(self._ask_score, slot, subject, rollout))
-        answer = self._desk.caller.call_def(call, subject, self._children)
+        answer = desk.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and answer.cost.is_zero:
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))
@@ -273,10 +274,6 @@ class Desk:
     caller: Caller
     purse: Purse
     spool: UnitSpool | None
-
-    def careful(self, slot: Slot) -> bool:
-        """Whether asking *slot* may not be one plain call after all: it was paid before, or costs without saying so."""
-        return self.spool is not None or slot.path in self.purse.dearest
 
     def kept_reply(self, key: ReplyKey, call: Call) -> Score | Judgment | None:
         """The answer that an earlier process of this run paid for, if there is one."""

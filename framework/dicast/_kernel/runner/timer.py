@@ -25,24 +25,21 @@ class Overtime(BaseException):
 class Timer:
     """Watches the ``def`` call that is under way: the innermost, within the time of those around it.
 
-    Where no signal can be had (not POSIX, not the main thread) nothing is interrupted. *over* says that the newest call was.
+    Where no signal can be had (not POSIX, not the main thread) nothing is interrupted. *over* says that the newest call was;
+    *deadline* is when the one under way is, by the monotonic clock, and 0 where there is none.
     """
 
     def __init__(self) -> None:
         self.over = False
-        self._deadline = 0.0
+        self.deadline = 0.0
         self._aborted: Callable[[], bool] = bool
 
     def begin(self, seconds: float) -> float:
-        """A call begins that may take *seconds*; return what to end it with."""
-        before, deadline = self._deadline, time.monotonic() + seconds
+        """A call begins that may take *seconds*; return what *deadline* has to be set to when it is over."""
+        before, deadline = self.deadline, time.monotonic() + seconds
         self.over = False
-        self._deadline = min(before, deadline) if before else deadline
+        self.deadline = min(before, deadline) if before else deadline
         return before
-
-    def end(self, before: float) -> None:
-        """The call is over; *before* is what :meth:`begin` returned."""
-        self._deadline = before
 
     @contextmanager
     def ticking(self, aborted: Callable[[], bool]) -> Iterator[None]:
@@ -60,7 +57,7 @@ class Timer:
             signal.signal(signal.SIGALRM, before)
 
     def _tick(self, signum: int, frame: FrameType | None) -> None:
-        if self._deadline and (time.monotonic() > self._deadline or self._aborted()):
-            self._deadline = time.monotonic() + INSIST_SECONDS
+        if self.deadline and (time.monotonic() > self.deadline or self._aborted()):
+            self.deadline = time.monotonic() + INSIST_SECONDS
             self.over = True
             raise Overtime

@@ -157,9 +157,9 @@ class Unit:
 
     def _fingerprint(self, models: Iterable[str], rubric: Rubric | None) -> str:
         """The unit's digest together with the models that answered and the rubric they were asked by."""
-        by = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
-        if not by:
+        if not models and rubric is None:
             return self.fingerprint
+        by = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
         known = self._answered.get(by)
         if known is None:
             known = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dicast import MISSING, ConfigError, DataError, Problem, Subject, identifier, lookup, nearest
+from dicast import MISSING, ConfigError, DataError, Problem, identifier, lookup, nearest
 
 FIELDS = ("id", "input", "output", "reference", "session_id", "context")
 
-Build = Callable[[int, dict[str, Any]], Subject]
+Parts = tuple[Any, ...]
+"""The first arguments of a Subject, from its kind to its session_id."""
+
+Take = Callable[[int, dict[str, Any]], Parts]
 
 
 def check_fields(fields: Mapping[str, str]) -> None:
@@ -33,8 +36,8 @@ def check_fields(fields: Mapping[str, str]) -> None:
         raise ConfigError(problems)
 
 
-def builder(kind: str, fields: Mapping[str, str]) -> Build:
-    """Make the function ``(line, row) -> Subject``; it takes the row apart, so each row can be built from once.
+def taker(kind: str, fields: Mapping[str, str]) -> Take:
+    """Make the function ``(line, row) -> parts``; it takes the row apart, so each row can be taken once.
 
     It raises DataError (without file and line) when a path named in *fields* is not in the row, or when an id or a session id
     is neither a string nor a number.
@@ -44,12 +47,12 @@ def builder(kind: str, fields: Mapping[str, str]) -> Build:
     return _flat(kind, paths, fields) if plain else _nested(kind, paths, fields)
 
 
-def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Build:
+def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:
     """Every field is a column of its own: no searching, no copying."""
     id_, input_, output_, reference_, session_, context_ = (paths[name] for name in FIELDS)
     required = frozenset(fields.values())
 
-    def build(line: int, row: dict[str, Any]) -> Subject:
+    def take(line: int, row: dict[str, Any]) -> Parts:
         if not required <= row.keys():
             raise _absent(next(path for path in fields.values() if path not in row), row)
         pop = row.pop
@@ -59,16 +62,16 @@ def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Bui
         if session is not None and (type(session) is not str or not session):
             session = _session(session, session_)
         values = pop(input_, None), pop(output_, None), pop(reference_, None)
-        return Subject(kind, name, *values, row if context is None else _merged(context, row), (), session)
+        return kind, name, *values, row if context is None else _merged(context, row), (), session
 
-    return build
+    return take
 
 
-def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Build:
+def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:
     """Some field lies inside a column, or two fields share one: look all up, then take what was used out of the rest."""
-    build = _flat(kind, {name: name for name in FIELDS}, {})
+    take = _flat(kind, {name: name for name in FIELDS}, {})
 
-    def rename(line: int, row: dict[str, Any]) -> Subject:
+    def rename(line: int, row: dict[str, Any]) -> Parts:
         values = {name: lookup(row, path) for name, path in paths.items()}
         for name, path in fields.items():
             if values[name] is MISSING:
@@ -77,25 +80,12 @@ def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> B
             _drop(row, path)
         given = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            subject = build(line, given)
+            *parts, context, events, session = take(line, given)
         except DataError as error:
             raise DataError(_moved(problem, paths) for problem in error.problems) from error
-        return _with_rest(subject, row)
+        return *parts, {**context, **row}, events, session
 
     return rename
-
-
-def _with_rest(subject: Subject, rest: dict[str, Any]) -> Subject:
-    return Subject(
-        subject.kind,
-        subject.id,
-        subject.input,
-        subject.output,
-        subject.reference,
-        {**subject.context, **rest},
-        (),
-        subject.session_id,
-    )
 
 
 def _moved(problem: Problem, paths: Mapping[str, str]) -> Problem:

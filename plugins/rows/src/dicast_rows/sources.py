@@ -13,7 +13,7 @@ import attrs
 
 from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, InputPath, Problem, RunContext, Subject, nearest
 
-from .fields import Build, builder, check_fields
+from .fields import Take, check_fields, taker
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ class Jsonl:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file:
-            yield Rows(file, builder(self.kind, self.fields), partial(file.objects, self.max_line_bytes), self.kinds)
+            yield Rows(file, taker(self.kind, self.fields), partial(file.objects, self.max_line_bytes), self.kinds)
 
 
 @attrs.frozen
@@ -111,7 +111,7 @@ class Csv:
         with InputFile.opened(self.path) as file:
             yield Rows(
                 file,
-                builder(self.kind, self.fields),
+                taker(self.kind, self.fields),
                 partial(_records, file, self.max_line_bytes, self.fields),
                 self.kinds,
             )
@@ -119,10 +119,10 @@ class Csv:
 
 @attrs.define
 class Rows:
-    """An opened source of rows: *read* yields line numbers and rows, *build* makes subjects of them; *total* is how many."""
+    """An opened source of rows: *read* yields line numbers and rows, *take* the parts of their subjects; *total* is how many."""
 
     file: InputFile
-    build: Build
+    take: Take
     read: Callable[[InputCheck | None], Iterator[tuple[int, dict[str, Any]]]]
     kinds: tuple[str, ...]
     total: int | None = None
@@ -137,7 +137,7 @@ class Rows:
             for line, row in self.read(check):
                 rows += 1
                 try:
-                    check.add_id(self.build(line, row).id, line)
+                    check.add_id(self.take(line, row)[1], line)
                 except DataError as error:
                     self.file.fault(error, line, check)
             self.total = rows
@@ -148,10 +148,10 @@ class Rows:
 
         :raises DataError: at the first bad line.
         """
-        build = self.build
+        take = self.take
         for line, row in self.read(None):
             try:
-                subject = build(line, row)
+                subject = Subject(*take(line, row))
             except DataError as error:
                 self.file.fault(error, line, None)
             else:
