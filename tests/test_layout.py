@@ -29,10 +29,22 @@ HOOKS = KERNEL / "_kernel" / "hooks.py"
 MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 PARTS = {
-    "the pipeline file": (2_000, ("config", "converter", "sections.py", "lines.py", "files.py")),
-    "the command line": (989, ("cli", "api.py", "ledgers.py")),
+    "the pipeline file": (2_240, ("config", "converter", "sections.py", "lines.py", "files.py")),
+    "the command line": (1_200, ("cli", "api.py", "ledgers.py")),
     "the worker processes": (415, ("pool", "worker.py")),
-    "the heart": (4_300, None),
+    "experiments": (
+        700,
+        (
+            "runner/producing.py",
+            "runner/records.py",
+            "runner/findings.py",
+            "runner/baseline.py",
+            "report/records.py",
+            "report/flat.py",
+            "report/table.py",
+        ),
+    ),
+    "the heart": (4_600, None),
 }
 """The kernel's parts with their bars in lines of code (docs/adr/0010); the heart is all that is in no other part."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
@@ -127,8 +139,9 @@ def code_lines(path: Path) -> int:
 
 
 def part_of(path: Path) -> str:
-    first = path.relative_to(KERNEL / "_kernel").parts[0]
-    return next(part for part, (_, members) in PARTS.items() if members is None or first in members)
+    inside = path.relative_to(KERNEL / "_kernel")
+    named = {inside.parts[0], inside.as_posix()}
+    return next(part for part, (_, members) in PARTS.items() if members is None or named & set(members))
 
 
 @pytest.mark.parametrize("part", PARTS)
