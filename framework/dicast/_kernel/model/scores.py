@@ -86,6 +86,8 @@ class Cost:
     @property
     def decimal(self) -> str | None:
         """The amount as a decimal string, as JSON has it; None when it is not known."""
+        if self is _ZERO or self is _ZERO_MSAT:  # so with most answers
+            return "0"
         return None if self.amount is None else format(self.amount, "f")
 
     def __add__(self, other: Cost) -> Cost:
