@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
 import subprocess
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -15,10 +18,11 @@ import attrs
 
 from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext
 
-from . import seccomp
+from . import reaper, seccomp
 from .arguments import arguments, found, system
 from .memory import memory
 from .pool import Pool
+from .running import whole
 from .sandboxed import Place
 from .watch import Watch
 
@@ -76,15 +80,38 @@ class Bubblewrap:
 
     async def execute(self, program: Program) -> Execution | Failure:
         """Run *program* by itself, beside whatever pool there is."""
-        return await self._pool(1).execute(program)
+        return await self._place().run(program, 0)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
         """The pool of one run's sandboxes."""
-        yield self._pool(self.concurrency or len(os.sched_getaffinity(0)))
+        place = self._place()
+        async with _reaped(place.mark):
+            yield Pool(place.run, self.concurrency or len(os.sched_getaffinity(0)))
 
-    def _pool(self, concurrency: int) -> Pool:
-        return Pool(Place(self.mounts, self.environment, _identity, Watch()).run, concurrency)
+    def _place(self) -> Place:
+        return Place(self.mounts, self.environment, _identity, Watch())
+
+
+@asynccontextmanager
+async def _reaped(mark: str) -> AsyncIterator[None]:
+    """Have what has *mark* in its command ended with this process, also where it is killed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", reaper.__file__),
+        stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True, cwd="/", env={},
+    )  # fmt: skip
+    assert process.stdin is not None  # it is a pipe
+    process.stdin.write(mark.encode() + b"\n")
+    try:
+        yield
+    finally:
+        await whole(_dismiss(process, process.stdin))
+
+
+async def _dismiss(process: Process, stdin: asyncio.StreamWriter) -> None:
+    stdin.write(reaper.IN_ORDER)
+    stdin.close()
+    await process.wait()
 
 
 @cache  # a success alone: each metric asks, and trying takes 20 ms; where the machine changes later, no sandbox can start and is a Failure

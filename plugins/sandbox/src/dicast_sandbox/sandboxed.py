@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import time
+import uuid
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -26,17 +29,22 @@ PEER = "DICAST_PEER_FD"
 
 _WORDS = 500
 _CHUNK = 1 << 16
+_PAUSE = 0.05
 
 
 @attrs.frozen
 class Place:
-    """What all sandboxes of a pool have in common; *identity* says whose rights that of a slot has, as the beginning of a command."""
+    """What all sandboxes of a pool have in common.
+
+    *identity* says whose rights that of a slot has, as the beginning of a command; *mark* is a word that all their commands have.
+    """
 
     mounts: Sequence[Path]
     environment: Mapping[str, str]
     identity: Callable[[int], tuple[str, ...]]
     watch: Watch
     system: System = attrs.field(factory=system)
+    mark: str = attrs.field(factory=lambda: f"DICAST_{uuid.uuid4().hex}")
 
     async def run(self, program: Program, slot: int) -> Execution | Failure:
         """Run *program*, and its peer, on the CPUs of *slot*; the peer ends when *program* has."""
@@ -116,9 +124,9 @@ class Sandboxed:
             stderr = PIPE
         prefix = affinity(place.system.taskset, self.program.limits.cpus, self.slot)
         process = await asyncio.create_subprocess_exec(
-            *(*place.identity(self.slot), *prefix, place.system.bwrap, "--args", str(told), *options[command:]),
+            *(*place.identity(self.slot), *prefix, place.system.bwrap, "--unsetenv", place.mark, "--args", str(told), *options[command:]),
             stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed, cwd="/",
-            env={},
+            env={}, start_new_session=True,
         )  # fmt: skip
         status.started()
         if self.end is not None:
@@ -127,8 +135,10 @@ class Sandboxed:
 
 
 def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError):  # it has ended
-        process.kill()
+    """Kill bwrap, and with it its first child, which waits for it to go on, or has told the kernel to end with it."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _stream(process: Process) -> asyncio.StreamReader:
@@ -140,9 +150,16 @@ def _stream(process: Process) -> asyncio.StreamReader:
 async def _end(starting: asyncio.Task[Process], status: Status) -> None:
     """End whatever is left: bwrap, and with it all that runs inside."""
     process = await starting
-    if process.returncode is None:
-        _kill(process)
+    _kill(process)
+    ended = asyncio.create_task(_ended(process))
+    while not ended.done():
+        status.kill()
+        await asyncio.wait([ended], timeout=_PAUSE)
+    ended.result()
+    await status.gone()
+
+
+async def _ended(process: Process) -> None:
     while await _stream(process).read(_CHUNK):
         continue
     await process.wait()
-    await status.gone()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from contextlib import suppress
 
 GONE_SECONDS = 30
@@ -39,6 +40,16 @@ class Status:
             for line in os.read(self._read, _BYTES).splitlines():
                 self._told |= json.loads(line)
         return self._told
+
+    def kill(self) -> None:
+        """Kill the sandbox's first process, and with it all others, unless it has ended.
+
+        bwrap's end is its own end, too, but not between the moments when it has a session of its own and when it has said so.
+        """
+        first = self.told.get("child-pid")
+        if first is not None and "exit-code" not in self.told:
+            with suppress(ProcessLookupError):  # it has ended
+                os.kill(first, signal.SIGKILL)
 
     async def gone(self) -> None:
         """Wait until no process of the sandbox is left: the kernel ends its first process last."""
