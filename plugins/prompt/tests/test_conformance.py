@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dicast.testing import Conformance, FakeChatModel
+from dicast.testing import FakeChatModel, TaskConformance
 
 
-class TestChat(Conformance):
-    kind = "task"
+class TestChat(TaskConformance):
     task = "prompt/chat"
     options = {"model": "fake", "user": "{{ input }}", "security_level": "official"}
     components = {"fake": FakeChatModel("yes")}
 
 
-class TestCriteria(Conformance):
-    kind = "task"
+class TestCriteria(TaskConformance):
     task = "prompt/chat"
     options = {
         "model": "fake",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dicast.testing import Conformance
+from dicast.testing import ExtractorConformance
 
 
-class TestScores(Conformance):
-    kind = "extractor"
+class TestScores(ExtractorConformance):
     extractor = "score_extractor/scores"
     options = {"key": "rating", "threshold": 3.5, "criteria": ["clarity", "depth"]}
 
 
-class TestScoresByDefault(Conformance):
-    kind = "extractor"
+class TestScoresByDefault(ExtractorConformance):
     extractor = "score_extractor/scores"
