@@ -1,0 +1,35 @@
+"""The page about statistics shows what its commands print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import dicast
+from dicast_stats.command import compare
+
+PAGE = Path(__file__).parents[3] / "docs" / "statistics.md"
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?[^\n]*\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_shows_what_is_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall(PAGE.read_text("utf-8"))
+    for _, title, text in blocks:
+        if title:
+            Path(title).write_text(text, encoding="utf-8")
+    dicast.run(Path("plain.yaml"))
+    dicast.run(Path("warm.yaml"))
+    printed = CliRunner().invoke(compare, ["plain", "warm"], catch_exceptions=False).output
+    shown, refusal = (text for language, _, text in blocks if language == "text")
+    assert shown.strip() in printed
+    stopped = dicast.run(Path("enough.yaml")).stopped
+    assert (stopped["reason"], stopped["plugin"]) == ("early_stop", "stats/threshold")
+    dicast.run(Path("plain.yaml"), overrides={"name": "strict", "extractors": ["score_extractor/scores"]})
+    with pytest.raises(dicast.ConfigError) as refused:
+        CliRunner().invoke(compare, ["plain", "strict"], catch_exceptions=False)
+    said = re.sub("01[0-9A-Z]{24}", "01K…", str(refused.value))
+    assert said == " ".join(refusal.split())
