@@ -16,6 +16,7 @@ import aggregates
 import agreement
 import cold_start
 import diff
+import experiments
 import heuristic
 import judges
 import kill
@@ -35,6 +36,7 @@ WHAT = (
     "kill",
     "judges",
     "kill-paid",
+    "experiments",
     "heuristic",
     "processes",
     "watch",
@@ -74,6 +76,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return cold_start.measure(folder)
         case "judges":
             return judges.measure(folder, given.rows, given.repeats, given.peers and given.peers.absolute())
+        case "experiments":
+            return experiments.measure(folder, given.rows, given.repeats)
         case "processes":
             return processes_executor.measure(folder, given.rows, given.repeats)
         case "heuristic":
