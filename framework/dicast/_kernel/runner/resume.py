@@ -101,7 +101,7 @@ def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
         event = entry.event
         if event.type in STATES:
             unit = (str(event.subject_kind), str(event.subject_id), _label(event))
-            spool.note(unit, str(event.payload["eval_id"]), STATES[event.type], entry.seq)
+            spool.note(unit, str(event.payload.get("eval_id", RECORD)), STATES[event.type], entry.seq)
             if live and event.type != "eval.started":
                 spool.forget(unit[0], unit[1])
         elif event.type == "subject.read":
