@@ -119,7 +119,7 @@ def test_a_ref_may_be_the_subjects_own(checkout):
 def test_a_repository_may_be_the_subjects_own_but_stays_in_its_folder(checkout):
     metric = Command(command="true", repository=checkout.parent / "{{ context.repo }}")
     assert judge(metric, context={"repo": "project"}).value == 1
-    for place in ("../project", str(checkout), "nothing"):
+    for place in (f"../{checkout.parent.name}/project", str(checkout), "nothing"):
         assert judge(metric, context={"repo": place}).kind == "missing_input"
 
 
@@ -307,6 +307,7 @@ ESCAPES = {
     "a rename to outside": "diff --git a/tool b/../y\nsimilarity index 100%\nrename from tool\nrename to ../y\n",
     "through a link": "--- /dev/null\n+++ b/link/x\n@@ -0,0 +1 @@\n+1\n",
     "a link itself": "--- a/link\n+++ b/link\n@@ -1 +1 @@\n-/etc\n\\ No newline at end of file\n+/root\n",
+    "a renamed link": "diff --git a/link b/l\nsimilarity index 100%\nrename from link\nrename to l\n",
     "a new link": "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n\\ No newline at end of file\n",
     "a file that becomes a link": "diff --git a/tool b/tool\nold mode 100755\nnew mode 120000\n",
     "a submodule": "diff --git a/m b/m\nnew file mode 160000\n--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n+Subproject commit 1\n",
@@ -356,6 +357,15 @@ def test_of_several_places_the_nearest_is_changed(tmp_path, wanted):
     (tmp_path / "a").write_text("x\n\n\n\n\n\n\n\n\nx\n")
     after = patched(packed(tmp_path, MB), f"--- a/a\n+++ b/a\n@@ -{wanted} +{wanted} @@\n-x\n+y\n")
     assert after.read("a").content.split(b"\n").index(b"y") == (0 if wanted == 5 else 9)
+
+
+def test_a_hunk_is_looked_for_as_far_off_as_the_one_before_was(tmp_path):
+    (tmp_path / "a").write_text("0\n1\n2\n3\nfirst\nx\n6\nx\n")
+    hunks = "@@ -2 +2 @@\n-first\n+second\n@@ -5 +5 @@\n-x\n+y\n"
+    assert (
+        patched(packed(tmp_path, MB), f"--- a/a\n+++ b/a\n{hunks}").read("a").content
+        == b"0\n1\n2\n3\nsecond\nx\n6\ny\n"
+    )
 
 
 @given(
@@ -423,10 +433,7 @@ def test_a_patch_that_does_not_apply_scores_0_and_is_not_run(checkout):
 @needs_bubblewrap
 @pytest.mark.parametrize("backend", [Bubblewrap(), Unconfined()], ids=["bubblewrap", "none"])
 def test_files_lie_over_what_a_patch_wrote(project, backend):
-    forged = (
-        RIGHT
-        + "--- a/test_it.py\n+++ b/test_it.py\n@@ -5,2 +5,2 @@\n     def test_two(self):\n-        self.assertEqual(f(2), 4)\n+        pass\n"
-    )
+    forged = RIGHT + NO_ASSERTION
     wrong = forged.replace("x * x", "0 * x")
     options = {"command": UNITTEST, "template": project, "output_as": "patch", "backend": backend, "unsafe": True}
     assert judge(PassingTests(**options), wrong).value == 1
@@ -435,6 +442,13 @@ def test_files_lie_over_what_a_patch_wrote(project, backend):
     assert judge(metric, forged).value == 1
 
 
+NO_ASSERTION = """--- a/test_it.py
++++ b/test_it.py
+@@ -5,2 +5,2 @@
+     def test_two(self):
+-        self.assertEqual(f(2), 4)
++        pass
+"""
 HIDDEN = "--- a/test_it.py\n+++ /dev/null\n@@ -1,9 +0,0 @@\n" + "".join(f"-{line}\n" for line in TESTS.splitlines())
 
 
@@ -464,7 +478,8 @@ def test_a_patch_is_isolated_in_the_workspace_of_its_own(project):
     found = judge(metric, patch)
     assert (found.value, found.confidence, found.signals["collected"]) == (1, 1, 2), found
     assert judge(metric, patch.replace("x * x", "x")).value == 0
-    assert judge(metric, patch.replace("x * x", "x") + HIDDEN).value == 0
+    assert judge(metric, NO_ASSERTION).value == 0
+    assert judge(PassingTests(command=UNITTEST, template=project, output_as="patch"), NO_ASSERTION).value == 1
 
 
 # Counting
@@ -507,8 +522,9 @@ def test_a_candidate_that_removes_tests_is_found_out(command):
 
 
 @needs_bubblewrap
-def test_tests_that_cannot_be_loaded_without_the_candidate_are_not_counted():
-    tests = "import solution\nassert solution.VERSION == 3\n" + TESTS
+@pytest.mark.parametrize("error", ["ImportError", "ValueError"])
+def test_tests_that_cannot_be_loaded_without_the_candidate_are_not_counted(error):
+    tests = f"import solution\nif solution.VERSION != 3: raise {error}\n{TESTS}"
     metric = PassingTests(command=UNITTEST, output_file="solution.py", files={"test_it.py": tests})
     found = judge(metric, "VERSION = 3\ndef f(x): return x * x\n")
     assert (found.value, "collected" in found.signals) == (1, False)
@@ -517,8 +533,9 @@ def test_tests_that_cannot_be_loaded_without_the_candidate_are_not_counted():
 @needs_bubblewrap
 def test_tests_that_stand_beside_the_output_are_counted_without_it():
     files = {"test_it.py": "{{ output }}\n" + TESTS.replace("from solution import f\n", "")}
-    found = judge(PassingTests(command=UNITTEST, files=files), "def f(x): return x * x")
-    assert (found.value, found.signals["collected"]) == (1, 2)
+    own = "import unittest\nclass Own(unittest.TestCase):\n    def test_own(self): pass\n"
+    found = judge(PassingTests(command=UNITTEST, files=files), f"{own}def f(x): return x * x\n")
+    assert (found.value, found.signals["passed"], found.signals["collected"]) == (1, 3, 2)
 
 
 @needs_bubblewrap
@@ -566,12 +583,12 @@ def test_without_a_baseline_the_original_is_measured(project, code, value):
 
 
 @needs_bubblewrap
-def test_a_baseline_that_cannot_be_measured_is_a_failure(project):
-    metric = VerificationDelta(
-        command="grep -q 'x \\* x' solution.py && echo 1 passed || true", template=project, output_as="patch"
-    )
+@pytest.mark.parametrize("original", ["true", "{ echo 5 passed; sleep 9; }"], ids=["says nothing", "takes too long"])
+def test_a_baseline_that_cannot_be_measured_is_a_failure(project, original):
+    command = f"grep -q 'x \\* x' solution.py && echo 1 passed || {original}"
+    metric = VerificationDelta(command=command, template=project, output_as="patch", timeout=1.0)
     found = judge(metric, RIGHT)
-    assert (found.kind, "before" in found.message) == ("crashed", True)
+    assert (found.kind, "before" in found.message) == ("crashed", True), found
 
 
 def test_every_option_is_described_where_it_is_listed():
