@@ -12,6 +12,7 @@ from pathlib import Path
 
 _CHUNK = 65_536
 _TAIL = 4_096
+_LEAVE_SECONDS = 1.0
 
 
 class TooMuch(Exception):
@@ -24,27 +25,44 @@ async def ended(words: Sequence[str], data: bytes, folder: Path, most: int) -> t
     :raises OSError: when it could not be started.
     :raises TooMuch: when it wrote more than *most* bytes to stdout.
     """
-    process = await asyncio.create_subprocess_exec(
-        *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, start_new_session=True
-    )
+    process = await _start(words, folder)
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_feed(process, data))
             errors = group.create_task(_tail(process.stderr))
             output = await _read(process.stdout, most)
             if len(output) > most:
-                _end(process)
+                _kill(process)
         code = await process.wait()
     finally:
-        _end(process)
-        await process.wait()
+        await _end(process)
     if len(output) > most:
         raise TooMuch
     return code, output, errors.result()
 
 
-def _end(process: Process) -> None:
-    """End the program with all that it has started."""
+async def _start(words: Sequence[str], folder: Path) -> Process:
+    """Start the program. One that is being started when its time is over is ended, too, with what it has started by then."""
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=folder, start_new_session=True)
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):  # nothing was started
+            await _end(await starting)
+        raise
+
+
+async def _end(process: Process) -> None:
+    """End the program with all that it has started, and read what is left, so that its pipes are closed."""
+    _kill(process)
+    with suppress(TimeoutError):  # a process that has left the group still holds a pipe
+        async with asyncio.timeout(_LEAVE_SECONDS):
+            await process.communicate()
+
+
+def _kill(process: Process) -> None:
     with suppress(ProcessLookupError):  # all of them have ended
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -1,0 +1,264 @@
+"""Rows put to a model: what is asked, what becomes of the replies, and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from dicast import Answered, Cost, Failure, Reply, Subject, Usage, estimate
+from dicast.testing import FakeChatModel, run_pipeline
+from dicast_prompt import Chat
+from dicast_prompt.chat import Criterion
+
+ROWS = [
+    Subject("row", "q1", input="2 + 2?", reference="4", context={"category": "math"}, session_id="s1"),
+    Subject("row", "q2", input="3 + 3?", reference="6", context={"category": "math"}),
+]
+CRITERIA = {
+    "clarity": Criterion(user="Clear? {{ input }}"),
+    "depth": Criterion(system="Be deep.", user="Deep? {{ input }}"),
+}
+
+
+def produce(task, subject=ROWS[0]):
+    answer = task.produce(subject)
+    return answer if isinstance(answer, Failure) else asyncio.run(_awaited(answer))
+
+
+async def _awaited(answer):
+    return await answer
+
+
+def without_time(response):
+    metrics = dict(response["metrics"])
+    assert metrics.pop("latency_seconds") >= 0
+    return {**response, "metrics": metrics}
+
+
+# one row
+
+
+def test_the_reply_is_the_output_and_what_the_model_reports_its_metrics():
+    reply = Reply("4", "qwen", usage=Usage(12, 3), cost=Cost("0.25"), metrics={"score": 0.5, "retries": 1})
+    made = produce(Chat(FakeChatModel(reply), user="{{ input }}"))
+    assert isinstance(made, Answered)
+    assert made.output == "4"
+    assert (made.id, made.input, made.session_id) == ("q1", "2 + 2?", "s1")
+    assert without_time(made.responses["default"]) == {
+        "content": "4",
+        "metrics": {
+            "prompt_tokens": 12,
+            "completion_tokens": 3,
+            "total_tokens": 15,
+            "cost": 0.25,
+            "model": "qwen",
+            "stop_reason": "end_turn",
+            "score": 0.5,
+            "retries": 1,
+        },
+    }
+
+
+def test_criteria_are_asked_one_after_the_other_and_missing_templates_are_the_tasks():
+    model = FakeChatModel(["yes", "no"])
+    made = produce(Chat(model, system="Be brief.", criteria=CRITERIA))
+    assert [asked.label for asked in model.asked] == ["clarity", "depth"]
+    assert [[message.content for message in asked.messages] for asked in model.asked] == [
+        ["Be brief.", "Clear? 2 + 2?"],
+        ["Be deep.", "Deep? 2 + 2?"],
+    ]
+    assert {name: response["content"] for name, response in made.responses.items()} == {"clarity": "yes", "depth": "no"}
+    assert made.output == "yes"
+
+
+def test_the_options_of_a_reply_are_asked_for():
+    model = FakeChatModel("yes")
+    produce(Chat(model, user="x", temperature=None, max_output_tokens=7))
+    assert (model.asked[0].temperature, model.asked[0].max_output_tokens) == (None, 7)
+    assert [message.role for message in model.asked[0].messages] == ["user"]
+
+
+def test_what_is_not_known_is_absent():
+    made = produce(Chat(FakeChatModel(Reply("x", stop_reason=None, cost=Cost.unknown())), user="x"))
+    assert without_time(made.responses["default"])["metrics"] == {}
+    made = produce(Chat(FakeChatModel(Reply("x", cost=Cost(7, "msat"))), user="x"))
+    assert made.responses["default"]["metrics"]["cost_msat"] == 7.0
+    assert "cost" not in made.responses["default"]["metrics"]
+
+
+def test_an_empty_reply_is_asked_for_again_and_all_tries_are_counted():
+    empty = Reply(" \n", "m", usage=Usage(10, 1), cost=Cost("0.10"))
+    model = FakeChatModel([empty, Reply("4", "m", usage=Usage(10, 2), cost=Cost("0.20"))])
+    response = produce(Chat(model, user="x")).responses["default"]
+    assert [asked.attempt for asked in model.asked] == [0, 1]
+    assert response["retry"] == {
+        "attempts": 2,
+        "max_attempts": 2,
+        "history": [{"attempt": 1, "error": "the model said nothing (stop reason 'end_turn')"}],
+    }
+    assert [response["metrics"][name] for name in ("prompt_tokens", "total_tokens", "cost")] == [20, 23, 0.3]
+
+
+def test_a_model_that_says_nothing_fails_the_row():
+    model = FakeChatModel(Reply("", stop_reason="max_tokens", cost=Cost("0.10")))
+    failure = produce(Chat(model, criteria=CRITERIA, retries=2))
+    assert (failure.kind, len(model.asked)) == ("judge_output_invalid", 3)
+    assert failure.message == "criterion clarity: the model said nothing (stop reason 'max_tokens')"
+    assert failure.cost == Cost("0.30")
+    assert failure.retry["attempts"] == failure.retry["max_attempts"] == len(failure.retry["history"]) == 3
+
+
+def test_a_reply_that_was_cut_is_an_output_and_says_so():
+    made = produce(Chat(FakeChatModel(Reply("4 because", stop_reason="max_tokens")), user="x"))
+    assert made.output == "4 because"
+    assert made.responses["default"]["metrics"]["stop_reason"] == "max_tokens"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("I will not.", "I will not."), ("", "refused")])
+def test_a_refusal_is_an_output_when_it_has_words(text, expected):
+    model = FakeChatModel(Reply(text, stop_reason="refusal"))
+    made = produce(Chat(model, user="x"))
+    assert expected == (made.kind if isinstance(made, Failure) else made.output)
+    assert len(model.asked) == 1
+
+
+def test_a_failure_of_the_model_is_the_rows_and_is_not_asked_for_again():
+    model = FakeChatModel(["yes", Failure("judge_call_failed", "HTTP 500", retryable=True, cost=Cost("0.10"))])
+    failure = produce(Chat(model, criteria=CRITERIA, retries=5))
+    assert (failure.kind, failure.message) == ("judge_call_failed", "criterion depth: HTTP 500")
+    assert (failure.cost, failure.retryable) == (Cost("0.10"), True)
+    assert failure.retry == {"attempts": 1, "max_attempts": 6, "history": [{"attempt": 1, "error": "HTTP 500"}]}
+
+
+def test_a_row_that_lacks_a_name_is_not_asked_about():
+    model = FakeChatModel("yes")
+    task = Chat(model, criteria={"a": Criterion(user="x"), "b": Criterion(user="{{ hint }}")})
+    failure = produce(task)
+    assert failure.kind == "missing_input"
+    assert failure.message.startswith("template criteria.b.user: the row has no 'hint'")
+    assert model.asked == []
+
+
+def test_the_estimate_is_for_all_criteria_with_their_retries(live):
+    asker = live(Chat(FakeChatModel("yes", cost=Cost("0.10")), criteria=CRITERIA, retries=2))
+    assert estimate(asker, ROWS[0]) == Cost("0.60")
+    assert estimate(live(Chat(FakeChatModel("yes"), user="{{ hint }}")), ROWS[0]) == Cost.zero()
+    assert estimate(live(Chat(FakeChatModel("x", cost=Cost(1)), user="{{ hint }}")), ROWS[0]) == Cost.zero()
+
+
+@pytest.fixture
+def live(tmp_path):
+    """Open a task, as a run does."""
+    from dicast import RunContext
+
+    async def opened(task):
+        async with task.open(RunContext("run", "test", tmp_path)) as asker:
+            return asker
+
+    return lambda task: asyncio.run(opened(task))
+
+
+# a run
+
+
+def test_a_run_makes_records_in_the_documents_shape(chat_server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ask.j2").write_text("How clear is {{ input }} ({{ category }})?\n")
+    chat_server.answer = lambda asked: json.dumps({"score": 0.72 if "clear" in asked.prompt else 0.65})
+    done = run_pipeline(
+        f"""
+name: shape
+define:
+  answerer: {{openai/chat: {{base_url: "{chat_server.url}", model: m, price: {{input_per_mtok: 1000, output_per_mtok: 1000}}}}}}
+task:
+  prompt/chat:
+    model: answerer
+    security_level: official
+    determinism_level: low
+    criteria: {{clarity: {{user: {{file: ask.j2}}}}, depth: {{user: "Deep? {{{{ input }}}}"}}}}
+extractors: [score_extractor/scores: {{threshold: 0.7}}]
+budget: {{run: 10 usd, session: 10 usd, day: 10 usd}}
+""",
+        subjects=ROWS,
+    )
+    assert done.exit_code == 0
+    assert done.document["cost"]["usd"] == "0.48"
+    assert chat_server.requests[0].prompt == "How clear is 2 + 2? (math)?\n"
+    first, _ = (event.payload for event in done.of("record.completed"))
+    assert first["row"] == {
+        "id": "q1", "session_id": "s1", "input": "2 + 2?", "reference": "4", "category": "math"
+    }  # fmt: skip
+    assert list(first["responses"]) == ["clarity", "depth"]
+    assert first["response"] == first["responses"]["clarity"]
+    assert first["response"]["content"] == '{"score": 0.72}'
+    assert first["metrics"]["scores"] == {"clarity": 0.72, "depth": 0.65}
+    assert first["metrics"]["score_flags"] == {"clarity": True, "depth": False}
+    assert (first["metrics"]["cost"], first["metrics"]["prompt_tokens"]) == (0.12, 100)
+    assert (first["security_level"], first["determinism_level"]) == ("official", "low")
+
+
+def test_a_row_that_cannot_be_asked_about_is_a_failed_record(chat_server):
+    done = run_pipeline(
+        f"""
+define: {{answerer: {{openai/chat: {{base_url: "{chat_server.url}", model: m, price: free}}}}}}
+task: {{prompt/chat: {{model: answerer, user: "{{{{ input }}}} {{{{ session_id }}}}"}}}}
+metrics: [proxy/format]
+gate: {{min_coverage: 0.4}}
+""",
+        subjects=ROWS,
+    )
+    assert (done.document["scored"], done.document["failed"], done.document["failures"]) == (1, 1, {"missing_input": 1})
+    (failed,) = done.of("record.failed")
+    assert "the row has no 'session_id'" in failed.payload["error"]
+    assert failed.payload["row"]["id"] == "q2"
+    assert chat_server.count == 1
+
+
+def test_a_row_whose_replies_stay_empty_says_how_it_was_tried(chat_server):
+    chat_server.answer = chat_server.reply("")
+    done = run_pipeline(
+        f"""
+define: {{answerer: {{openai/chat: {{base_url: "{chat_server.url}", model: m, price: free}}}}}}
+task: {{prompt/chat: {{model: answerer, user: "{{{{ input }}}}", retries: 2}}}}
+""",
+        subjects=ROWS[:1],
+    )
+    (failed,) = done.of("record.failed")
+    assert (done.exit_code, done.document["failures"]) == (3, {"judge_output_invalid": 1})
+    assert failed.payload["retry"]["attempts"] == 3
+    assert chat_server.count == 3
+
+
+def test_a_template_without_end_fails_its_rows_and_not_the_run():
+    done = run_pipeline(
+        """
+task: {prompt/chat: {model: answerer, user: "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"}}
+metrics: [proxy/format]
+""",
+        subjects=ROWS[:1],
+        components={"answerer": FakeChatModel("yes")},
+    )
+    assert done.document["failures"] == {"crashed": 1}
+
+
+def test_a_real_model_answers_the_rows(model_server):
+    done = run_pipeline(
+        f"""
+define: {{answerer: {{openai/chat: {{base_url: "{model_server.base_url}", model: "{model_server.model}", price: free}}}}}}
+task:
+  prompt/chat:
+    model: answerer
+    system: You answer in one short sentence.
+    user: "What is the capital of {{{{ country }}}}?"
+    max_output_tokens: 24
+metrics: [proxy/format]
+""",
+        subjects=[Subject("row", "1", context={"country": "France"})],
+    )
+    (record,) = (event.payload for event in done.of("record.completed"))
+    assert record["response"]["content"].strip()
+    assert 0 < record["metrics"]["completion_tokens"] <= 24
+    assert record["metrics"]["latency_seconds"] > 0
+    assert (done.document["scored"], done.document["cost"]["usd"]) == (1, "0")
