@@ -74,7 +74,8 @@ class Reports:
         responses = _responses(record, self.columns)
         self.requests += len(responses)
         for response in responses:
-            reported = mapping(response).get
+            metrics = response.get("metrics")
+            reported = (metrics if metrics.__class__ is dict else mapping(response)).get
             for name, append in self._appends:
                 value: Any = reported(name)
                 kind = value.__class__
