@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,24 @@ def load(name: str) -> Any:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def probed_once() -> Iterator[None]:
+    """Import a plugin in a fresh process once for all its components, and again only where that was slow."""
+    from dicast.testing import conformance  # the kernel, which not every process of pytest needs
+
+    probe, found = conformance.probe, {}
+
+    def probed(plugin: str) -> dict[str, Any]:
+        key = plugin, os.environ.get("PYTHONPATH")
+        if key not in found or found[key]["seconds"] > conformance.IMPORT_SECONDS:
+            found[key] = probe(plugin)
+        return found[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conformance, "probe", probed)
+        yield
 
 
 @pytest.fixture

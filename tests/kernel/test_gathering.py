@@ -7,7 +7,7 @@ import math
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Failure, Interrupted, Score
@@ -97,6 +97,7 @@ def test_subjects_under_way_are_asked_about_together(kind):
 
 
 @EITHER
+@settings(max_examples=30, deadline=None)  # two runs
 @given(
     outputs=st.lists(
         st.floats(0, 1) | st.sampled_from(["raise", "fail", "odd", "none", "bare"]), min_size=1, max_size=20
