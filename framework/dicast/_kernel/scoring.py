@@ -98,8 +98,7 @@ class MetricSet:
             return failure
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
-            if not passed and not self._audits(subject):
-                truths = ()
+            truths = truths if passed or self._audits(subject) else ()
             asked = [ask(slot, subject, rollout.number) for slot in truths]
             for slot, told in zip(truths, asked, strict=True):
                 answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told

@@ -40,8 +40,7 @@ def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
         if trace.extra:
             payload = {**payload, "extra": trace.extra}
         time, session_id, turn_id = trace.time or now, trace.session_id, trace.turn_id
-        event = Event.of(id_, type_, time, run_id, payload, session_id, turn_id, None, None, "user_controlled")
-        events.append(event)
+        events.append(Event.of(id_, type_, time, run_id, payload, session_id, turn_id, None, None, "user_controlled"))
     return events
 
 

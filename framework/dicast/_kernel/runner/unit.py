@@ -88,9 +88,8 @@ class Unit:
         metrics: MetricSet, teller: Teller, outputs: Sequence[Subject | Failure]
     ) -> Combined | Failure | Skip:
         """Ask the metrics; under ``on_budget: skip_subject`` only where there is room for all of them."""
-        if metrics.scoring.on_budget == "skip_metric":
-            return await metrics.judge(outputs, teller.ask)
-        subject = next((output for output in outputs if isinstance(output, Subject)), None)
+        skips_metrics = metrics.scoring.on_budget == "skip_metric"
+        subject = None if skips_metrics else next((each for each in outputs if isinstance(each, Subject)), None)
         if subject is None:
             return await metrics.judge(outputs, teller.ask)
         proxies, truths = metrics.tiers(subject.kind)
