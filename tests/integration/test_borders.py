@@ -598,7 +598,14 @@ def test_a_metric_s_total_counts_subjects_of_its_kinds_alone(shop):
 def test_a_metric_skipped_in_every_rollout_is_skipped_once_a_subject(shop):
     shop.rows(1, 1)
     done = shop.run("metrics: [fake/act, fake/paid]\nscoring: {rollouts: 3}\nbudget: {run: 0 usd}\n")
-    assert done.json["metrics"]["fake/paid"] == {"mean": None, "scored": 0, "total": 2, "skipped": 2}
+    paid = done.json["metrics"]["fake/paid"]
+    assert {key: paid[key] for key in ("mean", "scored", "total", "skipped")} == {
+        "mean": None,
+        "scored": 0,
+        "total": 2,
+        "skipped": 2,
+    }
+    assert paid["spared"] == 0  # by the gate, which is not what kept it from being asked
     assert done.json["metrics"]["fake/act"]["skipped"] == 0
 
 

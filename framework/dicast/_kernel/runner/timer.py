@@ -54,7 +54,8 @@ class Timer:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            if before is not signal.SIG_DFL:  # which would end the process by a tick that another thread still holds
+                signal.signal(signal.SIGALRM, before)
 
     def _tick(self, signum: int, frame: FrameType | None) -> None:
         if self.deadline and (time.monotonic() > self.deadline or self._aborted()):
