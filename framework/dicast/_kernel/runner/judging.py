@@ -15,11 +15,13 @@ from typing import Any
 from ..errors import Interrupted
 from ..model import PARENTS, Due, Event, Subject, sensitivity
 from ..protocols import Ledger
+from .ending import EARLY_STOP
 from .families import Families, children_of
 from .findings import Findings
 from .interrupt import Stop
 from .plan import Plan
 from .producing import Producer
+from .resume import moved
 from .starting import Job, Starter
 from .stream import SECONDS, Stream
 from .teller import Desk
@@ -55,7 +57,8 @@ class Judging:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
         self._desk, self._stream, self._stop, self._live = desk, stream, stop, live
         self._inline = plan.inline
-        self._producer, self._findings = producer, findings
+        self._producer, self._findings, self._retry = producer, findings, retry
+        self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
         self._limit = max(WINDOW, AHEAD * concurrency)
         self._slots = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
@@ -77,14 +80,22 @@ class Judging:
             if limit != 0:
                 async for due in self._arriving(subjects) if self._live else subjects:
                     count += 1
-                    await self._take(due)
+                    if self._ended is None or self._is_owed(due.subject):
+                        await self._take(due)
                     if count == limit:
                         break
             while self._window:
                 await self._finish_first()
+            if self._ended is not None:
+                self._stop.request(EARLY_STOP, None, self._ended)
         finally:
             await self._abandon()
         return count
+
+    def _is_owed(self, subject: Subject) -> bool:
+        """Whether *subject*, of a run that had stopped early, failed then and is judged again."""
+        spool = self._desk.spool
+        return spool is not None and moved(spool.states(subject.kind, subject.id), retry=self._retry)
 
     async def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
         """What a live source yields; while it has nothing, what was judged is told."""
@@ -181,8 +192,8 @@ class Judging:
     def _find(self, findings: Findings, events: Sequence[Event]) -> None:
         """Let the run's records be seen; what stops it early, stops it after the calls under way."""
         findings.observe(events, whole=True)
-        if findings.stopped is not None:
-            self._stop.request("early_stop", None, findings.stopped)
+        if findings.stopped is not None and self._ended is None:
+            self._stop.request(EARLY_STOP, None, findings.stopped)
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""

@@ -17,7 +17,7 @@ _TEXTS = frozenset(("details", "error_message", "feedback", "rationale_redacted"
 """Where components explain themselves to a reader."""
 
 _RECORDS = ("record.completed", "record.failed")
-_KEPT = ("response", "responses", "metrics", "retry")
+_KEPT = ("response", "responses", "metrics", "retry", "error")
 """What of a record is kept, with its texts left empty."""
 
 _SAID = ("failure_mode", "timestamp", "security_level", "determinism_level")
