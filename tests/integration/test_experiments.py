@@ -1,0 +1,532 @@
+"""Experiments through the command line: what is asked and paid for, taken up again, compared, refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+
+from .conftest import finish, settled, wait_for
+
+CALL = Decimal("0.00014")  # 100 tokens in at 1 usd a million, 20 out at 2
+TASK = """\
+name: shop
+define:
+  model: {openai/chat: {base_url: "${JUDGE_URL}", model: m-1, price: {input_per_mtok: 1, output_per_mtok: 2}, retries: 0}}
+task:
+  prompt/chat:
+    model: model
+    criteria: {clarity: {user: "${PROMPT:-about} {{ id }} clarity"}, depth: {user: "${PROMPT:-about} {{ id }} depth"}}
+extractors: [score_extractor/scores: {threshold: 3}]
+aggregates: [stats/score_stats]
+"""
+ALONE = "executor: {dicast/async: {concurrency: 1}}\n"
+RECORDS = "sinks: [csv/rows: {path: rows.csv}]\n"
+COMPARED = "baseline: {run: last, compare: [stats/score_delta, stats/paired]}\n"
+
+
+def rated(asked):
+    """Row r0 gets 0 for clarity, r1 gets 1 …, and one more for depth; a prompt that says ``better`` gets another."""
+    text = asked.prompt
+    score = int(re.search(r"r(\d+)", text)[1]) + ("depth" in text) + ("better" in text)
+    return json.dumps({"score": score})
+
+
+@pytest.fixture
+def model(shop, chat_server, monkeypatch):
+    """The chat server, which rates, with six rows to ask it about."""
+    monkeypatch.setenv("JUDGE_URL", chat_server.url)
+    chat_server.answer = rated
+    shop.rows(*["An output."] * 6)
+    return chat_server
+
+
+def questions(model):
+    """How often each question was asked."""
+    return Counter(asked.prompt.removeprefix("about ") for asked in model.requests)
+
+
+def but(told, *texts):
+    """An answer: *told* for questions with one of *texts*, else the usual one."""
+    return lambda asked: told if any(text in asked.prompt for text in texts) else rated(asked)
+
+
+def scores(document):
+    found = document["aggregates"]["stats/score_stats"]["criteria"]
+    return {criterion: (one["count"], one.get("mean")) for criterion, one in found.items()}
+
+
+WHOLE = {"clarity": (6, 2.5), "depth": (6, 3.5)}
+EVERY = {f"r{row} {criterion}" for row in range(6) for criterion in ("clarity", "depth")}
+
+
+# Taken up again
+
+
+def test_run_that_broke_off_inside_a_row_asks_for_no_reply_twice(shop, model):
+    model.answer = but(401, "r2 depth")
+    broken = shop.run(TASK + ALONE + RECORDS)
+    assert (broken.code, broken.json["stopped"]["reason"]) == (3, "refused_by_provider")
+    assert broken.json["scored"] == 2
+    model.answer = rated
+    resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
+    assert (resumed.code, resumed.json["scored"]) == (0, 6)
+    assert resumed.json["run_id"] == broken.json["run_id"]
+    assert questions(model) == Counter(dict.fromkeys(EVERY, 1) | {"r2 depth": 2})
+    assert Decimal(resumed.json["cost"]["usd"]) == 12 * CALL
+    assert scores(resumed.json) == WHOLE
+    with (shop / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["metric_scores_depth"] for row in rows] == [f"{number}.0" for number in range(1, 7)]
+    assert len(shop.events("task.replied")) == 12
+    assert shop.verified()
+
+
+def test_resumed_run_comes_to_what_an_undisturbed_one_does(shop, model):
+    text = TASK + ALONE + "metrics: [proxy/length: {max: 12}]\n"
+    text += "early_stop: [stats/plateau: {metric: scores.depth, window: 9}]\n"
+    undisturbed = shop.run(text + "ledger: {ledger/sqlite: {path: other.db}}\n")
+    model.answer = but(403, "r4 clarity")
+    assert shop.run(text).code == 3
+    model.answer = rated
+    resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
+    assert settled(resumed.json) == settled(undisturbed.json)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_run_asks_again_for_what_was_under_way_alone(shop, model, how):
+    at_once = 3
+    model.latency = 0.05
+    name = shop.pipeline(TASK + f"executor: {{dicast/async: {{concurrency: {at_once}}}}}\n").name
+    process = shop.start("run", name, "--json")
+    wait_for(lambda: model.count >= 6)
+    process.send_signal(how)
+    assert finish(process).code == (130 if how == signal.SIGINT else -how)
+    model.latency = 0
+    resumed = shop.dicast("run", name, "--json", "--resume")
+    assert (resumed.code, resumed.json["scored"]) == (0, 6)
+    again = {question: count for question, count in questions(model).items() if count > 1}
+    assert set(again.values()) <= {2}
+    assert len({question.split()[0] for question in again}) == len(again) <= at_once  # one a row that was under way
+    assert questions(model).keys() == EVERY
+    assert scores(resumed.json) == WHOLE
+    assert shop.verified()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
+def test_command_is_run_again_for_the_row_that_was_under_way_alone(shop):
+    shop.rows(*"abcd")
+    shop.write(
+        "answer.sh",
+        "cat >> journal; echo >> journal\nwhile [ ! -e quick ] && grep -q r2 journal; do sleep 0.05; done\necho 4\n",
+    )
+    name = shop.pipeline(f"task: {{task/command: {{command: sh answer.sh}}}}\n{ALONE}").name
+
+    def journal():
+        return (shop / "journal").read_text().splitlines() if (shop / "journal").exists() else []
+
+    process = shop.start("run", name, "--json")
+    wait_for(lambda: len(journal()) == 3)
+    wait_for(lambda: len(shop.events("record.completed")) == 2)
+    process.kill()
+    finish(process)
+    shop.write("quick", "")
+    done = shop.dicast("run", name, "--resume", "--json")
+    assert (done.code, done.json["scored"]) == (0, 4)
+    assert Counter(json.loads(line)["id"] for line in journal()) == {"r0": 1, "r1": 1, "r2": 2, "r3": 1}
+
+
+def test_retry_failed_asks_about_what_failed_alone(shop, model):
+    model.answer = but(500, "r1 depth", "r4 clarity")
+    first = shop.run(TASK + RECORDS)
+    assert (first.code, first.json["scored"], first.json["failures"]) == (3, 4, {"judge_call_failed": 2})
+    model.answer, before = rated, questions(model)
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", first.json["run_id"], "--retry-failed")
+    assert (again.code, again.json["scored"], again.json["failed"]) == (0, 6, 0)
+    assert questions(model) - before == Counter({"r1 depth": 1, "r4 clarity": 1, "r4 depth": 1})
+    assert scores(again.json) == WHOLE
+    with (shop / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["subject_id"], row["failure"]) for row in rows} == {(f"r{number}", "") for number in range(6)}
+    shown = shop.dicast("show", "r1", "--json").json
+    assert shown["subject"]["record"]["metrics"]["scores"] == {"clarity": 1, "depth": 2}
+
+
+def test_retry_failed_needs_a_run_to_take_up(shop, model):
+    done = shop.run(TASK, "--retry-failed")
+    assert (done.code, model.count) == (2, 0)
+
+
+def test_run_at_its_cap_goes_on_with_a_higher_one(shop, model):
+    capped = shop.run(TASK + "budget: {run: 0.003 usd}\n")
+    assert capped.code in (3, 5)  # which rows are whole is a matter of who comes first
+    paid = model.count
+    assert Decimal(capped.json["cost"]["usd"]) == paid * CALL > 0
+    assert capped.json["throttled"] == {"run_cap": capped.json["failed"]}
+    done = shop.dicast(
+        "run", "p.yaml", "--json", "--resume", capped.json["run_id"], "--retry-failed", "--set", "budget.run=1 usd"
+    )
+    assert (done.code, done.json["scored"]) == (0, 6)
+    assert questions(model) == Counter(dict.fromkeys(EVERY, 1))
+    assert Decimal(done.json["cost"]["usd"]) == 12 * CALL
+
+
+def test_run_that_stopped_early_is_not_gone_on_with(shop, model):
+    text = TASK + ALONE + "early_stop: [stats/threshold: {metric: scores.clarity, threshold: 2, as: enough}]\n"
+    stopped = shop.run(text)
+    assert stopped.code == 0
+    assert stopped.json["stopped"] == {
+        "reason": "early_stop",
+        "plugin": "enough",
+        "row_index": 2,
+        "metric": "scores.clarity",
+        "comparison": "gte",
+        "threshold": 2,
+        "value": 2,
+        "rows_observed": 3,
+    }
+    asked = model.count
+    assert asked <= 8
+    assert stopped.json["coverage"] == 1
+    assert shop.dicast("run", "p.yaml", "--json", "--resume").code == 2  # nothing is unfinished
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", stopped.json["run_id"], "--retry-failed")
+    assert again.json["stopped"] == stopped.json["stopped"]
+    assert (again.json["scored"], model.count) == (stopped.json["scored"], asked)
+
+
+def test_failure_of_a_run_that_stopped_early_is_retried_and_nothing_else(shop, model):
+    text = TASK + ALONE + "early_stop: [stats/threshold: {metric: scores.clarity, threshold: 3}]\n"
+    model.answer = but(500, "r1 depth")
+    stopped = shop.run(text)
+    assert (stopped.json["failed"], stopped.json["stopped"]["row_index"]) == (1, 2)
+    model.answer, before = rated, questions(model)
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", stopped.json["run_id"], "--retry-failed")
+    assert questions(model) - before == Counter({"r1 depth": 1})
+    assert (again.json["scored"], again.json["failed"]) == (stopped.json["scored"] + 1, 0)
+    assert again.json["stopped"] == stopped.json["stopped"]
+
+
+def test_what_could_change_a_number_cannot_change_in_between(shop, model):
+    model.answer = but(401, "r2 depth")
+    assert shop.run(TASK + ALONE).code == 3
+    paid = model.count
+    for change in ("task.prompt/chat.criteria.depth.user=how deep", "aggregates=[]", "extractors=[]"):
+        done = shop.dicast("run", "p.yaml", "--json", "--resume", "--set", change)
+        assert done.code == 2
+        assert "cannot be resumed" in done.json["error"]["message"]
+    assert model.count == paid
+
+
+# Records
+
+
+def test_show_tells_what_was_made_of_a_row(shop, model):
+    run = shop.run(TASK + "metrics: [proxy/format]\n")
+    shown = shop.dicast("show", "r3", "--json").json
+    assert shown["subject"]["record"]["metrics"]["scores"] == {"clarity": 3, "depth": 4}
+    assert [verdict.get("score") for verdict in shown["verdicts"]] == [1.0]
+    text = shop.dicast("show", "r3").out
+    assert "clarity:" in text
+    assert '{"score": 4}' in text
+    document = shop.dicast("show", run.json["run_id"], "--json").json
+    assert scores(document) == WHOLE
+    assert document["comparison"] is None
+    assert "stats/score_stats" in shop.dicast("show", "last").out
+
+
+def test_metrics_and_judges_see_the_first_criterions_reply(shop, model):
+    done = shop.run(TASK + "metrics: [proxy/keywords: {required: [score]}]\n", "--limit", "2")
+    assert done.json["score"]["mean"] == 1.0
+    assert done.json["subjects"] == 2
+
+
+def test_each_rollout_asks_again_and_the_record_is_the_first_ones(shop, model):
+    done = shop.run(TASK + "metrics: [proxy/format]\nscoring: {rollouts: 2}\n")
+    assert done.json["scored"] == 6
+    assert questions(model) == Counter(dict.fromkeys(EVERY, 2))
+    assert Counter(event["payload"]["rollout"] for event in shop.events("task.replied")) == {0: 12, 1: 12}
+    assert len(shop.events("record.completed")) == 6
+    assert scores(done.json) == WHOLE
+
+
+@pytest.mark.parametrize(("option", "failed", "mean"), [("", 1, 1.0), (", on_failure: zero", 0, pytest.approx(5 / 6))])
+def test_row_that_the_task_fails_on_counts_as_told(shop, model, option, failed, mean):
+    model.answer = but(500, "r5 clarity")
+    text = TASK.replace("    model: model\n", f"    model: model{option.replace(', ', chr(10) + '    ')}\n")
+    done = shop.run(text + "metrics: [proxy/format]\n")
+    assert (done.json["failed"], done.json["score"]["mean"]) == (failed, mean)
+    assert len(shop.events("record.failed")) == 1
+    assert scores(done.json)["clarity"][0] == 5
+
+
+def test_no_room_at_all_is_5_and_asks_nothing(shop, model):
+    done = shop.run(TASK + "budget: {run: 0 usd}\n")
+    assert (done.code, model.count) == (5, 0)
+    assert done.json["failures"] == {"throttled_no_heuristic": 6}
+
+
+def test_ledger_of_digests_keeps_numbers_that_runs_are_compared_with(shop, model):
+    text = TASK + COMPARED + "ledger: {ledger/sqlite: {path: d.db, content: digest}}\n"
+    model.answer = but(500, "r5 depth")
+    first = shop.run(text)
+    assert first.json["scored"] == 5
+    model.answer = rated
+    second = shop.run(text, "--set", "task.prompt/chat.criteria.clarity.user=better {{ id }} clarity")
+    assert second.json["comparison"]["stats/paired"]["criteria"]["clarity"]["mean_difference"] == 1
+    assert second.json["comparison"]["stats/score_delta"]["criteria"]["clarity"] == 1.5  # of 6 rows, and of 5
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", first.json["run_id"], "--retry-failed")
+    assert (again.code, again.json["scored"]) == (0, 6)
+    assert scores(again.json) == WHOLE
+    assert b'score\\"' not in (shop / "d.db").read_bytes()
+    assert b"about r1" not in (shop / "d.db").read_bytes()
+
+
+def test_broken_off_row_of_a_ledger_of_digests_is_asked_about_anew(shop, model):
+    text = TASK + ALONE + "ledger: {ledger/sqlite: {path: d.db, content: digest}}\n"
+    model.answer = lambda asked: but(500, "r1 depth")(asked) if "r2 depth" not in asked.prompt else 401
+    assert shop.run(text).code == 3
+    model.answer = rated
+    resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
+    assert (resumed.code, resumed.json["scored"], resumed.json["failed"]) == (3, 5, 1)
+    assert resumed.json["failed_subjects"][0]["failure_mode"] == "judge_call_failed"
+    assert questions(model) == Counter(dict.fromkeys(EVERY, 1) | {"r2 depth": 2, "r2 clarity": 2})
+
+
+def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
+    done = shop.run(TASK + RECORDS + COMPARED, "--head", "2")
+    assert done.code == 0
+    assert questions(model) == Counter({f"r{row} {name}": 1 for row in (0, 1) for name in ("clarity", "depth")})
+    assert [row["metric_scores_depth"] for row in done.json["head"]] == [1, 2]
+    assert done.json["head"][0]["id"] == "r0"
+    assert done.json["head"][1]["llm_clarity"] == '{"score": 1}'
+    assert not (shop / "rows.csv").exists()
+    whole = shop.dicast("run", "p.yaml", "--json")
+    assert whole.json["baseline"] == {"run": "last", "run_id": None, "name": None}  # never what was limited
+    assert "metric_scores_depth: 1" in shop.dicast("run", "p.yaml", "--head", "1").out
+    for more in (["--limit", "1"], ["--resume"]):
+        assert shop.dicast("run", "p.yaml", "--head", "1", *more).code == 2
+
+
+# Baselines
+
+
+def test_first_run_is_compared_with_nothing_and_says_so(shop, model):
+    done = shop.run(TASK + COMPARED)
+    assert (done.code, done.json["comparison"]) == (0, None)
+    assert "compared with nothing: no run of shop has ended before" in shop.dicast("show", "last").out
+
+
+@pytest.mark.parametrize("by", ["last", "shop", "id", "kept/rows.jsonl"])
+def test_baseline_is_found_by_what_names_it(shop, model, by):
+    text = TASK + "sinks: [jsonl/rows: {path: 'kept/rows.jsonl', overwrite: true}]\n"
+    first = shop.run(text.replace(", overwrite: true", ""))
+    named = first.json["run_id"] if by == "id" else by
+    text = TASK.replace("name: shop", "name: shop" if by == "last" else "name: other")
+    compared = f"baseline: {{run: {named}, compare: [stats/score_delta]}}\n"
+    done = shop.run(text + compared, "--set", "task.prompt/chat.criteria.depth.user=better {{ id }} depth")
+    assert done.code == 0
+    assert done.json["comparison"]["stats/score_delta"]["criteria"] == {"clarity": 0, "depth": 1}
+    wanted = "kept/rows.jsonl" if "/" in by else first.json["run_id"]
+    found = done.json["baseline"]["run_id"]
+    assert found == wanted or found.endswith(wanted)
+    (told,) = shop.events("comparison.completed")
+    assert told["payload"]["result"] == done.json["comparison"]["stats/score_delta"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"subject_id": "r0"}\n', "is no record"),
+        ("not JSON\n", "not JSON"),
+        ('{"subject_id": "r0", "metrics": {"scores": 3}}\n[1]\n', "line"),
+    ],
+)
+def test_broken_baseline_is_refused_before_anything_is_asked(shop, model, content, message):
+    shop.write("base.jsonl", content)
+    done = shop.run(TASK + "baseline: {run: base.jsonl}\n")
+    assert (done.code, model.count) == (2, 0)
+    assert "base.jsonl" in done.out
+    assert message in done.json["error"]["message"] or message == "line"
+
+
+def test_missing_baseline_is_refused_and_the_nearest_named(shop, model):
+    assert shop.run(TASK, "--limit", "1").code == 0
+    asked = model.count
+    done = shop.run(TASK + "baseline: {run: shpo}\n")
+    assert (done.code, model.count) == (2, asked)
+    assert "'shop'" in done.json["error"]["message"]
+
+
+def test_unfinished_run_is_no_baseline(shop, model):
+    model.answer = but(401, "r2 depth")
+    broken = shop.run(TASK + ALONE)
+    asked = model.count
+    done = shop.run(TASK + f"baseline: {{run: {broken.json['run_id']}}}\n")
+    assert (done.code, model.count) == (2, asked)
+    assert "has not ended in order" in done.json["error"]["message"]
+
+
+def test_watched_source_takes_no_section_of_an_experiment(shop):
+    shop.write("trace.jsonl", "")
+    text = "source: {traces/events: {path: trace.jsonl}}\njudges: [heuristic/turn]\n" + COMPARED
+    text += "task: {task/command: {command: [cat]}}\naggregates: [stats/score_stats]\n"
+    text += "early_stop: [stats/threshold: {metric: score, threshold: 1}]\n"
+    done = shop.dicast("watch", shop.pipeline(text).name, "--once", "--json")
+    assert done.code == 2
+    named = {error["path"] for error in done.json["error"]["errors"]}
+    assert named == {"task", "aggregates", "early_stop", "baseline"}
+
+
+# Suites
+
+SUITE = TASK.replace("name: shop\n", "name: trial\n") + (
+    "sinks: [csv/rows: {path: 'out/${experiment}.csv'}]\n"
+    "experiments:\n"
+    "  strict: {variables: {PROMPT: better}}\n"
+    "  plain: {}\n"
+    "  brief: {set: {task.prompt/chat.criteria.depth.user: 'better {{ id }} depth'}}\n"
+)
+AGAINST_PLAIN = "baseline: {run: plain, compare: [stats/score_delta]}\n"
+
+
+def order(shop):
+    return [event["payload"]["name"] for event in shop.events("run.started")]
+
+
+def test_suite_runs_the_baseline_first_and_compares_the_others_with_it(shop, model):
+    done = shop.run(SUITE + AGAINST_PLAIN)
+    assert (done.code, done.json["suite"], done.json["baseline"]) == (0, "p.yaml", "plain")
+    assert order(shop) == ["trial/plain", "trial/strict", "trial/brief"]
+    found = done.json["experiments"]
+    assert list(found) == ["plain", "strict", "brief"]
+    assert found["plain"]["comparison"] is None
+    deltas = {
+        name: one["comparison"] and one["comparison"]["stats/score_delta"]["criteria"] for name, one in found.items()
+    }
+    assert deltas == {"plain": None, "strict": {"clarity": 1, "depth": 1}, "brief": {"clarity": 0, "depth": 1}}
+    assert {one["baseline"]["run_id"] for name, one in found.items() if name != "plain"} == {found["plain"]["run_id"]}
+    assert sorted(file.name for file in (shop / "out").iterdir()) == ["brief.csv", "plain.csv", "strict.csv"]
+    assert model.count == 36
+
+
+def test_suite_ends_with_a_table(shop, model):
+    text = shop.dicast("run", shop.pipeline(SUITE + AGAINST_PLAIN).name).out
+    table = text[text.index("EXPERIMENT") :].split("\n")
+    assert table[0].split() == ["EXPERIMENT", "SCORED", "FAILED", "SCORE", "clarity", "depth", "USD"]
+    assert table[1].split() == ["plain", "(baseline)", "6", "0", "-", "2.5000", "3.5000", str(12 * CALL)]
+    assert table[2].split()[-3:-1] == ["3.5000", "4.5000"]
+
+
+def test_error_of_the_file_is_told_once_and_those_of_experiments_together(shop, model):
+    text = SUITE.replace("threshold: 3", "treshold: 3").replace("{}", "{set: {budget.run: much}}")
+    text = text.replace("criteria.depth.user", "retries").replace("'better {{ id }} depth'", "99")
+    for command in ("run", "check"):
+        done = shop.dicast(command, shop.pipeline(text).name, "--json")
+        assert (done.code, model.count) == (2, 0)
+        errors = done.json["errors"] if command == "check" else done.json["error"]["errors"]
+        assert [(error["path"], error["value"]) for error in errors] == [
+            ("extractors[0]", "treshold"),
+            ("budget.run", "much"),
+            ("task.retries", 99),
+        ]
+        assert all(error["line"] for error in errors)
+
+
+def test_two_experiments_that_write_one_file_are_refused(shop, model):
+    done = shop.run(SUITE.replace("${experiment}", "rows"))
+    assert (done.code, model.count) == (2, 0)
+    assert "both write to" in done.json["error"]["message"]
+    assert "${experiment}" in done.json["error"]["message"]
+
+
+def test_check_builds_every_experiment(shop, model):
+    assert shop.dicast("check", shop.pipeline(SUITE).name, "--json").json == {"ok": True, "errors": []}
+    assert model.count == 0
+
+
+def test_experiment_whose_gate_fails_keeps_no_other_from_running(shop, model):
+    gated = "metrics: [proxy/keywords: {required: ['2']}]\n"
+    text = SUITE + gated + "gate: {min_score: 0.9}\n"
+    done = shop.run(text)
+    assert done.code == 1
+    assert len(done.json["experiments"]) == 3
+    model.answer = but(500, "better r1", "better r2")
+    worse = shop.run(text)
+    assert worse.code == 3  # coverage weighs more than a gate
+    assert [one["failed"] for one in worse.json["experiments"].values()] == [2, 0, 2]
+
+
+def test_experiment_whose_access_is_refused_ends_the_suite(shop, model):
+    model.answer = 401
+    done = shop.run(SUITE)
+    assert (done.code, list(done.json["experiments"])) == (2, ["strict"])
+
+
+def test_missing_baseline_of_a_suite_ends_it_before_anything_is_asked(shop, model):
+    done = shop.run(SUITE + "baseline: {run: nobody}\n")
+    assert (done.code, model.count) == (2, 0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
+def test_killed_suite_is_taken_up_where_it_was(shop, model):
+    text = SUITE + AGAINST_PLAIN + ALONE
+    name = shop.pipeline(text).name
+    model.answer = but(model.Answer(fault="hang"), "better r2 depth")
+    process = shop.start("run", name, "--json")
+    wait_for(lambda: any("better r2 depth" in asked.prompt for asked in model.requests))
+    process.kill()
+    finish(process)
+    model.answer = rated
+    done = shop.dicast("run", name, "--json", "--resume")
+    assert done.code == 0
+    assert list(done.json["experiments"]) == ["plain", "strict", "brief"]
+    assert [one["scored"] for one in done.json["experiments"].values()] == [6, 6, 6]
+    assert order(shop) == ["trial/plain", "trial/strict", "trial/brief"]
+    assert model.count == 37  # one twice
+    assert done.json["experiments"]["strict"]["comparison"]["stats/score_delta"]["criteria"]["depth"] == 1
+    again = shop.dicast("run", name, "--json", "--resume").json["experiments"]
+    for experiment, document in done.json["experiments"].items():
+        assert settled(again[experiment]) == settled(document)
+    assert model.count == 37
+
+
+def test_suite_that_was_never_begun_has_nothing_to_resume(shop, model):
+    assert shop.run(TASK, "--limit", "1").code == 0
+    asked = model.count
+    done = shop.run(SUITE, "--resume")
+    assert (done.code, model.count) == (2, asked)
+    assert "no unfinished run of this suite" in done.json["error"]["message"]
+
+
+def test_retry_failed_of_a_suite_asks_about_what_failed_alone(shop, model):
+    model.answer = but(500, "better r1 clarity")
+    first = shop.run(SUITE)
+    assert (first.code, model.count) == (3, 35)
+    model.answer = rated
+    done = shop.dicast("run", "p.yaml", "--json", "--resume", "--retry-failed")
+    assert (done.code, model.count) == (0, 37)
+    assert [one["failed"] for one in done.json["experiments"].values()] == [0, 0, 0]
+
+
+def test_head_of_a_suite_asks_about_its_rows_for_each_experiment(shop, model):
+    done = shop.run(SUITE + AGAINST_PLAIN, "--head", "1")
+    assert (done.code, model.count) == (0, 6)
+    assert {name: len(one["head"]) for name, one in done.json["experiments"].items()} == dict.fromkeys(
+        ("plain", "strict", "brief"), 1
+    )
+    assert not (shop / "out").exists()
+
+
+def test_other_commands_say_that_it_is_a_suite(shop, model):
+    shop.write("trace.jsonl", "")
+    text = "source: {traces/events: {path: trace.jsonl}}\njudges: [heuristic/turn]\nexperiments: {a: {}, b: {}}\n"
+    done = shop.dicast("watch", shop.pipeline(text).name, "--once", "--json")
+    assert done.code == 2
+    assert "this is a suite of 2 experiments (a, b)" in done.json["error"]["message"]
