@@ -7,6 +7,7 @@ What a page's blocks do, in their order, in a folder of their own that has a cop
 - A ``toml`` block with an entry point makes the page's Python, or a folder of its files, an installed package.
 - A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``, or is run by a ``console`` block.
 - A line of a ``console`` block that begins with ``$ dicast`` or ``$ python`` ends in exit code 0, or N after ``console exit=N``.
+  The README's and those that follow a file are processes, the others run in this one.
 - A ``json`` block is JSON, a ``sql`` block is SQLite's.
 - ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment. Where it is a page of ``docs/reference`` whose
   ``console`` block is run, a judge of the tests' own listens.
@@ -16,6 +17,7 @@ The pages of ``docs/reference`` are written by ``docs/generate.py``, and their b
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -30,6 +32,8 @@ from pathlib import Path
 import attrs
 import pytest
 import yaml
+
+from dicast._kernel.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
@@ -136,6 +140,33 @@ def run(folder: Path, *command: str, judge: str = JUDGE["JUDGE_URL"]) -> subproc
     )
 
 
+@pytest.fixture
+def dicast(page, folder, monkeypatch, capfd):
+    """``dicast(…)``: run a command in the page's folder."""
+
+    def inside(*command: str, judge: str = JUDGE["JUDGE_URL"]) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("JUDGE_URL", judge)
+        capfd.readouterr()
+        code = main(list(command))
+        return subprocess.CompletedProcess(command, code, *capfd.readouterr())
+
+    def outside(*command: str, **judge: str) -> subprocess.CompletedProcess[str]:
+        return run(folder, "-m", "dicast", *command, **judge)
+
+    for name in [name for name in os.environ if name.startswith("DICAST_")]:
+        monkeypatch.delenv(name)
+    for name, value in JUDGE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.syspath_prepend(folder)
+    before, alone = set(sys.modules), page == ROOT / "README.md"
+    yield lambda *command, **judge: (outside if alone or command[0] == "watch" else inside)(*command, **judge)
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(folder):
+            del sys.modules[name]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=place)
 def test_blocks_are_of_a_language_that_is_checked(page):
     assert {block.language for block in blocks(page)} <= LANGUAGES
@@ -156,14 +187,14 @@ def test_tests_pass(page, folder):
 
 
 @pages_with("yaml")
-def test_pipelines_pass_check(page, folder):
+def test_pipelines_pass_check(page, folder, dicast):
     commands = "".join(block.text for block in blocks(page, "console"))
     for number, block in enumerate(blocks(page, "yaml")):
         if "source" not in yaml.safe_load(block.text) or f"$ dicast run {block.title}\n" in commands:
             continue  # no pipeline, or one that is run
         file = folder / (block.title or f"block{number}.yaml")
         file.write_text(block.text, encoding="utf-8")
-        done = run(folder, "-m", "dicast", "check", "--json", str(file.relative_to(folder)))
+        done = dicast("check", "--json", str(file.relative_to(folder)))
         assert (done.returncode, json.loads(done.stdout or "null")) == (0, {"ok": True, "errors": []}), done.stderr
 
 
@@ -175,13 +206,13 @@ def test_quoted_files_are_the_files(page):
 
 
 @pages_with("console")
-def test_commands_end_as_the_page_says(page, folder, chat_server):
+def test_commands_end_as_the_page_says(page, folder, dicast, chat_server):
     chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
     for block in blocks(page, "console"):
         for program, line in re.findall(r"^\$ (dicast|python) (.*)$", block.text, re.MULTILINE):
-            module = ["-m", "dicast"] if program == "dicast" else []
             judge = chat_server.url if page in REFERENCE else JUDGE["JUDGE_URL"]
-            done = run(folder, *module, *shlex.split(line), judge=judge)
+            start = dicast if program == "dicast" else functools.partial(run, folder)
+            done = start(*shlex.split(line), judge=judge)
             assert done.returncode == block.exit_code, f"$ {program} {line}\n{done.stdout}{done.stderr}"
 
 

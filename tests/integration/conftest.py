@@ -109,7 +109,7 @@ class Shop:
         return done.code == 0 and done.json["ok"]
 
 
-def finish(process, timeout=30):
+def finish(process, timeout=60):
     """Wait for a process that was started; one that hangs is killed and fails the test."""
     with closing(process.stdout), closing(process.stderr):
         try:

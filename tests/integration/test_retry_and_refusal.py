@@ -26,11 +26,11 @@ executor: {dicast/async: {concurrency: 1}}
 
 @pytest.fixture
 def judge(shop, chat_server, monkeypatch):
-    """``judge(text, …)``: run a pipeline against the chat server, in a process of its own, with --json."""
+    """``judge(text, …)``: run a pipeline against the chat server, with --json."""
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
 
     def run(text, *arguments):
-        return shop.process("run", shop.pipeline(text).name, "--json", *arguments)
+        return shop.dicast("run", shop.pipeline(text).name, "--json", *arguments)
 
     return run
 
@@ -169,7 +169,7 @@ def test_run_that_was_refused_is_resumed_with_a_better_key(shop, chat_server, ju
     chat_server.script(*[chat_server.sealed(score=0.8, confidence=0.9)] * 2, 401)
     refused = judge(judged() + ALONE)
     assert (refused.code, chat_server.count) == (3, 3)
-    resumed = shop.process("run", "p.yaml", "--json", "--resume")
+    resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
     assert (resumed.code, resumed.json["scored"]) == (0, 6)
     assert chat_server.count == 7
     assert resumed.json["run_id"] == refused.json["run_id"]

@@ -89,17 +89,21 @@ USELESS = ("no-verdict", "too-high", "cut", "refused")
 
 @pytest.fixture
 def ran(shop, chat_server, monkeypatch):
-    """``ran(rows, text)``: run over these rows, and return all that was said by the run and by every command after it."""
+    """``ran(rows, text)``: run over these rows twice, and return all that was said by the runs and by every command after them.
+
+    The first is in this process, the second one of its own where ``alone``: what the interpreter says at its end counts too.
+    """
     for name, value in {"JUDGE_URL": chat_server.url, "JUDGE_KEY": KEY, "GATEWAY_PASS": PASS}.items():
         monkeypatch.setenv(name, value)
     chat_server.answer = lambda asked: said(chat_server, asked)
 
-    def run(rows, text=FILE, *arguments):
+    def run(rows, text=FILE, *arguments, alone=False):
         made = [{"id": row, "input": "Which?", "output": f"This is row {row}.", "reference": "None."} for row in rows]
         shop.write("data.jsonl", made)
-        done = [shop.process("run", shop.pipeline(text).name, *given, *arguments) for given in (["--json"], [])]
-        shop.done = done[0]
-        return done + [shop.dicast(*command) for command in COMMANDS]
+        file = shop.pipeline(text).name
+        shop.done = shop.dicast("run", file, "--json", *arguments)
+        again = (shop.process if alone else shop.dicast)("run", file, *arguments)
+        return [shop.done, again] + [shop.dicast(*command) for command in COMMANDS]
 
     return run
 
@@ -118,7 +122,7 @@ def assert_nowhere(text, shop, said, but=()):
 
 
 def test_key_that_the_endpoint_repeats_is_written_nowhere(ran, shop, chat_server):
-    said = ran(ROWS)
+    said = ran(ROWS, alone=True)
     assert chat_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert chat_server.requests[0].headers["x-gateway"] == PASS
     document = shop.done.json
@@ -132,7 +136,7 @@ def test_key_that_the_endpoint_repeats_is_written_nowhere(ran, shop, chat_server
 
 
 def test_key_that_the_endpoint_repeats_is_written_nowhere_by_litellm_either(ran, shop, chat_server):
-    said = ran(ROWS, LITELLM)
+    said = ran(ROWS, LITELLM, alone=True)
     assert chat_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert (shop.done.json["subjects"], shop.done.json["scored"]) == (len(ROWS), 1)
     assert_nowhere(KEY, shop, said)
@@ -149,7 +153,7 @@ def test_key_is_in_no_message_of_a_run_that_litellm_is_refused(ran, shop, chat_s
 @pytest.mark.parametrize("traceback", [(), ("--traceback",)])
 def test_key_is_in_no_message_of_a_run_that_fails(ran, shop, chat_server, status, traceback):
     chat_server.answer = lambda asked: chat_server.error(status, f"who is {sent(asked)}?")
-    said = ran(["good"], FILE, *traceback)
+    said = ran(["good"], FILE, *traceback, alone=status == 401)
     assert [done.code for done in said[:2]] == [3 if status == 500 else 2] * 2
     told = shop.done.json
     complaint = f"HTTP {status}: who is Authorization: Bearer ***; X-Gateway: ***?"
