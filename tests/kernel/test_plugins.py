@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -71,7 +72,7 @@ def test_the_kernel_offers_its_executor_through_the_same_door():
 def test_a_misspelt_plugin_names_the_nearest_and_the_installed_and_nothing_to_install(plugin):
     plugin("brevity", GOOD)
     problem = refusal(registry().find, "brevty/brevity", ("metric",))
-    assert problem.message.startswith("unknown plugin 'brevty' (installed: agent_steps, brevity, ")
+    assert re.match(r"unknown plugin 'brevty' \(installed: agent_steps, (\w+, )*brevity, ", problem.message)
     assert "pip install" not in problem.message
     assert problem.hint == "brevity"
 
@@ -79,7 +80,7 @@ def test_a_misspelt_plugin_names_the_nearest_and_the_installed_and_nothing_to_in
 def test_an_unknown_plugin_like_no_other_says_what_to_install(plugin):
     plugin("brevity", GOOD)
     problem = refusal(registry().find, "zzz/fine", ("metric",))
-    assert problem.message.startswith("unknown plugin 'zzz' (installed: agent_steps, brevity, ")
+    assert re.match(r"unknown plugin 'zzz' \(installed: agent_steps, (\w+, )*brevity, ", problem.message)
     assert problem.message.endswith("; is the package that offers it installed?")
     assert problem.hint is None
 
