@@ -182,7 +182,9 @@ def test_all_figures_come_from_the_rubric(changed):
 
 
 inputs = st.recursive(
-    st.none() | st.integers(0, 3) | st.text("ab", max_size=30), lambda one: st.dictionaries(st.text("ab"), one)
+    st.none() | st.integers(0, 3) | st.text("ab", max_size=30),
+    lambda one: st.dictionaries(st.text("ab"), one),
+    max_leaves=12,
 )
 calls = st.builds(
     call, st.sampled_from(["u", "v"]), st.sampled_from(["f", "g"]), inputs, st.sampled_from([None, "h", "i"])

@@ -119,7 +119,10 @@ def test_json_too_deep_or_of_no_characters_cannot_be_read(text):
     assert value(Format(field="a"), text) == 0.0
 
 
-@given(st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)), st.booleans())
+@given(
+    st.recursive(st.none() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=12),
+    st.booleans(),
+)
 def test_format_scores_0_or_1_and_the_same_again(output, require_json):
     score = judged(Format(require_json=require_json), output)
     assert score.value in (0.0, 1.0)
@@ -395,6 +398,7 @@ def test_length_credit_grows_towards_the_bounds(bound, length):
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
         lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+        max_leaves=12,
     )
 )
 def test_any_json_output_gets_a_score(output):
