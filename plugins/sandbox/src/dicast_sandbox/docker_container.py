@@ -192,7 +192,8 @@ async def container(engine: Engine, limits: Limits) -> AsyncIterator[Container |
             made = Container(engine, name, await asyncio.shield(starting))  # cancelled half-way it could not be ended
             yield await _ready(made)
         finally:
-            await whole((made or Container(engine, name, await starting)).end())
+            made = Container(engine, name, await starting) if made is None else made
+            await whole(made.end())
 
 
 async def _ready(made: Container) -> Container | str:

@@ -98,7 +98,8 @@ class Contained:
         seconds, taken = time.monotonic() - begun, await made.look()
         if taken is None and struck is None:
             return Failure("crashed", "sandbox/docker: the container has ended before its program", retryable=True)
-        struck = struck or (taken and taken.struck(self.program.limits))
+        if struck is None and taken is not None:
+            struck = taken.struck(self.program.limits)
         collected = None if struck else await self._collected(made, clients)
         code = exit_code(-signal.SIGKILL if client.returncode is None else client.returncode)
         limit, said = struck or sign(code, tail.kept), tail.kept.decode(errors="replace")
