@@ -49,7 +49,7 @@ def test_an_answer_is_text_or_an_object_with_content():
         "content": "four", "metrics": {"latency_seconds": 0.5}
     }  # fmt: skip
     made = answered(ROW, b'{"content": {"n": 4}, "metrics": {"score": 0.5, "latency_seconds": 9}}', 0.5)
-    assert made.output == {"n": 4}
+    assert made.output == '{"n":4}'
     assert made.responses["default"]["metrics"] == {"score": 0.5, "latency_seconds": 9}
     assert answered(ROW, b'{"n": 4}', 0.5).output == '{"n": 4}'
     assert answered(ROW, b"{not json", 0.5).output == "{not json"
@@ -198,6 +198,12 @@ def test_a_row_is_posted_as_json_and_the_answer_is_its_output(service, tmp_path)
     assert service.bodies == [TOLD]
     assert service.headers[0]["authorization"] == "Bearer key"
     assert service.headers[0]["content-type"] == "application/json"
+
+
+def test_a_large_row_is_posted_whole(service, tmp_path):
+    service.script("four")
+    assert produce(Http(service.url), tmp_path, Subject("row", "q1", input="x" * 3_000_000)).output == "four"
+    assert len(service.bodies[0]["input"]) == 3_000_000
 
 
 def test_faults_that_may_pass_are_tried_again_and_told(service, tmp_path, no_waits):

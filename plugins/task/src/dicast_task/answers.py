@@ -90,4 +90,4 @@ def _response(value: object, place: str) -> dict[str, Any]:
         raise BadAnswer(f"{place} is empty")
     if not isinstance(metrics, dict):
         raise BadAnswer(f"{place} has metrics that are no object: {metrics!r:.80}")
-    return {"content": content, "metrics": metrics}
+    return {"content": content if isinstance(content, str) else orjson.dumps(content).decode(), "metrics": metrics}

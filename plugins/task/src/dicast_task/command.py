@@ -31,12 +31,13 @@ def _check_command(
 class Command:
     """Runs a command about each row: the row as JSON on its stdin, the answer on its stdout.
 
-    It is told one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id`` where the row
-    has them, and the others by their names. What it writes is the output, as text without the last line break, unless it is a JSON
-    object with ``content`` (text or any JSON value; ``metrics`` may stand beside it), or with ``responses``, which are such objects
-    by criterion. An empty answer is a failure, and so is an exit code other than 0; the failure has the end of what it wrote to
-    stderr. It starts in the pipeline file's folder with dicast's own rights and environment: for programs that are trusted. When its
-    time is over (the slot key ``timeout``, 600 s by default) it is ended with all that it has started.
+    It is told one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id``
+    where the row has them, and the others by their names. What it writes is the output, as text without the last line
+    break, unless it is a JSON object with ``content`` (text, or a JSON value that becomes text; ``metrics`` may stand
+    beside it), or with ``responses``, which are such objects by criterion. An empty answer is a failure, and so is an
+    exit code other than 0; the failure has the end of what it wrote to stderr. It starts in the pipeline file's folder
+    with dicast's own rights and environment: for programs that are trusted. When its time is over (the slot key
+    ``timeout``, 600 s by default) it is ended with all that it has started.
 
     :param command: a text for the shell, or a list of words.
     :param max_output_bytes: how long the answer may be.

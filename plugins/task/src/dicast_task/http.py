@@ -39,10 +39,10 @@ def _check_headers(task: Http, attribute: attrs.Attribute[Mapping[str, Secret]],
 class Http:
     """Posts each row as JSON to an HTTP service, which answers with the output.
 
-    The body is one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id`` where the row
-    has them, and the others by their names. The answer's body is the output, as text, unless it is a JSON object with ``content``
-    (text or any JSON value; ``metrics`` may stand beside it), or with ``responses``, which are such objects by criterion. An empty
-    answer is a failure.
+    The body is one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id``
+    where the row has them, and the others by their names. The answer's body is the output, as text, unless it is a
+    JSON object with ``content`` (text, or a JSON value that becomes text; ``metrics`` may stand beside it), or with
+    ``responses``, which are such objects by criterion. An empty answer is a failure.
 
     Broken and refused connections, 408, 429 and 5xx are tried again, after waits that double from about 0.25 s to 20 s, or as
     ``Retry-After`` says (a longer one than 300 s fails the row). 401, 403 and 404 end the run. Redirects are not followed, and no

@@ -33,12 +33,11 @@ async def ended(words: Sequence[str], data: bytes, folder: Path, most: int) -> t
             output = await _read(process.stdout, most)
             if len(output) > most:
                 _kill(process)
-        code = await process.wait()
+        if len(output) > most:
+            raise TooMuch  # without waiting for the process, whose end is not told before all that it wrote was read
+        return await process.wait(), output, errors.result()
     finally:
         await _end(process)
-    if len(output) > most:
-        raise TooMuch
-    return code, output, errors.result()
 
 
 async def _start(words: Sequence[str], folder: Path) -> Process:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from io import BytesIO
 
 import aiohttp
 import attrs
@@ -79,7 +80,7 @@ class Service:
 
     async def _post(self, data: bytes) -> bytes:
         try:
-            async with self.session.post(self.options.url, data=data, allow_redirects=False) as response:
+            async with self.session.post(self.options.url, data=BytesIO(data), allow_redirects=False) as response:
                 body = await self._body(response)
                 if not 200 <= response.status < 300:
                     raise self._refusal(response.status, response.headers, body)
