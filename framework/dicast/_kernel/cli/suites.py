@@ -66,9 +66,7 @@ def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Seq
     order = sorted(names, key=lambda name: name != baseline)
     outcomes: dict[str, Outcome] = {}
     for name in order:
-        earlier = None
-        if request.resume is not None:
-            earlier = _earlier(pipelines, order, name, retry=request.retry_failed)
+        earlier = _earlier(pipelines, order, name, request) if request.resume is not None else None
         if not isinstance(earlier, Outcome):
             earlier = _run(pipelines[name], attrs.evolve(request, resume=earlier), outcomes, head=head)
         outcomes[name] = earlier
@@ -129,12 +127,10 @@ def _run(pipeline: Pipeline, request: Request, outcomes: Mapping[str, Outcome], 
     return carried_out(pipeline, attrs.evolve(request, retry_failed=again), head=head)
 
 
-def _earlier(
-    pipelines: Mapping[str, Pipeline], order: Sequence[str], name: str, *, retry: bool
-) -> Outcome | str | None:
+def _earlier(pipelines: Mapping[str, Pipeline], order: Sequence[str], name: str, wish: Request) -> Outcome | str | None:
     """What an earlier process has left of an experiment: its outcome, or the id of the run to take up, or nothing.
 
-    With *retry* all are taken up, since a baseline whose failures are retried is another one for those compared with it.
+    Where failures are retried all are taken up, since a baseline whose failures are retried is another one for those compared with it.
 
     :raises ConfigError: when nothing of the suite is left to resume.
     """
@@ -147,7 +143,7 @@ def _earlier(
         if mine is None or mine[0] < begun[0]:
             return None
         done = next(ledger.read(Query(run_id=mine[1], types=("run.completed",), limit=1)), None)
-        if done is None or retry:
+        if done is None or wish.retry_failed:
             return mine[1]
         told: dict[str, Any] = {**(document(ledger, mine[1]) or {}), "ledger": ledger_json(ledger)}
         return Outcome(told, exit_code(told, pipelines[name].gate))

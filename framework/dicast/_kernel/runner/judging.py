@@ -15,7 +15,6 @@ from typing import Any
 from ..errors import Interrupted
 from ..model import PARENTS, Due, Event, Subject, sensitivity
 from ..protocols import Ledger
-from .ending import EARLY_STOP
 from .families import Families, children_of
 from .findings import Findings
 from .interrupt import Stop
@@ -56,8 +55,7 @@ class Judging:
     ) -> None:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
         self._desk, self._stream, self._stop, self._live = desk, stream, stop, live
-        self._inline = plan.inline
-        self._producer, self._findings, self._retry = producer, findings, retry
+        self._inline, self._retry, self._producer, self._findings = plan.inline, retry, producer, findings
         self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
         self._limit = max(WINDOW, AHEAD * concurrency)
         self._slots = asyncio.Semaphore(concurrency)
@@ -67,8 +65,7 @@ class Judging:
         self._starter = Starter(
             plan, desk.spool, stream, ledger, self._families, retry=retry, live=live, records=producer is not None
         )
-        if live:
-            stream.seconds = LIVE_SECONDS
+        stream.seconds = LIVE_SECONDS if live else stream.seconds
 
     async def run(self, subjects: AsyncIterator[Due], limit: int | None) -> int:
         """Judge *subjects*, at most *limit*; return how many were read.
@@ -87,7 +84,7 @@ class Judging:
             while self._window:
                 await self._finish_first()
             if self._ended is not None:
-                self._stop.request(EARLY_STOP, None, self._ended)
+                self._stop.request("early_stop", None, self._ended)
         finally:
             await self._abandon()
         return count
@@ -193,7 +190,7 @@ class Judging:
         """Let the run's records be seen; what stops it early, stops it after the calls under way."""
         findings.observe(events, whole=True)
         if findings.stopped is not None and self._ended is None:
-            self._stop.request(EARLY_STOP, None, findings.stopped)
+            self._stop.request("early_stop", None, findings.stopped)
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""
