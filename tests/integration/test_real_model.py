@@ -22,18 +22,12 @@ judges: [{{llm/judge: {{as: it, model: grader, seal: false, max_output_tokens: 8
 gate: {{min_coverage: 0}}
 executor: {{dicast/async: {{concurrency: 1}}}}
 """
-ANSWERS = {
-    "What is the capital of France?": "Paris.",
-    "How much is 2 + 2?": "22.",
-    "Who wrote Hamlet?": "William Shakespeare.",
-    "What colour is the sky?": "The sky is blue.",
-    "Name a fruit.": "An apple.",
-}
+ANSWERS = {"How much is 2 + 2?": "22.", "Name a fruit.": "An apple."}
 
 
 @pytest.fixture(params=MODELS)
 def ran(shop, request, model_server, monkeypatch):
-    """The chat model's name, and a finished run over five rows with it, in a process of its own."""
+    """The chat model's name, and a finished run over the rows with it, in a process of its own."""
     monkeypatch.setenv("MODEL_URL", model_server.base_url)
     rows = [{"id": f"r{n}", "input": input, "output": output} for n, (input, output) in enumerate(ANSWERS.items())]
     shop.write("data.jsonl", rows)
