@@ -46,7 +46,7 @@ class Ask:
             reply = await self.model.complete(asked)
             if isinstance(reply, Failure):
                 return reply
-            responses[criterion] = {"content": reply.text, "metrics": {"score": float(reply.text), **reply.metrics}}
+            responses[criterion] = {"content": reply.text, "metrics": {"score": float(reply.text)}}
         return Answered.of(subject, responses)
 
 
@@ -303,3 +303,9 @@ def test_a_ledger_of_digests_keeps_the_numbers_of_records_and_no_text(tmp_path):
     failed = run(text, rows=rows, ask=Ask(FakeChatModel(Failure("timeout", "a secret was too long"))))
     assert failed.of("record.failed")[0].payload["failure_mode"] == "timeout"
     assert b"secret" not in (tmp_path / "l.db").read_bytes()
+
+
+def test_a_kept_reply_says_how_long_it_took_when_it_was_asked_for():
+    kept = [event.payload["reply"]["metrics"] for event in run("task: ask\n").of("task.replied")]
+    assert len(kept) == 8
+    assert all(0 <= metrics["latency_seconds"] < 60 for metrics in kept)

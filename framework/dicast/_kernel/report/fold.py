@@ -222,7 +222,7 @@ class Report:
             self.judged += 1
             self.failed += 1
             self.failures[str(event.payload["failure_mode"])] += 1
-            self._show_failed(event, self.started["task"] or "extractors", event.payload["error"])
+            self._show_failed(event, "record", event.payload["error"])
 
     def _show_failed(self, event: Event, label: object, message: object) -> None:
         if len(self.failed_shown) < FAILED_SHOWN:

@@ -78,6 +78,7 @@ class Purchase:
         refused = await self.cover(scope, projected)
         if refused is not None:
             return refused
+        began = time.monotonic()
         try:
             answer = await heard(model, request, scope)
         except BaseException as error:
@@ -86,7 +87,8 @@ class Purchase:
         scope.hear(answer)
         self._close(scope, answer, request.label)
         if isinstance(answer, Reply):
-            self._bought[key] = answer
+            seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
+            answer = self._bought[key] = attrs.evolve(answer, metrics={**seconds, **answer.metrics})
             self._tell({"criterion": request.label, "request_digest": digest, "number": number}, answer)
         return answer
 
