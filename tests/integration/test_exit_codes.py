@@ -202,8 +202,8 @@ def test_a_defect_while_judging_keeps_what_was_judged(shop, monkeypatch):
     shop.rows(*[1] * 5)
     judge = MetricSet.judge
 
-    async def defective(self, subject, ask):
-        return await judge(self, subject, ask) if subject.id != "r3" else 1 / 0
+    async def defective(self, outputs, ask):
+        return await judge(self, outputs, ask) if outputs[0].id != "r3" else 1 / 0
 
     with monkeypatch.context() as patch:
         patch.setattr(MetricSet, "judge", defective)
