@@ -117,9 +117,9 @@ def test_an_alias_bomb_ends_quickly(refused, shop):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     shop.write("p.yaml", "\n".join(lines))
-    began = time.monotonic()
+    began = time.process_time()
     assert "alias" in refused("p.yaml")["message"]
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_value_that_holds_itself(refused, shop):
