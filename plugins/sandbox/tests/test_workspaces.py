@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -277,6 +278,13 @@ GOOD = {
         RIGHT + RIGHT.replace("return 0", "return x * x").replace("+    return x * x", "+    return x ** 2"),
         {"solution.py": b"def f(x):\n    return x ** 2\n"},
     ),
+    "all escapes in a name": ('--- /dev/null\n+++ "b/\\a\\b\\t\\n\\v\\f\\r\\"\\\\\\377"\n@@ -0,0 +1 @@\n+1\n', {'\a\b\t\n\v\f\r"\\\udcff': b"1\n"}),
+    "two mails": (
+        "From 1 Mon Sep 17\nSubject: [PATCH] fix\n\n---\n solution.py | 2 +-\n 1 file changed\n\n" + RIGHT + "-- \n2.39.5\n\n"
+        "From 2 Mon Sep 17\nSubject: [PATCH] e\n\n---\n\ndiff --git a/e.py b/e.py\nnew file mode 100644\n-- \n2.39.5\n",
+        {**SQUARE, "e.py": b""},
+    ),
+    "a list behind": (f"{RIGHT}\n- It squares.\n- And no more.\n", SQUARE),
     "one of two hard links": ("--- a/sub/b.txt\n+++ b/sub/b.txt\n@@ -1,2 +1,1 @@\n-1\n 2\n", {"sub/b.txt": b"2\n3\n4\n5\n6\n7\n8\n9"}),
 }  # fmt: skip
 
@@ -289,9 +297,9 @@ def test_a_patch_changes_what_it_says_and_nothing_else(archive, patch, expected)
 def test_a_patch_keeps_and_changes_modes(archive):
     renamed = patched(archive, GOOD["renamed"][0])
     assert renamed.members["bin/tool"].mode == 0o755
-    for mode in ("100755", "100644"):
-        changed = patched(archive, f"diff --git a/solution.py b/solution.py\nold mode 100644\nnew mode {mode}\n")
-        assert changed.members["solution.py"].mode == int(mode[-3:], 8)
+    for name, old, new in (("solution.py", "100644", "100755"), ("tool", "100755", "100644")):
+        changed = patched(archive, f"diff --git a/{name} b/{name}\nold mode {old}\nnew mode {new}\n")
+        assert changed.members[name].mode == int(new[-3:], 8)
     assert patched(archive, GOOD["new file"][0]).members["new/n.py"].mode == 0o644
 
 
@@ -341,6 +349,23 @@ WRONG = {
     "a deletion of half a file": ("--- a/solution.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def f(x):\n", "more in it"),
     "cut off": ("\n".join(RIGHT.split("\n")[:-3]), "Hunk is shorter"),
     "numbers without end": (f"--- a/tool\n+++ b/tool\n@@ -{'9' * 5000} +1 @@\n-x\n", "cannot be read"),
+    "a hunk whose beginning cannot be read": (RIGHT + "@@ ... @@\n x\n+y\n", "line 7 of the patch belongs to no hunk: '@@ ... @@'"),
+    "the same behind an empty line": (RIGHT + "\n@@ @@\n x\n+y\n", "line 8 of the patch belongs to no hunk"),
+    "a hunk without numbers": (RIGHT.replace("@@ -1,2 +1,2 @@", "@@ @@"), "does not say what changes"),
+    "a hunk whose beginning has no end": (RIGHT.replace("+1,2 @@", "+1,2"), "does not say what changes"),
+    "a line more than the hunk has": (RIGHT + "+    # done\n", "line 7 of the patch belongs to no hunk: '[+]    # done'"),
+    "a line more behind a line without end": (RIGHT + "\\ No newline at end of file\n-x\n", "line 8 of the patch belongs to no hunk"),
+    "a line more that looks like a name": (RIGHT + "--- old\n", "line 7 of the patch belongs to no hunk"),
+    "two lines more that look like names": (RIGHT + "--- old\n+++ new\n", "names new and does not say what changes"),
+    "lines before the hunk": ("diff --git a/solution.py b/solution.py\n" + RIGHT.replace("@@ -1", " x\n@@ -1"), "line 4 of the patch belongs to no hunk"),
+    "names alone": ("--- a/solution.py\n+++ b/solution.py\n", "names b/solution.py and does not say what changes"),
+    "names alone, as git writes them": ("diff --git a/solution.py b/solution.py\n", "does not say what changes"),
+    "names alone of a new file": ("--- /dev/null\n+++ b/x\n", "does not say what changes"),
+    "names without a beginning of the hunk": (RIGHT.replace("@@ -1,2 +1,2 @@\n", ""), "does not say what changes"),
+    "a mode that stays": ("diff --git a/tool b/tool\nold mode 100755\nnew mode 100755\n", "does not say what changes"),
+    "a hunk that changes nothing": ("--- a/tool\n+++ b/tool\n@@ -1 +1 @@\n #!/bin/sh\n", "does not say what changes"),
+    "a hunk of nothing": ("--- a/tool\n+++ b/tool\n@@ -1,0 +1,0 @@\n\\ No newline at end of file\n", "does not say what changes"),
+    "a name in quotes that do not end": ('--- "a/tool\n+++ "a/tool\n@@ -1 +1 @@\n-x\n+y\n', "not a name as git quotes"),
     "too long": (RIGHT + " " * MAX_CHARACTERS, "more than"),
     "a URL": ("diff --git " + "://" * 1000 + " " * 1000 + "\n", "a URL"),
 }  # fmt: skip
@@ -350,6 +375,62 @@ WRONG = {
 def test_a_patch_that_does_not_apply_says_what_of_it(archive, patch, message):
     with pytest.raises(PatchError, match=message):
         patched(archive, patch)
+
+
+def applied_by_git(folder: Path, patch: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    return subprocess.run(
+        ["git", "apply", "-"],
+        cwd=folder, input=patch.encode(errors="surrogatepass"), capture_output=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+ESCAPED = st.lists(st.sampled_from([*'\\"abtnvfrxuUN{}01237'])).map("".join) | st.text(
+    st.characters(blacklist_characters="\t\n")
+)
+
+
+@given(ESCAPED)
+def test_any_name_in_quotes_is_one_or_refused(name):
+    with suppress(PatchError):
+        found = patched(Archive(), f'--- /dev/null\n+++ "b/{name}"\n@@ -0,0 +1 @@\n+1\n')
+        assert len(found.members) == 1
+
+
+@pytest.mark.parametrize("escape", ["\\x41", "\\u1234", "\\N{BULLET}", "\\q", "\\8", "\\12", "\\400", "\\"])
+def test_names_are_quoted_as_git_does_it(escape):
+    with pytest.raises(PatchError, match="not a name as git quotes"):
+        patched(Archive(), f'--- /dev/null\n+++ "b/{escape}"\n@@ -0,0 +1 @@\n+1\n')
+
+
+MANGLED = [
+    "",
+    "+more\n",
+    "-3\n",
+    " 4\n",
+    "@@ @@\n",
+    "@@ -2 +2 @@\n",
+    "--- a/a\n",
+    "+++ b/a\n",
+    "words\n",
+    "\\ No newline at end of file\n",
+]
+WHOLE = "--- a/a\n+++ b/a\n@@ -2,5 +2,5 @@\n 2\n 3\n-4\n+four\n 5\n 6\n@@ -12,5 +12,5 @@\n 12\n 13\n-14\n+fourteen\n 15\n 16\n"
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+@given(st.lists(st.tuples(st.integers(0, 17), st.sampled_from(MANGLED), st.booleans()), max_size=2))
+def test_a_mangled_patch_that_applies_does_as_with_git(tmp_path_factory, mangled):
+    lines = WHOLE.splitlines(keepends=True)
+    for at, line, instead in mangled:
+        lines[at : at + instead] = [line]
+    folder, patch = tmp_path_factory.mktemp("mangled"), "".join(lines)
+    (folder / "a").write_text("".join(f"{number}\n" for number in range(1, 21)))
+    with suppress(PatchError):
+        ours = patched(packed(folder, MB), patch).read("a").content
+        done = applied_by_git(folder, patch)
+        assert done.returncode == 0, done.stderr
+        assert (folder / "a").read_bytes() == ours
 
 
 @pytest.mark.parametrize("wanted", [5, 6])

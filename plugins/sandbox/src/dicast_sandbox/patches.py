@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from io import StringIO
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from .archive import Archive, File
 
 if TYPE_CHECKING:
-    from unidiff.patch import Hunk, PatchedFile
+    from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 MAX_CHARACTERS = 1024**2
 """How long a patch may be."""
@@ -20,6 +21,10 @@ _NOWHERE = "/dev/null"
 _PREFIX = re.compile(r"[abciow12]/")  # what git writes before the names, by its configuration
 _BINARY = re.compile(r"^(?:GIT binary patch|Binary files? )", re.MULTILINE)
 _URL = re.compile(r"^diff --git .*://", re.MULTILINE)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\(?:[abtnvfr"\\]|[0-3][0-7]{2}))*)"')
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
+_ESCAPES = dict(zip('abtnvfr"\\', '\a\b\t\n\v\f\r"\\', strict=True))
+_SIGNATURE = "--"  # ends a mail of git's
 _BYTES = "latin-1"  # each byte is a character: contents need not be UTF-8, and diffs are read as text
 
 
@@ -60,12 +65,47 @@ def _files(text: str) -> Sequence[PatchedFile]:
     if _URL.search(text):  # unidiff tries all ways to read one, and there are too many
         raise PatchError("the patch names a URL as a file")
     try:
-        found = PatchSet(f"{text}\n".encode(errors="surrogatepass").decode(_BYTES))
+        lines = _lines(f"{text}\n".encode(errors="surrogatepass").decode(_BYTES))
+        found = PatchSet(lines)
     except (UnidiffParseError, ValueError) as error:  # ValueError: a number of thousands of digits
         raise PatchError(f"the patch cannot be read: {error}") from error
     if not found:
         raise PatchError("there is no patch in the output")
+    _check_read(found, lines)
     return found
+
+
+def _check_read(found: PatchSet, lines: Sequence[str]) -> None:
+    """Check that no line was passed over that was meant to be applied.
+
+    :raises PatchError: where a file has nothing to apply, or a line of a hunk or its beginning was taken for words.
+    """
+    for file in found:
+        if not (file or _says_more(file)) or not all(hunk.added or hunk.removed for hunk in file):
+            raise PatchError(f"the patch names {file.target_file} and does not say what changes there")
+    applied = {line.diff_line_no for file in found for hunk in file for line in hunk if line.diff_line_no}
+    applied |= {number - 1 for number in applied}  # where a hunk begins
+    before, behind = "", False  # behind a hunk, or the names of a file
+    for number, (line, after) in enumerate(pairwise([*lines, ""]), 1):
+        if number not in applied and _is_stray(before, line, after, behind):
+            raise PatchError(f"line {number} of the patch belongs to no hunk: {line.rstrip()!r}")
+        before, behind = line, number in applied or line.startswith(("--- ", "+++ ", "\\"))
+
+
+def _says_more(file: PatchedFile) -> bool:
+    """Whether there is more to *file* than its hunks: it is new, gone, renamed or copied, or has another mode."""
+    modes = {file.source_mode, file.target_mode} - {None}
+    told = ("new file mode", "deleted file mode", "rename from", "copy from")
+    return len(modes) == 2 or any(line.startswith(told) for line in file.patch_info or ())
+
+
+def _is_stray(before: str, line: str, after: str, behind: bool) -> bool:
+    """Whether *line* would be one of a hunk: it begins neither another file nor the end of a mail, and is no word around."""
+    if line.startswith("+++ "):
+        return not before.startswith("--- ")
+    if line.rstrip() == _SIGNATURE or (line.startswith("--- ") and after.startswith("+++ ")):
+        return False
+    return line.startswith("@@") or (behind and line.startswith(("+", "-", " ")))
 
 
 def _change(archive: Archive, changed: dict[str, File | None], file: PatchedFile) -> None:
@@ -97,13 +137,21 @@ def _name(written: str) -> str | None:
     if written == _NOWHERE:
         return None
     name = written.rstrip("\r")
-    if name.startswith('"'):  # as in C
-        name = name.strip('"').encode(_BYTES).decode("unicode_escape")
+    if name.startswith('"'):
+        name = _unquoted(name)
     if prefix := _PREFIX.match(name):
         name = name[prefix.end() :]
     if not is_inside(name):
         raise PatchError(f"{name!r} is not the name of a file in the workspace")
     return str(PurePosixPath(name.encode(_BYTES).decode(errors="surrogateescape")))
+
+
+def _unquoted(name: str) -> str:
+    """What git wrote as *name*, in quotes, as in C."""
+    quoted = _QUOTED.fullmatch(name)
+    if quoted is None:
+        raise PatchError(f"{name!r} is not a name as git quotes them")
+    return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1]) or chr(int(found[1], 8)), quoted[1])
 
 
 def _read(archive: Archive, changed: dict[str, File | None], name: str | None) -> File | None:
