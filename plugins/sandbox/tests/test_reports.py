@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dicast import Execution
 from dicast_sandbox.reports import Counts, junit, passed_words, read, runner
 
 READ = {
@@ -13,6 +14,21 @@ READ = {
     "unittest, not": ("unittest", "Ran 6 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=1)\n", Counts(2, 3, 1)),
     "unittest, unexpected": ("unittest", "Ran 2 tests in 0.1s\n\nFAILED (unexpected successes=1)\n", Counts(1, 1, 0)),
     "unittest, cut": ("unittest", "Ran 3 tests in 0.1s\n", None),
+    "unittest, then Django": (
+        "unittest",
+        "Ran 1 test in 0.1s\n\nOK\nDestroying test database for alias 'default'...\n",
+        Counts(1, 0, 0),
+    ),
+    "unittest, not the last words": (
+        "unittest",
+        "Ran 3 tests in 0.1s\n\nOK\nTraceback (most recent call last):\n",
+        None,
+    ),
+    "unittest, twice": (
+        "unittest",
+        "Ran 9 tests in 0.1s\n\nOK\n" * 2 + "Ran 2 tests in 0.1s\n\nFAILED (errors=2)\n",
+        Counts(0, 2, 0),
+    ),
     "tap": ("tap", "1..4\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP no\nnot ok 4 # TODO later\n", Counts(1, 1, 2)),
     "tap, cut short": ("tap", "1..3\nok 1\n", Counts(1, 2, 0)),
     "tap, without a plan": ("tap", "ok 1\n", None),
@@ -78,7 +94,11 @@ READ = {
 
 @pytest.mark.parametrize(("report", "output", "counts"), READ.values(), ids=READ)
 def test_reports_are_read(report, output, counts):
-    assert read(report, output, None) == counts
+    assert read(report, Execution(0 if counts and not counts.failed else 1, output, 0.1)) == counts
+
+
+def test_unittest_that_is_well_ends_with_0():
+    assert read("unittest", Execution(1, "Ran 3 tests in 0.1s\n\nOK\n", 0.1)) is None
 
 
 XML = b"""<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" tests="4">
@@ -104,7 +124,7 @@ def test_junit_reads_anything_or_nothing(document):
 
 @given(st.text(), st.sampled_from(["unittest", "tap", "cargo", "go", "jest", "node"]))
 def test_readers_read_anything_or_nothing(output, report):
-    found = read(report, output, None)
+    found = read(report, Execution(0, output, 0.1))
     assert found is None or min(found.passed, found.failed, found.skipped) >= 0
 
 

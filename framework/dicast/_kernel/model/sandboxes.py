@@ -51,7 +51,9 @@ class Execution:
 
     *exit* is the command's exit code, 128 + n after signal n; *limit* the first of its limits that it struck, by the field's name
     in :class:`Limits`, else None; *output* the end of what it wrote to stdout and stderr; *seconds* how long it took; *collected*
-    the file that was wanted back, None where there is none.
+    the file that was wanted back, None where there is none. *guessed* says that nothing tells of the *limit* but the program's own
+    words: it may explain a result that is bad without it, and makes none bad. *beside* is the end of what its peer wrote to stderr,
+    where the peer has ended: to be shown, and believed in nothing.
     """
 
     exit: int
@@ -59,3 +61,10 @@ class Execution:
     seconds: float
     limit: str | None = None
     collected: bytes | None = None
+    guessed: bool = False
+    beside: str = ""
+
+    @property
+    def struck(self) -> str | None:
+        """The limit that it struck for sure."""
+        return None if self.guessed else self.limit

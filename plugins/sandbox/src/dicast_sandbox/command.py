@@ -7,7 +7,7 @@ import attrs
 from dicast import Score
 
 from .bench import COST, Trial
-from .metric import SandboxMetric
+from .metric import SandboxMetric, certain
 
 FAILED_CONFIDENCE = 0.8
 """A command may also fail for reasons of its own (document 003)."""
@@ -30,7 +30,7 @@ class Command(SandboxMetric):
 
     async def judge(self, trial: Trial) -> Score:
         """1 for the expected exit code."""
-        execution = trial.execution
-        passed = execution.exit == self.expected_exit_code and execution.limit is None
+        passed = trial.execution.exit == self.expected_exit_code and trial.execution.struck is None
+        trial = certain(trial) if passed else trial
         confidence = 1.0 if passed else FAILED_CONFIDENCE
         return Score(float(passed), confidence, trial.details(), cost=COST, signals=trial.signals())

@@ -19,7 +19,7 @@ from .arguments import HOME, WORKSPACE
 from .docker_container import START_SECONDS, Container, Engine, container, ended
 from .inside import text
 from .memory import REPORT_BYTES
-from .running import Tail, exit_code, follow, joined, sign, whole
+from .running import Tail, came, exit_code, follow, joined, whole
 
 LOOK_SECONDS = 0.25
 """How long between two looks at what a container has taken."""
@@ -102,8 +102,7 @@ class Contained:
             struck = taken.struck(self.program.limits)
         collected = None if struck else await self._collected(made, clients)
         code = exit_code(-signal.SIGKILL if client.returncode is None else client.returncode)
-        limit, said = struck or sign(code, tail.kept), tail.kept.decode(errors="replace")
-        return Execution(code, said, seconds, limit, collected)
+        return came(code, tail.kept, seconds, struck, collected)
 
     def _command(self) -> tuple[str, ...]:
         relay = (text(_RELAY).decode(),) if self.streams == "relayed" else ()

@@ -15,10 +15,9 @@ from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sand
 from .archive import Archive
 from .bench import COST, Bench, Trial
 from .bubblewrap import Bubblewrap
-from .patches import is_inside
 from .profiles import Profile, limits
 from .repository import resolved
-from .workspace import TEMPLATE, Given
+from .workspace import TEMPLATE, Given, check_names
 
 HEAD = "HEAD"
 
@@ -74,9 +73,10 @@ class SandboxMetric:
             raise ConfigError("command is empty")
         if self.timeout is not None and self.timeout <= 0:
             raise ConfigError(f"timeout is more than 0 seconds, not {self.timeout:g}")
-        for name in (self.output_file, *(self.files if isinstance(self.files, Mapping) else ())):
-            if not is_inside(name):
-                raise ConfigError(f"{name!r} is not the name of a file in the workspace: relative, and without '..'")
+        for option in ("command", "candidate"):
+            if any("\0" in word for word in words(getattr(self, option, None) or ())):
+                raise ConfigError(f"{option} has a NUL character in it, which no command can have")
+        check_names([self.output_file, *(self.files if isinstance(self.files, Mapping) else ())])
         self._check_source()
         self._check_backend()
 
@@ -131,6 +131,12 @@ class SandboxMetric:
     @abstractmethod
     async def judge(self, trial: Trial) -> Score | Failure:
         """The score of what came of a program."""
+
+
+def certain(trial: Trial) -> Trial:
+    """*trial* without a limit that is only guessed: it explains what has failed, and this has not."""
+    execution = trial.execution
+    return attrs.evolve(trial, execution=attrs.evolve(execution, limit=execution.struck, guessed=False))
 
 
 def words(command: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import attrs
 
 from dicast import Execution, Failure, Program
 
-from .running import Tail, exit_code, follow, sign
+from .running import Tail, came, exit_code, follow
 
 
 @attrs.frozen
@@ -56,7 +56,7 @@ async def _run(program: Program, folder: str) -> Execution | Failure:
         await process.communicate()
     code, said = exit_code(process.returncode or 0), tail.kept
     report = None if program.collect is None else _read(Path(folder, program.collect))
-    return Execution(code, said.decode(errors="replace"), time.monotonic() - begun, limit or sign(code, said), report)
+    return came(code, said, time.monotonic() - begun, limit, report)
 
 
 def _read(path: Path) -> bytes | None:

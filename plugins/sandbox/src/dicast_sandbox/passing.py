@@ -30,7 +30,7 @@ class PassingTests(SuiteMetric):
     list theirs, others run those of what a patch changes; where that does not work, or the tests cannot be loaded without the
     candidate, nothing is demanded. A candidate that strikes a limit scores 0, with its name in ``signals.limit``.
 
-    :param tests: how many tests there are: with fewer passed the score is 0. By default as many as there are without the
+    :param tests: how many tests have to pass, without those that are skipped: with fewer the score is 0. By default as many as there are without the
         candidate (``signals.collected``).
     """
 
@@ -53,7 +53,7 @@ class PassingTests(SuiteMetric):
         return Score(
             float(wrong is None),
             min(confidence, FORGEABLE_CONFIDENCE) if self.forgeable else confidence,
-            trial.details(f"; {wrong}" if wrong else ""),
+            self.details(trial, f"; {wrong}" if wrong else ""),
             cost=COST,
             signals=signals if collected is None else {**signals, "collected": collected},
         )
@@ -68,7 +68,7 @@ class PassingTests(SuiteMetric):
             return f"no {self.reported} report that can be read"
         if counts.failed or not counts.passed:
             return f"{counts.failed} failed, {counts.passed} passed"
-        if self.tests is not None and counts.passed + counts.skipped < self.tests:
+        if self.tests is not None and counts.passed < self.tests:
             return f"{counts.passed} passed of {self.tests}"
         return None
 
@@ -94,7 +94,7 @@ class PassingTests(SuiteMetric):
 
     def _ran(self, execution: Execution) -> int | None:
         counts = self.counts(execution)
-        return None if counts is None or execution.limit else _total(counts)
+        return None if counts is None or execution.struck else _total(counts)
 
 
 def _total(counts: Counts) -> int:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Literal
 from xml.etree import ElementTree as ET
 
 import attrs
+
+from dicast import Execution, Program
 
 Report = Literal["pytest", "unittest", "junit", "tap", "cargo", "go", "jest", "vitest", "node", "none"]
 
 FILE = ".dicast-report.xml"
 """Where a runner that writes a file writes it, in the workspace."""
 
-_PYTEST = f"--junitxml={FILE} -p no:cacheprovider"
+# The command may change folder; pytest itself puts in what the variable says.
+_PYTEST = f"--junitxml=$DICAST_WORKSPACE/{FILE} -p no:cacheprovider"
+_IN_WORKSPACE = 'export DICAST_WORKSPACE="$PWD"; exec "$@"'
+_JUNIT = re.compile(r"--junit-?xml(?:=(.+))?")
 _RUNNERS = ("pytest", "unittest", "cargo", "go", "jest", "vitest", "node")
 _COLOURS = re.compile(r"\x1b(?:\[[\d;]*[A-Za-z]|\([A-Z0-9])")
 _COMMAND_WORDS = re.compile(r"[\w./-]+")
@@ -48,18 +55,38 @@ def _words(command: str | tuple[str, ...]) -> list[str]:
         return _COMMAND_WORDS.findall(str(command))
 
 
-def wanted(report: Report, file: str | None) -> tuple[str | None, Mapping[str, str]]:
-    """The file that holds the report, if it is in one, and the environment that makes the runner write it."""
+def reporting(report: Report, program: Program, command: str | tuple[str, ...], file: str | None) -> Program:
+    """*program*, which runs *command*, made to write its report; *file* is where it writes JUnit XML."""
     if report == "pytest":
-        return FILE, {"PYTEST_ADDOPTS": _PYTEST}
-    return (file if report == "junit" else None), ({"GOFLAGS": "-v"} if report == "go" else {})
+        words = ("/bin/sh", "-c", _IN_WORKSPACE, "sh", *program.command)
+        collect = _own_file(command) or FILE
+        return attrs.evolve(program, command=words, environment={"PYTEST_ADDOPTS": _PYTEST}, collect=collect)
+    # Python writes what its tests print when it ends, after the report, unless it is told not to wait.
+    environment = {"go": {"GOFLAGS": "-v"}, "unittest": {"PYTHONUNBUFFERED": "1"}}.get(report, {})
+    return attrs.evolve(program, environment=environment, collect=file if report == "junit" else None)
 
 
-def read(report: Report, output: str, collected: bytes | None) -> Counts | None:
+def _own_file(command: str | tuple[str, ...]) -> str | None:
+    """The file that *command* itself tells pytest to write, from the workspace on: it may have changed folder before."""
+    folder = ""
+    for word, following in pairwise([*_words(command), ""]):
+        if word == "cd":
+            folder = posixpath.join(folder, following.rstrip(";"))
+        if found := _JUNIT.fullmatch(word):
+            return posixpath.normpath(posixpath.join(folder, (found[1] or following).rstrip(";")))
+    return None
+
+
+def read(report: Report, execution: Execution) -> Counts | None:
     """The counts of a report; None where there is none that can be read."""
     if report in ("pytest", "junit"):
-        return None if collected is None else junit(collected)
-    return READERS[report](_COLOURS.sub("", output)) if report in READERS else None
+        return None if execution.collected is None else junit(execution.collected)
+    if report not in READERS:
+        return None
+    counts = READERS[report](_COLOURS.sub("", execution.output))
+    if report == "unittest" and counts is not None and not counts.failed and execution.exit != 0:
+        return None  # what is well ends with 0
+    return counts
 
 
 def junit(document: bytes) -> Counts | None:
@@ -85,12 +112,21 @@ def _counted(outcomes: Iterable[str]) -> Counts:
     return Counts(*(listed.count(name) for name in ("passed", "failed", "skipped")))
 
 
+_RAN = re.compile(
+    r"^Ran (\d+) tests? in \S+\n\n(?:OK|FAILED|NO TESTS RAN)(?: \(([^\n]*)\))?(?:\n\w+ing test database[^\n]*)*\s*\Z",
+    re.MULTILINE,
+)  # Django's last words are of its databases
+
+
 def unittest(output: str) -> Counts | None:
-    """The two last lines of unittest: ``Ran N tests`` and ``OK`` or ``FAILED``, with what was not OK in brackets."""
-    ran = re.findall(r"^Ran (\d+) tests? in .*$\s*^(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", output, re.MULTILINE)
-    if not ran:
+    """The two last lines: ``Ran N tests`` and ``OK`` or ``FAILED``, with what was not OK in brackets.
+
+    They are the end of the output: after other words the runner has not come to its own end.
+    """
+    ran = _RAN.search(output)
+    if ran is None:
         return None
-    total, _, said = ran[-1]
+    total, said = ran[1], ran[2] or ""
     other = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", said)}
     other = {name.strip(): number for name, number in other.items()}
     failed = sum(other.get(name, 0) for name in ("failures", "errors", "unexpected successes"))

@@ -59,15 +59,21 @@ async def follow(process: Process, limits: Limits, tail: Tail, stream: asyncio.S
     return None
 
 
-def sign(code: int, output: bytes) -> str | None:
-    """The limit that a program struck which ended by itself with *code*, as far as that can be told from what it said.
+def came(code: int, said: bytes, seconds: float, struck: str | None, collected: bytes | None) -> Execution:
+    """What came of a program that has *struck* a limit, or ended by itself with *code*.
 
-    The kernel refuses what is beyond a limit and tells nobody but the program.
+    The kernel refuses what is beyond a limit and tells nobody but the program: what it *said* last is how that is guessed.
     """
+    struck = struck or _SIGNALS.get(code)
+    guess = sign(code, said) if struck is None else None
+    output = said.decode(errors="replace")
+    return Execution(code, output, seconds, struck or guess, collected, guessed=guess is not None)
+
+
+def sign(code: int, output: bytes) -> str | None:
+    """The limit that a program which ended by itself with *code* has struck by its last words, as far as they can be believed."""
     if code == 0:
         return None
-    if code in _SIGNALS:
-        return _SIGNALS[code]
     return next((limit for limit, words in _SIGNS if words.search(output[-4096:])), None)
 
 
@@ -77,10 +83,13 @@ def exit_code(returned: int) -> int:
 
 
 def joined(answer: Execution | Failure, beside: Execution | Failure) -> Execution | Failure:
-    """What came of a program whose peer has ended before it: a limit of the peer's is why."""
+    """What came of a program whose peer has ended before it: a limit that the peer struck is why, and nothing that it said is."""
     if isinstance(answer, Failure) or isinstance(beside, Failure):
         return answer if isinstance(answer, Failure) else beside
-    return attrs.evolve(answer, limit=answer.limit or beside.limit, output=answer.output + beside.output)
+    limit, guessed = answer.limit, answer.guessed
+    if answer.struck is None and beside.struck is not None:
+        limit, guessed = beside.struck, False
+    return attrs.evolve(answer, limit=limit, guessed=guessed, beside=beside.output)
 
 
 async def whole(ending: Coroutine[Any, Any, None]) -> None:

@@ -20,7 +20,7 @@ from dicast import Execution, Failure, Program
 
 from .arguments import System, affinity, arguments, system
 from .memory import Memory, content, memory
-from .running import Tail, exit_code, follow, joined, sign, whole
+from .running import Tail, came, exit_code, follow, joined, whole
 from .status import Status
 from .watch import Watch
 
@@ -102,8 +102,7 @@ class Sandboxed:
                 words = said.decode(errors="replace").strip()[-_WORDS:]
                 return Failure("crashed", f"sandbox/bubblewrap could not start: {words}", retryable=True)
             collected = None if box is None else content(box)
-            limit = self.struck or sign(code, said)
-            return Execution(code, said.decode(errors="replace"), time.monotonic() - begun, limit, collected)
+            return came(code, said, time.monotonic() - begun, self.struck, collected)
 
     def _strike(self, limit: str, process: Process) -> None:
         self.struck = self.struck or limit

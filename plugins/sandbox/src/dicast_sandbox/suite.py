@@ -11,9 +11,10 @@ import attrs
 from dicast import ConfigError, Execution, Program
 
 from .archive import Archive
+from .bench import SHOWN, Trial
 from .inside import CALLED, CALLING, text
 from .metric import SandboxMetric, words
-from .reports import Counts, Report, read, runner, wanted
+from .reports import Counts, Report, read, reporting, runner
 from .workspace import Given, takes_output
 
 FORGEABLE_CONFIDENCE = 0.5
@@ -30,6 +31,8 @@ class SuiteMetric(SandboxMetric):
     :param mode: ``shared``: the candidate's code is part of the tests' process, and could make it say anything: the score has
         ``forgeable: true`` in its signals and a confidence of .5 at most. ``isolated``: it runs in a sandbox of its own; in the
         tests' one a module of the same name calls its functions there, with plain values.
+    :param candidate_files: under ``isolated``, the files and folders of ``template`` or ``repository`` that are in the candidate's
+        sandbox, too, as what it imports. By default none is, as the tests may be among them, and under ``output_as: patch`` all are.
     :param candidate: under ``isolated``, the command that runs the candidate where it is no Python module: the tests talk to its
         stdin and stdout by the socket that the environment variable ``DICAST_PEER_FD`` names.
     :param report: what the command reports: ``pytest``, ``unittest``, ``junit``, ``tap``, ``cargo``, ``go``, ``jest``,
@@ -40,14 +43,16 @@ class SuiteMetric(SandboxMetric):
     command: str | tuple[str, ...] = "cargo test"
     mode: Literal["shared", "isolated"] = "shared"
     candidate: str | tuple[str, ...] | None = None
+    candidate_files: tuple[str, ...] | None = None
     report: Report | None = None
     report_file: str | None = None
 
     def __attrs_post_init__(self) -> None:
         if (self.reported == "junit") != (self.report_file is not None):
             raise ConfigError("report: junit and report_file, where the command writes it, belong together")
-        if self.mode == "shared" and self.candidate is not None:
-            raise ConfigError("candidate belongs to mode: isolated")
+        for name in ("candidate", "candidate_files"):
+            if self.mode == "shared" and getattr(self, name) is not None:
+                raise ConfigError(f"{name} belongs to mode: isolated")
         if self.mode == "isolated":
             self._check_isolated()
         super().__attrs_post_init__()
@@ -73,20 +78,33 @@ class SuiteMetric(SandboxMetric):
 
     def counts(self, execution: Execution) -> Counts | None:
         """How many tests passed and failed; None where there is no report that can be read."""
-        return read(self.reported, execution.output, execution.collected)
+        return read(self.reported, execution)
+
+    def details(self, trial: Trial, more: str) -> str:
+        """What is said of *trial*, and the end of what a candidate that has ended said beside the tests."""
+        beside = trial.execution.beside.strip()[-SHOWN:]
+        return trial.details(more) + (f"\nThe candidate wrote:\n{beside}" if beside else "")
 
     def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
         """The tests; under ``isolated`` what is the candidate's is in the workspace of their peer."""
-        collect, environment = wanted(self.reported, self.report_file)
-        if self.forgeable:
-            program = super().program(given, archive, written)
-            return attrs.evolve(program, environment=environment, collect=collect)
-        patch = archive.content if self.output_as == "patch" else None
+        if self.mode == "shared":
+            return self._reporting(super().program(given, archive, written))
+        content = self._seen(archive)
         if self.candidate is not None:
-            stand_in, peer = {}, Program(words(self.candidate), self.limits, written, patch)
+            stand_in, peer = {}, Program(words(self.candidate), self.limits, written, content)
         else:
             stand_in = {self.output_file: text(CALLING), _VALUES: text(CALLED)}
             server = ("python3", _SERVER, self.output_file)
-            peer = Program(server, self.limits, {**written, _SERVER: text(CALLED)}, patch)
-        program = super().program(given, given.archive, stand_in)
-        return attrs.evolve(program, environment=environment, collect=collect, peer=peer)
+            peer = Program(server, self.limits, {**written, _SERVER: text(CALLED)}, content)
+        return attrs.evolve(self._reporting(super().program(given, given.archive, stand_in)), peer=peer)
+
+    def _reporting(self, program: Program) -> Program:
+        return reporting(self.reported, program, self.command, self.report_file)
+
+    def _seen(self, archive: Archive) -> bytes | None:
+        """What of *archive* is in the candidate's own sandbox."""
+        if self.candidate_files is None:
+            return (archive.content or None) if self.output_as == "patch" else None
+        folders = tuple(f"{name.rstrip('/')}/" for name in self.candidate_files)
+        hidden = {name: None for name in archive.members if not f"{name}/".startswith(folders)}
+        return archive.with_files(hidden).content or None

@@ -6,6 +6,7 @@ values as arguments and gives one back.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -26,15 +27,32 @@ def main(path: str) -> None:
 
 def load(path: str) -> tuple[Any, dict[str, Any] | None]:
     """The module, and what is answered to every call where it cannot be imported."""
-    spec = importlib.util.spec_from_file_location("candidate", path)
-    assert spec is not None and spec.loader is not None  # noqa: PT018  # it is a Python file
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
     try:
+        package, folder = place(path)
+        sys.path.insert(1, folder)
+        name = os.path.basename(path).removesuffix(".py")  # noqa: PTH119
+        if package:
+            return importlib.import_module(f"{package}.{name}"), None
+        spec = importlib.util.spec_from_file_location(name, path)  # whatever else has the name
+        assert spec is not None and spec.loader is not None  # noqa: PT018  # it is a Python file
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except BaseException as error:  # the candidate's, whatever it is
         return None, raised(error)
     return module, None
+
+
+def place(path: str) -> tuple[str, str]:
+    """The package of the module at *path*, and the folder that this is found in.
+
+    A package begins below the last folder without ``__init__.py``; where none has one, each folder is a package.
+    """
+    *folders, _ = path.split("/")
+    top = len(folders)
+    while top and os.path.exists("/".join([*folders[:top], "__init__.py"])):  # noqa: PTH110
+        top -= 1
+    packages = folders[top:] or (folders if all(map(str.isidentifier, folders)) else [])
+    return ".".join(packages), os.path.abspath("/".join(folders[:top]))
 
 
 def answer(module: Any, call: dict[str, Any]) -> dict[str, Any]:
@@ -53,17 +71,23 @@ def raised(error: BaseException) -> dict[str, Any]:
     return {"raised": type(error).__name__, "message": str(error)[:2000]}
 
 
+_PLAIN = (bool, str, int, float, complex, bytes, list, tuple, set, frozenset, dict)
+
+
 def pack(value: Any) -> Any:
-    """*value* as JSON that says its type; only plain values can be said."""
-    if value is None or type(value) in (bool, str):
+    """*value* as JSON that says its type, for one that is derived of a plain one that; only plain values can be said."""
+    kind = next((kind for kind in type(value).__mro__ if kind in _PLAIN), None)
+    if value is None or kind is bool or kind is str:
         return value
-    if type(value) in (int, float, complex, bytes):
-        return {type(value).__name__: value.hex() if type(value) in (bytes, float) else repr(value)}
-    if type(value) in (list, tuple, set, frozenset):
-        return {type(value).__name__: [pack(item) for item in value]}
-    if type(value) is dict:
+    if kind is float or kind is bytes:
+        return {kind.__name__: kind.hex(value)}
+    if kind is int or kind is complex:
+        return {kind.__name__: kind.__repr__(value)}
+    if kind is dict:
         return {"dict": [[pack(key), pack(item)] for key, item in value.items()]}
-    raise TypeError(f"a {type(value).__name__} cannot pass between the tests and the candidate")
+    if kind is None:
+        raise TypeError(f"a {type(value).__name__} cannot pass between the tests and the candidate")
+    return {kind.__name__: [pack(item) for item in value]}
 
 
 _MAKERS: dict[str, Any] = {
@@ -88,6 +112,6 @@ def unpack(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # where what the candidate imports is
+    sys.path[0] = os.getcwd()  # noqa: PTH109  # where what the candidate imports is
     sys.set_int_max_str_digits(0)
     main(sys.argv[1])
