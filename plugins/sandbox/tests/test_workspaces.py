@@ -19,6 +19,7 @@ from dicast import ConfigError, Failure, Score, Subject
 from dicast_sandbox import (
     Bubblewrap,
     Command,
+    Docker,
     PassingTests,
     Unconfined,
     VerificationDelta,
@@ -146,6 +147,51 @@ def test_what_is_not_committed_and_what_came_later_is_not_there(checkout):
 def test_sources_that_cannot_be_are_refused_when_built(options, message):
     with pytest.raises(ConfigError, match=message):
         Command(command="true", **options)
+
+
+CLASHING = [
+    ["a/"],
+    ["a/."],
+    ["."],
+    ["a", "a/b"],
+    ["a/b/c", "./a"],
+    ["output.txt/x"],
+    ["\ud800"],
+    ["x" * 256],
+    ["x/" * 2000 + "x"],
+    ["a\0"],
+]
+
+
+@pytest.mark.parametrize("names", CLASHING, ids=lambda names: ascii(names)[:20])
+def test_names_that_cannot_be_in_one_workspace_are_refused_at_once(names):
+    files = dict.fromkeys(names, "")
+    with pytest.raises(ConfigError, match="file in the workspace"):
+        Command(command="true", backend=Unconfined(), unsafe=True, files=files)
+    if len(names) == 1 and "output" not in names[0]:
+        with pytest.raises(ConfigError, match="file in the workspace"):
+            Command(command="true", backend=Unconfined(), unsafe=True, output_file=names[0])
+    found = judge(Command(command="true", backend=Unconfined(), unsafe=True, files="files"), context={"files": files})
+    assert (found.kind, found.retryable) == ("missing_input", False), found
+
+
+def test_what_no_program_can_be_given_is_refused_at_once():
+    options = {"backend": Unconfined(), "unsafe": True}
+    for command in ("x\0y", ("x", "\0")):
+        with pytest.raises(ConfigError, match="command has a NUL"):
+            Command(command=command, **options)
+    with pytest.raises(ConfigError, match="candidate has a NUL"):
+        PassingTests(command="x", mode="isolated", candidate="x\0", **options)
+    for box in (Bubblewrap, lambda **given: Docker(image="x", **given)):
+        for environment in ({"A=B": "1"}, {"": "1"}, {"A\0": "1"}, {"A": "\0"}):
+            with pytest.raises(ConfigError, match="environment cannot have the variable"):
+                box(environment=environment)
+
+
+@needs_bubblewrap
+def test_half_a_character_is_written_as_it_is():
+    metric = Command(command="wc -c <f | grep -x 3", files={"f": "{{ output }}"})
+    assert judge(metric, "\ud800").value == 1
 
 
 @needs_bubblewrap

@@ -46,6 +46,18 @@ def check_positive(_: object, attribute: attrs.Attribute[int | None], value: int
         raise ConfigError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
 
+def check_environment(_: object, attribute: attrs.Attribute[dict[str, str]], value: dict[str, str]) -> None:
+    """An attrs validator for environment variables by name.
+
+    :raises ConfigError: when there can be none of such a name or value.
+    """
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name + text:
+            raise ConfigError(
+                f"{attribute.name} cannot have the variable {name!r}: a name has no '=', and neither name nor value a NUL"
+            )
+
+
 def _paths(given: Iterable[str | Path]) -> tuple[Path, ...]:
     return tuple(map(Path, given))
 
@@ -65,7 +77,7 @@ class Bubblewrap:
     name = "bubblewrap"
 
     mounts: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
-    environment: dict[str, str] = attrs.field(factory=dict)
+    environment: dict[str, str] = attrs.field(factory=dict, validator=check_environment)
     concurrency: int | None = attrs.field(default=None, validator=check_positive)
 
     def check(self) -> None:

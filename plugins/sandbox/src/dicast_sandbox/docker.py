@@ -14,7 +14,7 @@ import attrs
 
 from dicast import ConfigError, Execution, Failure, Program, RunContext
 
-from .bubblewrap import check_positive
+from .bubblewrap import check_environment, check_positive
 from .docker_container import READY, START_SECONDS, Engine, filter_file, options, taken
 from .docker_program import run
 from .pool import Pool
@@ -44,7 +44,7 @@ class Docker:
     name = "docker"
 
     image: str
-    environment: dict[str, str] = attrs.field(factory=dict)
+    environment: dict[str, str] = attrs.field(factory=dict, validator=check_environment)
     host: str | None = None
     concurrency: int | None = attrs.field(default=None, validator=check_positive)
 
@@ -69,7 +69,7 @@ class Docker:
         return Engine(self.image, self.host, self.environment)
 
 
-@cache
+@cache  # a success alone, as bubblewrap's: each metric asks, and trying takes a second
 def _check(image: str, host: str | None) -> None:
     if shutil.which("docker") is None:
         raise ConfigError(f"sandbox/docker: docker is not installed; {_INSTALL}, {_OTHER}")

@@ -33,9 +33,10 @@ class PatchError(Exception):
 
 
 def is_inside(name: str) -> bool:
-    """Whether *name* is a relative path that stays in its folder."""
+    """Whether *name* is that of a file in its folder: a relative path that stays there."""
     path = PurePosixPath(name)
-    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+    is_file = bool(path.parts) and not name.endswith(("/", "/."))
+    return is_file and not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
 
 def patched(archive: Archive, text: str) -> Archive:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import attrs
@@ -30,6 +30,7 @@ KEPT_BYTES = 512 * 1024**2
 
 _OUTPUT = ("output", "text")
 _REFS = 10_000
+_NAME_BYTES, _PATH_BYTES = 255, 4000  # Linux takes 4096, with the workspace's
 _COPIES = 2  # a workspace holds the tar until it is unpacked
 
 
@@ -60,15 +61,13 @@ class Workspaces:
         known = {**subject.context, **_fields(subject)}
         try:
             files = dict(_texts(metric.files, {**known, "output": output, "text": output}))
+            check_names([*files, metric.output_file])
             archive = await self._archive(known)
         except LookupError as error:
             return self._missing(f"{subject.kind} {subject.id} has no {error.args[0]}")
         except ConfigError as error:
             return self._missing(f"{subject.kind} {subject.id}: {error}")
-        wrong = next((name for name in files if not is_inside(name)), None)
-        if wrong is not None:
-            return self._missing(f"{wrong!r} is not the name of a file in the workspace")
-        return Given(archive, {name: text.encode(errors="surrogateescape") for name, text in files.items()})
+        return Given(archive, {name: text.encode(errors="surrogatepass") for name, text in files.items()})
 
     async def _archive(self, known: Mapping[str, object]) -> Archive:
         metric, limit = self._metric, self._metric.limits.disk // _COPIES
@@ -83,6 +82,29 @@ class Workspaces:
 
     def _missing(self, message: str) -> Failure:
         return Failure("missing_input", f"sandbox/{self._metric.name}: {message}")
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that there can be files of all *names* in one workspace.
+
+    :raises ConfigError: when one is no file's name, or leads elsewhere, or another one is a folder by it.
+    """
+    paths = {PurePosixPath(name): name for name in names}
+    for path, name in paths.items():
+        if not is_inside(name) or not _can_be_written(path):
+            raise ConfigError(
+                f"{name!r} is not the name of a file in the workspace: relative, without '..', 255 bytes a part at most"
+            )
+        above = next((paths[folder] for folder in path.parents if folder in paths), None)
+        if above is not None:
+            raise ConfigError(f"{name!r} cannot be a file in the workspace beside {above!r}, which is no folder")
+
+
+def _can_be_written(path: PurePosixPath) -> bool:
+    """Whether Linux takes *path*."""
+    if str(path).encode(errors="ignore").decode() != str(path):  # half a character, as in JSON's "\\ud800"
+        return False
+    return len(str(path).encode()) <= _PATH_BYTES and all(len(part.encode()) <= _NAME_BYTES for part in path.parts)
 
 
 def takes_output(files: Mapping[str, str] | str | None) -> bool:
@@ -124,7 +146,7 @@ def _filler(known: Mapping[str, object], place: bool) -> Callable[[re.Match[str]
         value = lookup(known, found[1])
         if value is MISSING or value is None:
             raise LookupError(repr(found[1]))
-        if place and not is_inside(_text(value)):
+        if place and not is_inside(_text(value).rstrip("/")):
             raise ConfigError(f"{found[1]} is {value!r}, and not a relative path without '..'")
         return _text(value)
 
