@@ -133,6 +133,12 @@ class SandboxMetric:
         """The score of what came of a program."""
 
 
+def certain(trial: Trial) -> Trial:
+    """*trial* without a limit that is only guessed: it explains what has failed, and this has not."""
+    execution = trial.execution
+    return attrs.evolve(trial, execution=attrs.evolve(execution, limit=execution.struck, guessed=False))
+
+
 def words(command: str | tuple[str, ...]) -> tuple[str, ...]:
     """What is executed: a text by a shell."""
     return ("/bin/sh", "-c", command) if isinstance(command, str) else command
