@@ -30,21 +30,22 @@ MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 PARTS = {
     "the pipeline file": (2_240, ("config", "converter", "sections.py", "lines.py", "files.py")),
-    "the command line": (1_200, ("cli", "api.py", "ledgers.py")),
+    "the command line": (1_250, ("cli", "api.py", "ledgers.py")),
     "the worker processes": (415, ("pool", "worker.py")),
     "experiments": (
-        700,
+        740,
         (
             "runner/producing.py",
             "runner/records.py",
             "runner/findings.py",
             "runner/baseline.py",
+            "runner/preflight.py",
             "report/records.py",
             "report/flat.py",
             "report/table.py",
         ),
     ),
-    "the heart": (4_600, None),
+    "the heart": (4_620, None),
 }
 """The kernel's parts with their bars in lines of code (docs/adr/0010); the heart is all that is in no other part."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}

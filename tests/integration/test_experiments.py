@@ -205,12 +205,13 @@ def test_failure_of_a_run_that_stopped_early_is_retried_and_nothing_else(shop, m
     text = TASK + ALONE + "early_stop: [stats/threshold: {metric: scores.clarity, threshold: 3}]\n"
     model.answer = but(500, "r1 depth")
     stopped = shop.run(text)
-    assert (stopped.json["failed"], stopped.json["stopped"]["row_index"]) == (1, 2)
+    assert (stopped.json["failed"], stopped.json["stopped"]["row_index"]) == (1, 3)
     model.answer, before = rated, questions(model)
     again = shop.dicast("run", "p.yaml", "--json", "--resume", stopped.json["run_id"], "--retry-failed")
     assert questions(model) - before == Counter({"r1 depth": 1})
     assert (again.json["scored"], again.json["failed"]) == (stopped.json["scored"] + 1, 0)
-    assert again.json["stopped"] == stopped.json["stopped"]
+    # the row that had failed is told last now, so that it is no longer among those before the stop
+    assert again.json["stopped"] == {**stopped.json["stopped"], "row_index": 2}
 
 
 def test_what_could_change_a_number_cannot_change_in_between(shop, model):
@@ -491,10 +492,35 @@ def test_killed_suite_is_taken_up_where_it_was(shop, model):
     assert order(shop) == ["trial/plain", "trial/strict", "trial/brief"]
     assert model.count == 37  # one twice
     assert done.json["experiments"]["strict"]["comparison"]["stats/score_delta"]["criteria"]["depth"] == 1
-    again = shop.dicast("run", name, "--json", "--resume").json["experiments"]
-    for experiment, document in done.json["experiments"].items():
-        assert settled(again[experiment]) == settled(document)
+    assert shop.dicast("run", name, "--json", "--resume").code == 2  # nothing is left of it
     assert model.count == 37
+
+
+def test_tried_rows_are_nothing_of_a_suite_that_is_taken_up(shop, model):
+    name = shop.pipeline(SUITE + ALONE).name
+    model.answer = but(401, "better r2 depth")
+    assert shop.dicast("run", name, "--json").code == 3
+    model.answer = rated
+    assert shop.dicast("run", name, "--json", "--head", "1").code == 0
+    done = shop.dicast("run", name, "--json", "--resume")
+    assert [one["scored"] for one in done.json["experiments"].values()] == [6, 6, 6]
+
+
+def test_an_experiment_that_has_changed_is_not_taken_up_even_where_it_has_ended(shop, model):
+    name = shop.pipeline(SUITE + ALONE).name
+    model.answer = but(401, "better r2 depth")
+    assert shop.dicast("run", name, "--json").code == 3
+    paid, model.answer = model.count, rated
+    done = shop.dicast("run", name, "--json", "--resume", "--set", "extractors=[]")
+    assert (done.code, model.count) == (2, paid)
+    assert "cannot be resumed: extractors" in done.json["error"]["message"]
+
+
+def test_a_baseline_that_a_later_experiment_lacks_costs_the_first_nothing(shop, model):
+    asked = model.count
+    done = shop.run(SUITE + AGAINST_PLAIN.replace("run: plain", "run: nope") + ALONE)
+    assert (done.code, model.count) == (2, asked)
+    assert "no finished run 'nope'" in done.json["error"]["message"]
 
 
 def test_suite_that_was_never_begun_has_nothing_to_resume(shop, model):

@@ -309,3 +309,51 @@ def test_a_kept_reply_says_how_long_it_took_when_it_was_asked_for():
     kept = [event.payload["reply"]["metrics"] for event in run("task: ask\n").of("task.replied")]
     assert len(kept) == 8
     assert all(0 <= metrics["latency_seconds"] < 60 for metrics in kept)
+
+
+def test_rollouts_of_a_row_that_has_failed_are_not_bought():
+    model = FakeChatModel(lambda request: Failure("timeout", "late", cost=Cost("0.01")))
+    done = run("task: ask\nmetrics: [metric]\nscoring: {rollouts: 3}", ask=Ask(model, ("only",)), metric=FakeMetric([]))
+    assert len(model.asked) == 4
+    assert done.document["failures"] == {"timeout": 4}
+
+
+@attrs.frozen
+class Malformed:
+    """Makes responses that are none."""
+
+    name = "malformed"
+
+    responses: Any = None
+
+    def produce(self, subject: Subject) -> Subject:
+        """Make them."""
+        same = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
+        return Answered(**same, responses=self.responses)
+
+
+@pytest.mark.parametrize(
+    "responses",
+    [
+        ["a"],
+        {"a": "text"},
+        {1: {"content": "x", "metrics": {}}},
+        {"a": {"content": "x", "metrics": None}},
+        {"a": {"content": "x", "metrics": [1]}},
+        {"a": {"metrics": {}}},
+        {"a": {"content": "x", "metrics": {"b": object()}}},
+        {"a": {"content": "x", "metrics": {}, "retry": {"n": 1}}},
+    ],
+)
+def test_malformed_responses_fail_their_row_and_name_the_task(responses):
+    done = run("task: malformed\n", malformed=Malformed(responses))
+    assert done.document["failures"] == {"crashed": 4}
+    assert all(event.payload["error"].startswith("malformed: ") for event in done.of("record.failed"))
+
+
+def test_the_row_index_of_an_early_stop_counts_failed_rows_too():
+    replies = iter([Failure("timeout", "late"), Failure("timeout", "late"), Reply("0.5"), Reply("0.5")])
+    model = FakeChatModel(lambda request: next(replies))
+    text = "task: ask\nearly_stop: [enough]\nexecutor: {dicast/async: {concurrency: 1}}"
+    done = run(text, ask=Ask(model, ("only",)), enough=Count(most=1))
+    assert done.document["stopped"]["row_index"] == 2

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from ..api import ledger_slot, with_ledger
+from ..api import in_loop, ledger_slot, with_ledger
+from ..clock import Clock
 from ..config import experiment_names, load_pipeline
 from ..errors import ConfigError, Problem, RequestError
 from ..ledgers import document
@@ -17,8 +19,11 @@ from ..protocols import Ledger
 from ..report import exit_code
 from ..runner.ending import ledger_json
 from ..runner.plan import file_identity
+from ..runner.preflight import preflight
+from ..runner.resume import EarlierRun, refuse_changes
 from ..runner.run import Outcome, Request
 from ..sections import Pipeline
+from .output import problems_json
 from .runs import carried_out
 from .summary import run_text
 
@@ -31,48 +36,92 @@ ENDS = (130, 2, 70)
 
 @attrs.frozen
 class Suite:
-    """What the experiments of *file* came to, by name; *baseline* is the one that the others are compared with."""
+    """What the experiments of *file* came to, by name; *baseline* is what others are compared with; *error* ended it early."""
 
     file: str
     baseline: str | None
     outcomes: Mapping[str, Outcome]
+    error: RequestError | None = None
 
     @property
     def document(self) -> dict[str, Any]:
         """What ``dicast run --json`` prints."""
         documents = {name: outcome.document for name, outcome in self.outcomes.items()}
-        return {"suite": self.file, "baseline": self.baseline, "experiments": documents}
+        done = {"suite": self.file, "baseline": self.baseline, "experiments": documents}
+        if self.error is None:
+            return done
+        kind = type(self.error).__name__
+        return {**done, "error": {"kind": kind, "message": str(self.error), "errors": problems_json(self.error)}}
 
     @property
     def exit_code(self) -> int:
         """What ``dicast run`` returns."""
-        codes = {outcome.exit_code for outcome in self.outcomes.values()}
+        codes = {outcome.exit_code for outcome in self.outcomes.values()} | ({2} if self.error else set())
         return next(code for code in WORST if code in codes)
 
     def text(self) -> str:
         """The summary of each experiment, and a table of all."""
         documents: dict[str, Mapping[str, Any]] = self.document["experiments"]
-        return "\n\n".join([*map(run_text, documents.values()), "\n".join(_table(documents, self.baseline))])
+        texts = [*map(run_text, documents.values()), "\n".join(_table(documents, self.baseline))]
+        return "\n\n".join([*texts, *([] if self.error is None else [f"not begun: {self.error}"])])
 
 
 def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Sequence[str], *, head: bool) -> Suite:
-    """Run the experiments *names* of *file*, the baseline first.
+    """Run the experiments *names* of *file*, each after the one that it is compared with.
 
     :raises RequestError: when anything is wrong with any of them; nothing was run then.
     """
     pipelines = _load(file, names, overrides)
-    compared = (one.baseline.run for one in pipelines.values() if one.baseline is not None)
-    baseline = next((run for run in compared if run in pipelines), None)
-    order = sorted(names, key=lambda name: name != baseline)
+    compared = {name: one.baseline.run for name, one in pipelines.items() if one.baseline is not None}
+    order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
+    fingerprints = _preflights(pipelines)
+    earlier = {} if request.resume is None else _earlier(pipelines, fingerprints, retry=request.retry_failed)
+    first = next((one.payload["suite"] for one in earlier.values()), None)
+    request = attrs.evolve(request, suite=first or Clock().id(), preview=head)
     outcomes: dict[str, Outcome] = {}
+    baseline = next((run for run in compared.values() if run in pipelines), None)
     for name in order:
-        earlier = _earlier(pipelines, order, name, request) if request.resume is not None else None
-        if not isinstance(earlier, Outcome):
-            earlier = _run(pipelines[name], attrs.evolve(request, resume=earlier), outcomes, head=head)
-        outcomes[name] = earlier
-        if earlier.exit_code in ENDS:
+        try:
+            outcomes[name] = _run(pipelines[name], request, earlier.get(name), outcomes, head=head)
+        except RequestError as error:
+            if not outcomes:
+                raise
+            return Suite(str(file), baseline, outcomes, error)
+        if outcomes[name].exit_code in ENDS:
             break
     return Suite(str(file), baseline, outcomes)
+
+
+def _order(file: Path, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
+    """The experiments in their order, but each after the one that it is *compared* with.
+
+    :raises ConfigError: when some are compared with one another in a circle.
+    """
+    graph = TopologicalSorter({name: [compared[name]] if name in compared else [] for name in names})
+    try:
+        return list(graph.static_order())
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        raise ConfigError(
+            Problem(f"experiments are compared in a circle: {circle}", str(file), path="baseline")
+        ) from error
+
+
+def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[str, str]]:
+    """The fingerprints of what each experiment's run would be.
+
+    :raises ConfigError: with what would refuse any of them.
+    """
+    found: dict[str, Mapping[str, str]] = {}
+    problems: dict[Problem, None] = {}
+    for name, pipeline in pipelines.items():
+        try:
+            found[name] = in_loop(preflight(pipeline, ledger_slot(pipeline), pipelines))
+        except RequestError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise ConfigError(problems)
+    return found
 
 
 def load_experiments(file: Path, overrides: Sequence[str]) -> list[Pipeline]:
@@ -115,49 +164,59 @@ def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
                 )
 
 
-def _run(pipeline: Pipeline, request: Request, outcomes: Mapping[str, Outcome], *, head: bool) -> Outcome:
-    """Run one experiment; its baseline may be one of the suite's others."""
+def _run(
+    pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, Outcome], *, head: bool
+) -> Outcome:
+    """Run one experiment, or take up what an earlier process left of it; its baseline may be one of the suite's others."""
+    if earlier is not None and earlier.finished and not request.retry_failed:
+        return with_ledger(ledger_slot(pipeline), lambda ledger: _ended(ledger, earlier.run_id, pipeline))
     baseline = pipeline.baseline
     if baseline is not None and baseline.run in outcomes:
         found = outcomes[baseline.run].document["run_id"]
         pipeline = attrs.evolve(pipeline, baseline=attrs.evolve(baseline, run=found))
     elif baseline is not None and baseline.run == pipeline.experiment:
         pipeline = attrs.evolve(pipeline, baseline=None)
-    again = request.retry_failed and request.resume is not None
-    return carried_out(pipeline, attrs.evolve(request, retry_failed=again), head=head)
+    resume = None if earlier is None else earlier.run_id
+    retry = request.retry_failed and earlier is not None
+    return carried_out(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry), head=head)
 
 
-def _earlier(pipelines: Mapping[str, Pipeline], order: Sequence[str], name: str, wish: Request) -> Outcome | str | None:
-    """What an earlier process has left of an experiment: its outcome, or the id of the run to take up, or nothing.
+def _ended(ledger: Ledger, run_id: str, pipeline: Pipeline) -> Outcome:
+    told: dict[str, Any] = {**(document(ledger, run_id) or {}), "ledger": ledger_json(ledger)}
+    return Outcome(told, exit_code(told, pipeline.gate))
+
+
+def _earlier(
+    pipelines: Mapping[str, Pipeline], fingerprints: Mapping[str, Mapping[str, str]], *, retry: bool
+) -> dict[str, EarlierRun]:
+    """The runs of the newest suite of these experiments, those that have ended, too.
 
     Where failures are retried all are taken up, since a baseline whose failures are retried is another one for those compared with it.
 
-    :raises ConfigError: when nothing of the suite is left to resume.
+    :raises ConfigError: when nothing of the suite is left to resume, or an experiment has changed since.
     """
+    files = {file_identity(pipeline): name for name, pipeline in pipelines.items()}
 
-    def find(ledger: Ledger) -> Outcome | str | None:
-        begun = _newest(ledger, pipelines[order[0]])
-        mine = _newest(ledger, pipelines[name])
-        if begun is None:
-            raise ConfigError("there is no unfinished run of this suite in the ledger; leave --resume out to begin")
-        if mine is None or mine[0] < begun[0]:
-            return None
-        done = next(ledger.read(Query(run_id=mine[1], types=("run.completed",), limit=1)), None)
-        if done is None or wish.retry_failed:
-            return mine[1]
-        told: dict[str, Any] = {**(document(ledger, mine[1]) or {}), "ledger": ledger_json(ledger)}
-        return Outcome(told, exit_code(told, pipelines[name].gate))
+    def find(ledger: Ledger) -> dict[str, EarlierRun]:
+        found: dict[str, EarlierRun] = {}
+        suite = None
+        for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
+            said: Mapping[str, Any] = entry.event.payload
+            name = files.get(str(said["file"]))
+            if name is None or said.get("preview") or not said.get("suite"):
+                continue
+            suite = suite or said["suite"]
+            if said["suite"] == suite and name not in found:
+                ended = Query(run_id=entry.event.run_id, types=("run.completed",), limit=1)
+                found[name] = EarlierRun(entry, any(ledger.read(ended)))
+        return found
 
-    return with_ledger(ledger_slot(pipelines[name]), find)
-
-
-def _newest(ledger: Ledger, pipeline: Pipeline) -> tuple[int, str] | None:
-    """Where the newest run of *pipeline* begins in the ledger, and its id."""
-    file = file_identity(pipeline)
-    for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
-        if entry.event.payload["file"] == file:
-            return entry.seq, entry.event.run_id
-    return None
+    found = with_ledger(ledger_slot(next(iter(pipelines.values()))), find)
+    if not found or (not retry and len(found) == len(files) and all(one.finished for one in found.values())):
+        raise ConfigError("there is no unfinished run of this suite in the ledger; leave --resume out to begin")
+    for name, one in found.items():
+        refuse_changes(one, fingerprints[name])
+    return found
 
 
 def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Iterator[str]:

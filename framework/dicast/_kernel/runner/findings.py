@@ -40,8 +40,10 @@ class Findings:
     def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
         """Take the records among *events* into account; *whole* says that no subject is told in parts."""
         if self._aggregates or self._stops:
-            for _, record in self._reader.read(events):
-                self._take(record)
+            for event in events:
+                self._rows += event.type == "record.failed"
+                for _, record in self._reader.read((event,)):
+                    self._take(record)
             for _, record in self._reader.rest() if whole else ():
                 self._take(record)
 

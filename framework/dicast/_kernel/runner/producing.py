@@ -178,19 +178,22 @@ class Producer:
 
     async def make(self, subject: Subject) -> Made:
         """Ask the task about *subject*, once for each rollout; its record is that of the first."""
-        outputs: list[Subject | Failure] = [subject]
-        if self.task is not None:
-            outputs = [await self._produce(self.task, subject, number) for number in range(self.rollouts)]
-        row, first = columns(subject), outputs[0]
+        first: Subject | Failure = subject if self.task is None else await self._produce(self.task, subject, 0)
+        row = columns(subject)
         record = first if isinstance(first, Failure) else await self._record(row, first)
-        if not isinstance(record, Failure):
-            return Made(outputs, self._event("record.completed", record, subject))
-        told = {"row": row, "error": record.message, "timestamp": self.now(), "failure_mode": record.kind}
-        if record.retry is not None:
-            told["retry"] = record.retry
-        excused = record is first and self.task is not None and self.task.slot.on_failure == "zero"
-        failed = outputs if excused else [record] * len(outputs)
-        return Made(failed, self._event("record.failed", told, subject), excused)
+        excused = self.task is not None and self.task.slot.on_failure == "zero"
+        if isinstance(record, Failure) and not (record is first and excused):
+            return Made([record], self._failed(row, record, subject))  # the other rollouts could not save it
+        outputs = [first]
+        if self.task is not None:
+            outputs += [await self._produce(self.task, subject, number) for number in range(1, self.rollouts)]
+        if isinstance(record, Failure):
+            return Made(outputs, self._failed(row, record, subject), excused)
+        return Made(outputs, self._event("record.completed", record, subject), excused)
+
+    def _failed(self, row: Mapping[str, object], failure: Failure, subject: Subject) -> Event:
+        told = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
+        return self._event("record.failed", told | ({} if failure.retry is None else {"retry": failure.retry}), subject)
 
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
         return self.stream.event(type_, payload, subject, "user_controlled")
@@ -199,7 +202,7 @@ class Producer:
         try:
             record = new_record(row, made, self.levels)
         except TypeError as error:
-            return Failure("crashed", f"{self.task and self.task.slot.label}: its responses are not JSON: {error}")
+            return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
         return await extract(record, self.extractors, self.desk.caller) or record
 
     async def _produce(self, task: Call, subject: Subject, rollout: int) -> Subject | Failure:

@@ -25,9 +25,10 @@ def columns(subject: Subject) -> dict[str, object]:
 def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, object]) -> dict[str, Any]:
     """The record of *made*, before anything is extracted from it; *levels* are the task's own.
 
-    :raises TypeError: when it is not JSON.
+    :raises TypeError: when its responses are not made as :class:`~dicast.Answered` says, or are not JSON.
     """
     responses = getattr(made, "responses", None) or {ONLY: {"content": made.text, "metrics": {}}}
+    _check(responses)
     record: dict[str, Any] = {"row": row, "response": next(iter(responses.values()))}
     if set(responses) != {ONLY}:
         record["responses"] = responses
@@ -38,6 +39,19 @@ def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, ob
         record["retry"] = max(retries, key=lambda retry: retry["attempts"])
     plain: dict[str, Any] = orjson.loads(orjson.dumps({**record, **levels}))  # also: what is not a number becomes null
     return plain
+
+
+def _check(responses: object) -> None:
+    if not isinstance(responses, Mapping):
+        raise TypeError(f"its responses are {responses!r:.100}, not a mapping")
+    for name, response in responses.items():
+        if not isinstance(name, str) or not isinstance(response, Mapping):
+            raise TypeError(f"its response {name!r:.100} is {response!r:.100}, not a mapping under a text")
+        metrics, retry = response.get("metrics"), response.get("retry")
+        if not isinstance(response.get("content"), str) or not isinstance(metrics, Mapping):
+            raise TypeError(f"its response {name!r} has no text content, or no mapping metrics: {response!r:.100}")
+        if retry is not None and not (isinstance(retry, Mapping) and isinstance(retry.get("attempts"), int)):
+            raise TypeError(f"the retry of its response {name!r} has no number of attempts: {retry!r:.100}")
 
 
 async def extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:

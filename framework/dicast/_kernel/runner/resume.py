@@ -53,6 +53,8 @@ def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -
     found = _newest(ledger, lambda event: event.run_id == run_id if run_id else _is_of(event, file), finished_too)
     if found is not None:
         return found
+    if run_id and any(ledger.read(Query(run_id=run_id, types=("run.completed",), limit=1))):
+        raise ConfigError(f"run {run_id} has ended: there is nothing to resume; --retry-failed takes up its failures")
     named = f"run {run_id}" if run_id else f"unfinished run of {file}"
     raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
 
@@ -63,7 +65,8 @@ def find_live(ledger: Ledger, file: str) -> EarlierRun | None:
 
 
 def _is_of(event: Event, file: str, *, live: bool = False) -> bool:
-    return bool(event.payload["file"] == file and event.payload.get("live", False) == live)
+    said = event.payload
+    return bool(said["file"] == file and said.get("live", False) == live and not said.get("preview"))
 
 
 def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: bool) -> EarlierRun | None:

@@ -43,7 +43,8 @@ class Request:
 
     *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
     the file) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
-    live one, and takes up an unfinished run of it unless *new*; *signals* lets Ctrl-C and SIGTERM end the run in order;
+    live one, and takes up an unfinished run of it unless *new*; *suite* is the id of the suite that it belongs to; a *preview* is
+    nothing to take up or to compare with; *signals* lets Ctrl-C and SIGTERM end the run in order;
     *progress* is called now and then.
     """
 
@@ -53,6 +54,8 @@ class Request:
     source: Source | None = None
     live: bool = False
     new: bool = False
+    suite: str | None = None
+    preview: bool = False
     signals: bool = False
     progress: Callable[[Report], None] | None = None
 
@@ -138,9 +141,9 @@ class _Run:
                 subjects = await peeked(subjects)
             spool = self._spool(fingerprints)
             feeds = await self._open_sinks(stack)
-            started = run_started(
-                self.pipeline, plan, fingerprints, self.rubrics, self.request.limit, live=self.request.live
-            )
+            request = self.request
+            started = run_started(self.pipeline, plan, fingerprints, self.rubrics, request.limit, live=request.live)
+            started |= {"suite": request.suite, "preview": request.preview}
             findings = await Findings.open(self.pipeline, self.context, stack, started)
         except KeyboardInterrupt:
             return self._unbegun()

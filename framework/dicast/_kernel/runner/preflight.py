@@ -1,0 +1,32 @@
+"""What a run reads before anything is judged, read without running anything: for whoever runs several, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
+
+import attrs
+
+from ..clock import Clock
+from ..model import RunContext
+from ..sections import Pipeline, Slot
+from .baseline import find_results
+from .opening import open_component
+from .subjects import digest
+
+
+async def preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -> Mapping[str, str]:
+    """Read the data of *pipeline* whole, and find its baseline unless that is one of *later*; return the fingerprints of a run.
+
+    :raises RequestError: when the run would be refused for them.
+    """
+    async with AsyncExitStack() as stack:
+        draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
+        live = await open_component(ledger.component, draft, stack)
+        if pipeline.baseline is not None and pipeline.baseline.run not in later:
+            find_results(live, pipeline.baseline.run, pipeline.base, of=pipeline.name)
+        slot = pipeline.source
+        assert slot is not None  # dicast run needs one
+        source = await open_component(slot.component, attrs.evolve(draft, read=live.read), stack)
+        data = await digest(source, f"source {slot.name}")
+        return {**pipeline.fingerprints, **({} if data is None else {"data": data})}
