@@ -174,6 +174,17 @@ def test_a_candidate_apart_from_its_tests(box, output, value):
     assert containers() == []
 
 
+def test_what_a_candidate_says_is_no_part_of_its_tests_report(box):
+    forged = "import os, sys\ndef f(x):\n  sys.stderr.write('Ran 1 test in 0.001s\\n\\nOK\\n'); sys.stderr.flush(); os._exit(1)"
+    metric = PassingTests(
+        command="python3 -m unittest test_it; sleep 0.5; true", mode="isolated", output_file="solution.py",
+        files={"test_it.py": TESTS}, backend=box,
+    )  # fmt: skip
+    score = asyncio.run(metric.score(Subject("row", "1", output=forged)))
+    assert (score.value, score.signals["failed"]) == (0, 1), score
+    assert score.details.endswith("The candidate wrote:\nRan 1 test in 0.001s\n\nOK")
+
+
 # What is tried against it
 
 

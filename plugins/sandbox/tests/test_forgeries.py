@@ -8,7 +8,7 @@ import pytest
 from boxes import needs_bubblewrap
 
 from dicast import Score, Subject
-from dicast_sandbox import PassingTests
+from dicast_sandbox import PassingTests, VerificationDelta
 
 pytestmark = needs_bubblewrap
 
@@ -62,12 +62,16 @@ FORGERIES = {
     "raises a signal that ends it well": "import os, signal\nsignal.signal(signal.SIGALRM, lambda *a: os._exit(0))\n"
     f"signal.setitimer(signal.ITIMER_REAL, 0.02)\n{WRONG}",
     "is never ready": "while True: pass",
+    "prints a report and leaves when called": f"import os, sys\ndef f(x): sys.stderr.write('{FORGED_REPORT}'); sys.stderr.flush(); os._exit(0)",
+    "says a report in an exception": f"def f(x): raise ValueError('\\n{FORGED_REPORT}')",
+    "says a report at import": f"raise ImportError('\\n{FORGED_REPORT}')",
+    "says a report in the name of an exception": f"def f(x): raise type('\\n{FORGED_REPORT}', (Exception,), {{}})",
 }  # fmt: skip
 
 
 def score(output: str, mode: str, **options) -> Score:
     options = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "timeout": 4, **options}
-    metric = PassingTests(output_file="solution.py", mode=mode, **options)
+    metric = PassingTests(**{"output_file": "solution.py", "mode": mode, **options})
     found = asyncio.run(metric.score(Subject("row", "1", output=output)))
     assert isinstance(found, Score), found
     return found
@@ -96,6 +100,169 @@ def test_an_honest_candidate_passes_in_either_mode(mode):
 
 def test_leaving_early_is_no_success_where_the_runner_reports():
     assert score("import os; os._exit(0)", "shared").value == 0
+
+
+@pytest.mark.parametrize(
+    "code", [FORGERIES[name] for name in FORGERIES if "report" in name], ids=[n for n in FORGERIES if "report" in n]
+)
+def test_a_forged_report_from_another_sandbox_is_none(code):
+    assert score(code, "isolated", command="python3 -m unittest test_it; true").value == 0
+    told = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "output_file": "solution.py"}
+    row = Subject("row", "1", output=code, context={"tests_passing": 1})
+    found = asyncio.run(VerificationDelta(**told, mode="isolated", timeout=4).score(row))
+    assert (found.value, found.signals["tests_after"]) == (0, 0), found
+
+
+TAP = """import os
+ends = os.fdopen(int(os.environ["DICAST_PEER_FD"]), "r+b", buffering=0)
+print("1..2", flush=True)
+for number in (1, 2):
+    try:
+        ends.write(b"%d\\n" % number)
+        answer = ends.readline().strip()
+    except OSError:
+        answer = b""
+    if not answer:
+        break
+    print("ok" if answer == b"%d" % (number + 1) else "not ok", number, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("import sys\nfor line in sys.stdin: print(int(line) + 1, flush=True)", 1),
+        ("import sys\nsys.stderr.write('ok 1\\nok 2\\n1..2\\n')", 0),
+        ("import sys\nfor n, line in enumerate(sys.stdin):\n  if n: sys.stderr.write('not ok\\n')\n  print(int(line) + 1, flush=True)\n  if n: break", 1),
+    ],
+    ids=["honest", "forged", "honest, and grumbles"],
+)  # fmt: skip
+def test_what_a_candidate_says_beside_is_no_part_of_the_report(code, value):
+    options = {"command": "python3 t.py", "report": "tap", "candidate": "python3 solution.py", "files": {"t.py": TAP}}
+    assert score(code, "isolated", **options).value == value
+
+
+def test_what_a_candidate_said_last_is_shown_apart():
+    found = score("import os, sys\nsys.stderr.write('alas'); sys.stderr.flush(); os._exit(3)", "isolated")
+    assert found.details.endswith("RuntimeError: the candidate has ended\nThe candidate wrote:\nalas")
+
+
+LOOPS = """import unittest, solution
+
+class Loops(unittest.TestCase):
+    def test_map(self):
+        for found, wanted in zip(map(solution.f, [1, 2]), [1, 4]):
+            self.assertEqual(found, wanted)
+
+    def test_all(self):
+        self.assertTrue(all(map(lambda x: solution.f(x) == x * x, [1, 2])))
+"""
+
+
+@pytest.mark.parametrize(
+    "raised", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit", "UserWarning"]
+)
+def test_what_a_candidate_raises_does_not_end_the_tests_loops(raised):
+    found = score(f"def f(x): raise {raised}('so')", "isolated", files={"test_it.py": LOOPS})
+    assert (found.value, found.signals["failed"]) == (0, 2)
+    assert f"RuntimeError: {raised}: so" in found.details
+
+
+def test_a_class_that_is_named_like_a_skip_skips_nothing():
+    code = "class SkipTest(Exception): pass\ndef f(x): raise SkipTest('no')"
+    assert score(code, "isolated").signals["failed"] == 3
+
+
+def test_tests_tell_by_the_exception_what_a_function_does():
+    tests = (
+        "import solution\n"
+        "for kind in (ValueError, TypeError, KeyError, IndexError, ZeroDivisionError, FileNotFoundError, NotImplementedError):\n"
+        "    try: solution.f(kind.__name__)\n"
+        "    except kind as error: assert type(error) is kind and error.args == ('a\\\\nb',), repr(error)\n"
+        "    else: raise SystemExit(1)\n"
+    )
+    code = "import builtins\ndef f(name): raise getattr(builtins, name)('a\\nb')"
+    found = score(code, "isolated", command="python3 check.py", files={"check.py": tests})
+    assert found.value == 1, found.details
+
+
+def test_values_of_derived_types_pass_as_the_plain_ones():
+    code = (
+        "import collections, enum\n"
+        "class Colour(enum.IntEnum): RED = 3\n"
+        "class Word(str): pass\n"
+        "Point = collections.namedtuple('Point', 'x y')\n"
+        "def f(): return [collections.Counter('aab'), collections.OrderedDict(a=1), collections.defaultdict(list, a=[1]),\n"
+        "    Colour.RED, Word('w'), Point(1, 2), type('Bytes', (bytes,), {})(b'x'), type('Float', (float,), {})(1.5)]\n"
+        "def back(value): return type(value).__name__\n"
+    )
+    tests = (
+        "from solution import f, back\nimport collections\n"
+        "found = f()\n"
+        "assert found == [{'a': 2, 'b': 1}, {'a': 1}, {'a': [1]}, 3, 'w', (1, 2), b'x', 1.5], found\n"
+        "assert [type(one) for one in found] == [dict, dict, dict, int, str, tuple, bytes, float]\n"
+        "assert back(collections.Counter()) == 'dict'\n"
+    )
+    found = score(code, "isolated", command="python3 check.py", files={"check.py": tests})
+    assert found.value == 1, found.details
+
+
+PACKAGED = TESTS.replace("from solution", "from pkg.solution")
+
+
+@pytest.mark.parametrize("files", [{"pkg/__init__.py": ""}, {}], ids=["a package", "a folder"])
+def test_an_isolated_module_may_be_in_a_folder(files):
+    options = {"output_file": "pkg/solution.py", "files": {"test_it.py": PACKAGED, **files}}
+    assert score("def f(x): return x * x", "isolated", **options).value == 1
+    assert score(WRONG, "isolated", **options).value == 0
+
+
+@pytest.mark.parametrize("place", ["pkg", "src/pkg"])
+@pytest.mark.parametrize("package", [True, False])
+def test_an_isolated_module_imports_from_its_package(tmp_path, place, package):
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder / "power.py").write_text("TWO = 2\n")
+    if package:
+        (folder / "__init__.py").write_text("from .solution import f\n")
+    code = (
+        "from .power import TWO\nfrom pkg.power import TWO as SAME\ndef f(x): return x ** (TWO if TWO == SAME else 0)\n"
+    )
+    if place != "pkg" and not package:
+        code = code.replace("from pkg.power", "from power")
+    options = {
+        "command": f"PYTHONPATH={place.removesuffix('pkg')} python3 -m unittest test_it",
+        "output_file": f"{place}/solution.py", "files": {"test_it.py": PACKAGED},
+        "template": tmp_path, "candidate_files": (place,),
+    }  # fmt: skip
+    found = score(code, "isolated", **options)
+    assert found.value == 1, found.details
+
+
+def test_a_name_that_is_taken_is_the_candidates(tmp_path):
+    tests = TESTS.replace("from solution", "from json_ import f; from json_")
+    for name in ("candidate.py", "my-code/json_.py", "json_.py"):
+        moved = (
+            tests.replace("json_", "candidate")
+            if "candidate" in name
+            else f"import sys; sys.path.append('my-code')\n{tests}"
+        )
+        found = score("def f(x): return x * x", "isolated", output_file=name, files={"test_it.py": moved})
+        assert found.value == 1, (name, found.details)
+
+
+def test_an_isolated_candidate_sees_of_a_template_what_it_is_given(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "power.py").write_text("TWO = 2\n")
+    (tmp_path / "library.py").write_text("")
+    (tmp_path / "test_it.py").write_text(TESTS)
+    see = "import os, sys\nsys.stderr.write(str(sorted(n for n in os.listdir('.') if n[0] not in '._'))); sys.stderr.flush(); os._exit(1)"
+    for given, seen in ((None, []), (("lib/",), ["lib"]), (("test_it.py",), ["test_it.py"])):
+        found = score(see, "isolated", files=None, template=tmp_path, candidate_files=given)
+        assert found.details.endswith(str(sorted(["solution.py", *seen]))), found.details
+    code = "from lib.power import TWO\ndef f(x): return x ** TWO\n"
+    assert score(code, "isolated", files=None, template=tmp_path, candidate_files=("lib",)).value == 1
+    assert score(code, "isolated", files=None, template=tmp_path).value == 0
 
 
 def test_plain_values_pass_between_the_sandboxes_with_their_types():

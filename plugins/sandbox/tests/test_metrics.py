@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,20 @@ def test_a_command_that_fails_scores_0():
 
 def test_another_exit_code_may_be_expected():
     assert judge(Command(command="exit 3", expected_exit_code=3)).value == 1
+
+
+def test_a_limit_that_is_only_guessed_spoils_no_result():
+    words = "echo 'error: File too large'; exit 1"
+    found = judge(Command(command=words, expected_exit_code=1))
+    assert (found.value, "limit" in found.signals, "limit" in found.details) == (1, False, False)
+    found = judge(Command(command=words))
+    assert (found.value, found.signals["limit"]) == (0, "file_size")
+    tests = "import unittest\nclass T(unittest.TestCase):\n  def test_a(self): pass\n  def test_b(self): raise MemoryError\n"
+    metric = VerificationDelta(command="python3 -m unittest t", files={"t.py": tests})
+    found = judge(metric, context={"tests_passing": 0})
+    assert (found.value, found.signals["tests_after"], "limit" in found.signals) == (1, 1, False)
+    found = judge(metric, context={"tests_passing": 2})
+    assert (found.value, found.signals["tests_after"], found.signals["limit"]) == (0, 1, "memory")
 
 
 def test_a_command_that_is_not_there_fails():
@@ -130,20 +145,47 @@ def test_fewer_tests_than_there_are_is_no_pass():
     assert (found.value, "1 passed of 2" in found.details) == (0, True)
 
 
-@pytest.mark.parametrize(("passing", "value"), [(1, 1.0), (2, 0.5), (3, 0.0)])
+def test_a_test_that_is_skipped_is_none_that_passed():
+    skip = "import unittest\nclass T(unittest.TestCase):\n  def test_a(self): pass\n  @unittest.skip('so')\n  def test_b(self): pass\n"
+    options = {"command": "python3 -m unittest t", "files": {"t.py": skip}}
+    found = judge(PassingTests(**options, tests=2))
+    assert (found.value, "1 passed of 2" in found.details) == (0, True)
+    assert judge(PassingTests(**options, tests=1)).value == 1
+    assert judge(PassingTests(**options)).value == 1
+
+
+@pytest.mark.parametrize(("passing", "value"), [(1, 1.0), (2, 0.5), (3, 0.0), (2.0, 0.5)])
 def test_the_delta_is_what_passes_now_against_before(passing, value):
     found = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": passing})
     assert (found.value, found.confidence, found.signals["forgeable"]) == (value, 0.5, True)
-    assert f"tests before: {passing}, after: 2, delta: {2 - passing}" in found.details
+    assert f"tests before: {int(passing)}, after: 2, delta: {2 - int(passing)}" in found.details
 
 
 def test_a_delta_needs_to_know_what_passed_before():
     assert judge(VerificationDelta(command="echo 2 passed")).kind == "missing_input"
+    for told in ("1", 1.5, True, -1, float("nan")):
+        found = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": told})
+        assert (found.kind, f"{told!r} as context.tests_passing" in found.message) == ("missing_input", True)
 
 
 def test_a_delta_needs_to_know_what_passes_now():
     assert judge(VerificationDelta(command="echo fine"), context={"tests_passing": 1}).kind == "crashed"
     assert judge(VerificationDelta(command="exit 1"), context={"tests_passing": 1}).value == 0
+
+
+def test_a_delta_without_the_report_that_there_should_be_is_none_passed():
+    options = {"command": "python3 -m unittest t; true", "output_file": "t.py"}
+    for code in ("import os; os._exit(0)", "print('77 passed', flush=True)\nimport os; os._exit(0)"):
+        found = judge(VerificationDelta(**options), code, context={"tests_passing": 1})
+        assert (found.value, found.signals["tests_after"]) == (0, 0), found
+
+
+def test_a_delta_of_words_can_be_forged_in_either_mode():
+    isolated = {"mode": "isolated", "output_file": "solution.py"}
+    for options, forgeable in (({}, True), ({"report": "tap"}, False)):
+        metric = VerificationDelta(command="echo 1..2; echo ok; echo ok; echo 2 passed", **isolated, **options)
+        found = judge(metric, context={"tests_passing": 1})
+        assert (found.value, found.signals["tests_after"], found.signals["forgeable"]) == (1, 2, forgeable)
 
 
 def test_no_sandbox_at_all_has_to_be_asked_for():
@@ -181,7 +223,8 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
         ({"files": {"/x": ""}}, "'/x' is not the name of a file"),
         ({"mode": "isolated", "files": {"x": "{{ output }}"}}, "keeps the output out"),
         ({"mode": "isolated"}, "no Python file"),
-        ({"candidate": "x"}, "belongs to mode: isolated"),
+        ({"candidate": "x"}, "candidate belongs to mode: isolated"),
+        ({"candidate_files": ("x",)}, "candidate_files belongs to mode: isolated"),
         ({"report": "junit"}, "report_file"),
         ({"backend": Bubblewrap(mounts=("/no/such/folder",))}, "does not exist"),
     ],
@@ -191,20 +234,59 @@ def test_options_that_cannot_work_are_refused(options, message):
         PassingTests(**{"command": "true", **options})
 
 
-def test_pytest_s_own_report_is_read_from_what_is_mounted():
+@pytest.fixture(scope="module")
+def box():
+    """A sandbox that has pytest."""
     packages = Path(pytest.__file__).parents[1]
-    box = Bubblewrap(mounts=(packages,), environment={"PYTHONPATH": str(packages)})
-    command = "python3 -m pytest -q test_it.py"
+    made = Bubblewrap(mounts=(packages,), environment={"PYTHONPATH": str(packages)})
+    try:
+        found = judge(Command(command="python3 -c 'import pytest'", backend=made))
+    except ConfigError as error:
+        pytest.skip(f"the packages of this environment cannot be mounted: {error}")
+    if found.value == 0:
+        pytest.skip("the sandbox's Python cannot import this environment's packages")
+    return made
+
+
+def test_pytest_s_own_report_is_read_from_what_is_mounted(box):
     tests = (
         "from solution import f\nimport pytest\ndef test_a(): assert f(2) == 4\n@pytest.mark.skip\ndef test_b(): pass\n"
     )
-    try:
-        metric = PassingTests(command=command, output_file="solution.py", files={"test_it.py": tests}, backend=box)
-    except ConfigError as error:
-        pytest.skip(f"the packages of this environment cannot be mounted: {error}")
-    if judge(Command(command="python3 -c 'import pytest'", backend=box)).value == 0:
-        pytest.skip("the sandbox's Python cannot import this environment's packages")
+    command = "python3 -m pytest -q test_it.py"
+    metric = PassingTests(command=command, output_file="solution.py", files={"test_it.py": tests}, backend=box)
     found = judge(metric, "def f(x): return x * x")
     assert (found.value, *(found.signals[name] for name in ("passed", "skipped", "collected"))) == (1, 1, 1, 2), found
     assert judge(metric, "def f(x): return x").signals["failed"] == 1
     assert judge(metric, "import os; os._exit(0)").details.splitlines()[0].endswith("no pytest report that can be read")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd tests && python3 -m pytest -q",
+        "cd tests; python3 -m pytest -q --junitxml=out.xml",
+        "python3 -m pytest -q --junit-xml out.xml tests",
+        ("python3", "-m", "pytest", "--junitxml=/tmp/out.xml", "tests"),
+        "cd tests && cd .. && python3 -m pytest --rootdir=tests tests",
+    ],
+)
+def test_pytest_s_report_is_found_wherever_it_is_written(box, command):
+    metric = PassingTests(command=command, files={"tests/test_it.py": "def test_a(): pass\n"}, backend=box)
+    found = judge(metric)
+    assert (found.value, found.signals["passed"], found.signals["collected"]) == (1, 1, 1), found
+
+
+def test_pytest_s_report_is_found_without_a_sandbox():
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
+    metric = PassingTests(
+        command=command, files={"test_it.py": "def test_a(): pass\n"}, backend=Unconfined(), unsafe=True
+    )
+    assert judge(metric).signals["passed"] == 1
+
+
+def test_a_delta_of_pytest_without_its_report_is_none_passed(box):
+    tests = {"test_it.py": "from solution import f\ndef test_a(): assert f(2) == 4\n"}
+    metric = VerificationDelta(command="python3 -m pytest -q", output_file="solution.py", files=tests, backend=box)
+    for code in ("import os; os._exit(0)", "import os; print('77 passed', flush=True); os._exit(0)"):
+        found = judge(metric, code, context={"tests_passing": 1})
+        assert (found.value, found.signals["tests_after"]) == (0, 0), found

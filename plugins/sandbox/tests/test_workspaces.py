@@ -609,6 +609,25 @@ def test_a_patch_is_isolated_in_the_workspace_of_its_own(project):
     assert judge(PassingTests(command=UNITTEST, template=project, output_as="patch"), NO_ASSERTION).value == 1
 
 
+@needs_bubblewrap
+def test_an_isolated_patch_may_be_of_a_module_in_a_package(checkout):
+    package = checkout / "src" / "pkg"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from .solution import f\n")
+    (package / "power.py").write_text("TWO = 2\n")
+    (package / "solution.py").write_text(f"from .power import TWO\n{CODE}")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "Package")
+    patch = "--- a/src/pkg/solution.py\n+++ b/src/pkg/solution.py\n@@ -2,2 +2,2 @@\n def f(x):\n-    return 0\n+    return x ** TWO\n"
+    metric = PassingTests(
+        command="PYTHONPATH=src python3 -m unittest test_pkg", repository=checkout, output_as="patch", mode="isolated",
+        output_file="src/pkg/solution.py", files={"test_pkg.py": TESTS.replace("solution", "pkg")},
+    )  # fmt: skip
+    found = judge(metric, patch)
+    assert (found.value, found.signals["collected"]) == (1, 2), found.details
+    assert judge(metric, patch.replace("TWO", "3")).value == 0
+
+
 # Counting
 
 

@@ -81,7 +81,7 @@ class SuiteMetric(SandboxMetric):
         return read(self.reported, execution)
 
     def details(self, trial: Trial, more: str) -> str:
-        """What is said of *trial*, and the end of what a candidate that has ended said beside the tests."""
+        """What is said of *trial*, and the end of what a candidate said that has ended badly."""
         beside = trial.execution.beside.strip()[-SHOWN:]
         return trial.details(more) + (f"\nThe candidate wrote:\n{beside}" if beside else "")
 

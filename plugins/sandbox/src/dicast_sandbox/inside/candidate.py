@@ -68,7 +68,8 @@ def answer(module: Any, call: dict[str, Any]) -> dict[str, Any]:
 
 def raised(error: BaseException) -> dict[str, Any]:
     """An exception as an answer."""
-    return {"raised": type(error).__name__, "message": str(error)[:2000]}
+    said = error.args[0] if isinstance(error, KeyError) and error.args else error  # which quotes its message
+    return {"raised": type(error).__name__, "message": str(said)[:2000]}
 
 
 _PLAIN = (bool, str, int, float, complex, bytes, list, tuple, set, frozenset, dict)
