@@ -12,12 +12,13 @@ import sys
 import time
 from pathlib import Path
 
+import attrs
 import pytest
 from boxes import SMALL, left, needs_bubblewrap, wait_for
 
 import dicast
 from dicast import ConfigError, PluginError, Program
-from dicast_sandbox import Bubblewrap
+from dicast_sandbox import Bubblewrap, Unconfined
 
 pytestmark = needs_bubblewrap
 
@@ -138,3 +139,35 @@ def test_cancelling_ends_the_program():
 
     asyncio.run(cancelled())
     assert left("MARK=cancelled") == []
+
+
+def test_without_a_sandbox_wall_time_holds_where_a_child_keeps_the_output():
+    program = Program(("sh", "-c", "setsid sleep 4 & echo hi"), attrs.evolve(SMALL, wall=0.3))
+    started = time.monotonic()
+    execution = asyncio.run(Unconfined().execute(program))
+    assert (execution.limit, execution.output) == ("wall", "hi\n")
+    assert time.monotonic() - started < 3
+
+
+FIRST_PROCESS = """
+import asyncio, os
+from pathlib import Path
+from dicast import Program
+from dicast_sandbox import Bubblewrap
+from dicast_sandbox.profiles import limits
+assert os.getpid() == 1
+for command in ("true", "setsid sleep 60 & sleep 60"):
+    print(asyncio.run(Bubblewrap().execute(Program(("sh", "-c", command), limits("small", 1)))).exit)
+print([path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.parent.name != "1"])
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root, to make a process the first one"
+)
+def test_nothing_is_left_where_dicast_is_the_first_process():
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", FIRST_PROCESS],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["0", "137", "[]"], done.stdout + done.stderr

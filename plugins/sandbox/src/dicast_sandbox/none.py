@@ -8,8 +8,9 @@ import signal
 import tarfile
 import tempfile
 import time
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from contextlib import suppress
+from asyncio.subprocess import DEVNULL, STDOUT
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -41,22 +42,41 @@ class Unconfined:
 
 async def _run(program: Program, folder: str) -> Execution | Failure:
     begun, tail = time.monotonic(), Tail()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *program.command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, cwd=folder, start_new_session=True,
-            env={**os.environ, **program.environment},
-        )  # fmt: skip
-    except OSError as error:
-        return Failure("crashed", f"sandbox/none could not start {program.command[0]!r}: {error}")
-    try:
-        limit = await follow(process, program.limits, tail, process.stdout)
-    finally:
-        with suppress(ProcessLookupError):  # all of them have ended
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
+    async with _piped() as (stream, write):
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *program.command, stdin=DEVNULL, stdout=write, stderr=STDOUT, cwd=folder, start_new_session=True,
+                env={**os.environ, **program.environment},
+            )  # fmt: skip
+        except OSError as error:
+            return Failure("crashed", f"sandbox/none could not start {program.command[0]!r}: {error}")
+        finally:
+            os.close(write)
+        try:
+            limit = await follow(process, program.limits, tail, stream)
+        finally:
+            with suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
     code, said = exit_code(process.returncode or 0), tail.kept
     report = None if program.collect is None else _read(Path(folder, program.collect))
     return came(code, said, time.monotonic() - begun, limit, report)
+
+
+@asynccontextmanager
+async def _piped() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
+    """A pipe: where it is read, until the end of the block, and the descriptor that a program is to write to.
+
+    Not ``subprocess.PIPE``, whose end is waited for: children in sessions of their own may keep it for as long as they like.
+    """
+    read, write = os.pipe()
+    stream = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(stream)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(read, "rb"))
+    try:
+        yield stream, write
+    finally:
+        transport.close()
 
 
 def _read(path: Path) -> bytes | None:

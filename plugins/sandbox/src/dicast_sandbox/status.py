@@ -68,3 +68,10 @@ class Status:
         finally:
             loop.remove_reader(descriptor)
             os.close(descriptor)
+        _bury(first)
+
+
+def _bury(pid: int) -> None:
+    """Take note of the end of *pid*, whose parent has ended: where dicast is a container's first process, nobody else does."""
+    with suppress(ChildProcessError):  # it is another's
+        os.waitpid(pid, os.WNOHANG)
