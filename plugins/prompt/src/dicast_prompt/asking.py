@@ -23,8 +23,8 @@ from dicast import (
     maybe_await,
 )
 
+from .bounds import Unrenderable
 from .chat import Chat, Criterion
-from .sandbox import Unrenderable
 from .template import Template
 
 _LEAST = ChatRequest((Message("user", "?"),))

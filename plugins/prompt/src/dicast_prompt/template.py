@@ -12,7 +12,9 @@ from jinja2.exceptions import SecurityError
 
 from dicast import ConfigError, nearest
 
-from .sandbox import MOST_CHARS, STEPS, Steps, Unrenderable, sandbox
+from .bounds import MOST_CHARS, Steps, Unrenderable
+from .filters import STEPS
+from .sandbox import sandbox
 
 _UNDEFINED = re.compile(r"'(.*)' is undefined")
 
@@ -23,6 +25,7 @@ class Template:
 
     place: str
     _compiled: jinja2.Template
+    _length: int
 
     @classmethod
     def of(cls, text: str, place: str) -> Template:
@@ -33,7 +36,7 @@ class Template:
         environment = sandbox()
         try:
             _check(environment.parse(text))
-            return cls(place, environment.from_string(text))
+            return cls(place, environment.from_string(text), len(text))
         except jinja2.TemplateSyntaxError as error:
             raise ConfigError(f"{place}, line {error.lineno}: {error.message}") from error
         except RecursionError as error:
@@ -46,7 +49,7 @@ class Template:
         """
         parts, length = [], 0
         try:
-            for part in self._compiled.generate({**names, STEPS: Steps()}):
+            for part in self._compiled.generate({**names, STEPS: Steps(self._length)}):
                 parts.append(part)
                 length += len(part)
                 if length > MOST_CHARS:
