@@ -118,6 +118,7 @@ X86 = {
     "make a namespace by clone3": "call(435, ctypes.create_string_buffer(88), 88)",
     "use the calls of x32": "call(0x40000000 | 39)",
     "enter the namespace of its parent": "call(308, os.open('/proc/1/ns/user', 0), 0)",
+    "set up asynchronous input": "call(206, 1, ctypes.byref(ctypes.c_ulong(0)))",
     "set up io_uring": "call(425, 8, ctypes.create_string_buffer(120))",
     "add a key": "call(248, b'user', b'k', b'v', 1, -3)",
     "read a keyring": "call(250, 0, -4, 1)",
@@ -242,6 +243,7 @@ BOMBS = {
     "sockets that nobody accepts": ("memory", ("import socket\nkeep = []\nwhile True:\n  a = socket.socket(socket.AF_UNIX); a.bind(f'\\0{len(keep)}')\n"
         "  a.listen(4096); keep.append(a)\n  for _ in range(4096):\n    b = socket.socket(socket.AF_UNIX); b.setblocking(False)\n    b.connect(a.getsockname())\n"
         "    try:\n      while True: b.send(bytes(1 << 16))\n    except OSError: pass")),
+    "terminals": ("processes", "import os, time\nfor _ in range(500): os.open('/dev/ptmx', os.O_RDWR)\ntime.sleep(60)"),
     "names of files": ("disk", "import os\nfor n in range(10 ** 7): os.close(os.open(str(n), os.O_CREAT | os.O_WRONLY))"),
     "names of one file": ("disk", "import os\nopen('x', 'w')\nfor n in range(10 ** 7): os.link('x', str(n))"),
     "names of files in /dev/shm": ("disk", "import os\nfor n in range(10 ** 7): os.mkdir(f'/dev/shm/{n}')"),

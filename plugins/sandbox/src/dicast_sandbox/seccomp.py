@@ -27,7 +27,7 @@ DENIED: Mapping[str, Mapping[str, int]] = {
         quotactl_fd=443, settimeofday=164, clock_settime=227, adjtimex=159, clock_adjtime=305, syslog=103,
         lookup_dcookie=212, name_to_handle_at=303, open_by_handle_at=304, iopl=172, ioperm=173, modify_ldt=154,
         mknod=133, mknodat=259, sched_setaffinity=203, fanotify_init=300, vhangup=153, uselib=134, nfsservctl=180,
-        migrate_pages=256, move_pages=279,
+        migrate_pages=256, move_pages=279, io_setup=206,
     ),
     "aarch64": dict(  # noqa: C408  # as above
         ptrace=117, process_vm_readv=270, process_vm_writev=271, kcmp=272, pidfd_getfd=438, process_madvise=440,
@@ -39,7 +39,7 @@ DENIED: Mapping[str, Mapping[str, int]] = {
         init_module=105, finit_module=273, delete_module=106, reboot=142, swapon=224, swapoff=225, acct=89, quotactl=60,
         quotactl_fd=443, settimeofday=170, clock_settime=112, adjtimex=171, clock_adjtime=266, syslog=116,
         lookup_dcookie=18, name_to_handle_at=264, open_by_handle_at=265, mknodat=33, sched_setaffinity=122,
-        fanotify_init=262, vhangup=58, nfsservctl=42, migrate_pages=238, move_pages=239,
+        fanotify_init=262, vhangup=58, nfsservctl=42, migrate_pages=238, move_pages=239, io_setup=0,
     ),
 }  # fmt: skip
 """Numbers by architecture: as in its ``asm/unistd.h``."""
@@ -49,7 +49,7 @@ _LOOKED_INTO = {
     "x86_64": {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41, "setsockopt": 54},
     "aarch64": {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "setsockopt": 208},
 }
-_ABSENT = ("io_uring_setup", "memfd_create", "memfd_secret", "userfaultfd", "shmget", "semget")
+_ABSENT = ("io_setup", "io_uring_setup", "memfd_create", "memfd_secret", "userfaultfd", "shmget", "semget")
 """Denied as if the kernel did not have them, so that programs do without."""
 
 _UNSUPPORTED = ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")

@@ -2,7 +2,7 @@
 
 A process's own memory, CPU time and files are held by its resource limits, and what is in files by the size of the sandbox's
 file systems. The sums over the processes are looked at from outside, some twenty times a second, and so is what the kernel
-keeps in its own memory for a sandbox: page tables, sockets, and the names of files.
+keeps in its own memory for a sandbox: page tables, sockets, terminals, and the names of files.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ _OWN = 2  # bwrap's own two processes, around the program's
 _ROLLUP = "Pss:"
 _TABLES = "VmPTE:"
 _TABLE_SHARE = 512  # a page of addresses takes at least eight bytes of page table once it is used
-_SOCKET = (
-    2 * 212_992
-)  # the kernel's default for what may wait in one, in either direction: seccomp lets no program raise it
+_SOCKET = 2 * 212_992  # by default, what may wait in one in either direction; seccomp lets no program raise it
+_PTMX = 1  # stands among the terminals, and makes them
 _FILE = 1024  # what a name in a file system takes beside what is in the file, about
 _FILE_SYSTEMS = ("/tmp", "/dev/shm")  # noqa: S108  # inside: those that can be written
 
@@ -105,6 +104,8 @@ def _struck_inside(pid: int | None, limits: Limits) -> str | None:
         return None
     if _files(pid) * _FILE > limits.disk:
         return "disk"
+    if _terminals(pid) > limits.processes:
+        return "processes"
     return "memory" if _sockets(pid) * _SOCKET > limits.memory else None
 
 
@@ -121,6 +122,13 @@ def _files(pid: int) -> int:
             counts = os.statvfs(f"/proc/{pid}/root{path}")
             found += counts.f_files - counts.f_ffree
     return found
+
+
+def _terminals(pid: int) -> int:
+    """How many pseudo-terminals there are in the sandbox: all programs of a machine share some thousands."""
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/root/dev/pts")) - _PTMX  # noqa: PTH208  # as below
+    return 0
 
 
 def _sockets(pid: int) -> int:
