@@ -86,7 +86,7 @@ def test_files_may_be_the_subjects_own():
 
 def test_what_a_file_needs_and_the_subject_has_not_is_missing_input():
     found = judge(Command(command="true", files={"x": "{{ context.nothing }}"}))
-    assert (found.kind, "context.nothing" in found.message) == ("missing_input", True)
+    assert (found.kind, found.message) == ("missing_input", "row 1 has no 'context.nothing'")
 
 
 def test_a_template_is_unpacked_first(tmp_path):
@@ -225,6 +225,8 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
         ({"mode": "isolated"}, "no Python file"),
         ({"candidate": "x"}, "candidate belongs to mode: isolated"),
         ({"candidate_files": ("x",)}, "candidate_files belongs to mode: isolated"),
+        ({"mode": "isolated", "candidate_files": ("x",)}, "of the template or the repository"),
+        ({"mode": "isolated", "candidate_files": ("x",), "template": Path(__file__).parent}, "has no 'x'"),
         ({"report": "junit"}, "report_file"),
         ({"backend": Bubblewrap(mounts=("/no/such/folder",))}, "does not exist"),
     ],

@@ -60,6 +60,11 @@ class SuiteMetric(SandboxMetric):
     def _check_isolated(self) -> None:
         if takes_output(self.files):
             raise ConfigError("mode: isolated keeps the output out of the tests' sandbox, and one of the files has it")
+        for name in self.candidate_files or ():
+            if self.template is None and self.repository is None:
+                raise ConfigError("candidate_files are of the template or the repository; name one of them, too")
+            if self.template is not None and not (self.template / name).exists():
+                raise ConfigError(f"candidate_files: the template {self.template} has no {name!r}")
         if self.candidate is None and Path(self.output_file).suffix != ".py":
             raise ConfigError(
                 f"mode: isolated calls Python functions in output_file, and {self.output_file!r} is no Python file: "

@@ -64,9 +64,9 @@ class Workspaces:
             check_names([*files, metric.output_file])
             archive = await self._archive(known)
         except LookupError as error:
-            return self._missing(f"{subject.kind} {subject.id} has no {error.args[0]}")
+            return _missing(f"{subject.kind} {subject.id} has no {error.args[0]}")
         except ConfigError as error:
-            return self._missing(f"{subject.kind} {subject.id}: {error}")
+            return _missing(f"{subject.kind} {subject.id}: {error}")
         return Given(archive, {name: text.encode(errors="surrogatepass") for name, text in files.items()})
 
     async def _archive(self, known: Mapping[str, object]) -> Archive:
@@ -79,9 +79,6 @@ class Workspaces:
         path, ref = Path(filled(str(metric.repository), known, place=True)), filled(metric.ref, known)
         commit = await self._commits.get((path, ref), partial(asyncio.to_thread, resolved, path, ref))
         return await self._archives.get((path, commit), partial(asyncio.to_thread, checkout, path, commit, limit))
-
-    def _missing(self, message: str) -> Failure:
-        return Failure("missing_input", f"sandbox/{self._metric.name}: {message}")
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -105,6 +102,10 @@ def _can_be_written(path: PurePosixPath) -> bool:
     if str(path).encode(errors="ignore").decode() != str(path):  # half a character, as in JSON's "\\ud800"
         return False
     return len(str(path).encode()) <= _PATH_BYTES and all(len(part.encode()) <= _NAME_BYTES for part in path.parts)
+
+
+def _missing(message: str) -> Failure:
+    return Failure("missing_input", message)
 
 
 def takes_output(files: Mapping[str, str] | str | None) -> bool:
