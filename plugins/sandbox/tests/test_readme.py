@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
+import pytest
 from boxes import needs_bubblewrap
 
 from dicast.testing import run_pipeline
+from dicast_sandbox.profiles import Profile, limits
 
 README = Path(__file__).parents[1] / "README.md"
 PAGE = Path(__file__).parents[3] / "docs" / "sandboxes.md"
@@ -23,6 +26,19 @@ def test_the_example_scores_as_the_page_says(tmp_path, monkeypatch):
     verdicts = {verdict.subject_id: verdict for verdict in run_pipeline(blocks["squares.yaml"]).verdicts}
     assert [verdicts[name].tier for name in ("right", "forged", "broken")] == ["truth", "truth", "proxy"]
     assert [verdicts[name].scores[-1]["value"] for name in ("right", "forged")] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("profile", get_args(Profile))
+def test_the_profiles_are_as_the_readme_says(profile):
+    found = limits(profile)
+    sizes = (found.file_size, found.disk, found.output)
+    cells = [f"`{profile}`", found.cpus, size(found.memory), f"{found.wall:g} s", found.processes, *map(size, sizes)]
+    assert f"| {' | '.join(map(str, cells))} |\n" in README.read_text(encoding="utf-8")
+    assert found.cpu == found.wall * found.cpus
+
+
+def size(count: int) -> str:
+    return f"{count // 1024**3} GB" if count >= 1024**3 else f"{count // 1024**2} MB"
 
 
 @needs_bubblewrap

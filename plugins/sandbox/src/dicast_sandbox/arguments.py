@@ -74,17 +74,12 @@ def arguments(
         *(part for path, text in _ACCOUNTS.items() for part in _file(files, path, text.encode())),
         *("--proc", "/proc", "--dev", "/dev", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"),  # noqa: S108  # inside
         *("--size", str(program.limits.disk), "--tmpfs", "/tmp"),  # noqa: S108  # inside
-        *(
-            part for path in mounts for part in ("--ro-bind", str(path), str(path))
-        ),  # after /tmp, which would hide what is in it
+        # After /tmp, which would hide what is in it.
+        *(part for path in mounts for part in ("--ro-bind", str(path), str(path))),
         *("--dir", WORKSPACE, "--dir", HOME),
         *_workspace(program, files),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE, "--clearenv"),
-        *(
-            part
-            for name, value in _environment(program, system.path, environment)
-            for part in ("--setenv", name, value)
-        ),
+        *_environment(program, system.path, environment),
         *("--", *_limited(program), *_wrapped(program, box)),
     ]
 
@@ -104,8 +99,8 @@ def _where_there_are(names: Iterable[str]) -> Iterator[str]:
         yield from ("--ro-bind-try", name, name)
 
 
-def _environment(program: Program, path: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    yield from {
+def _environment(program: Program, path: str, environment: Mapping[str, str]) -> Iterator[str]:
+    variables = {
         "PATH": path,
         "HOME": HOME,
         "TMPDIR": "/tmp",  # noqa: S108  # inside
@@ -113,7 +108,9 @@ def _environment(program: Program, path: str, environment: Mapping[str, str]) ->
         "LANG": "C.UTF-8",
         **environment,
         **program.environment,
-    }.items()
+    }
+    for name, value in variables.items():
+        yield from ("--setenv", name, value)
 
 
 def _file(files: Memory, path: str, content: bytes) -> tuple[str, ...]:

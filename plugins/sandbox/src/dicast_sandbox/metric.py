@@ -38,8 +38,7 @@ class SandboxMetric:
         It may have ``{{ context.repo }}`` and the like in it.
     :param ref: a commit, branch or tag of the repository. It may have ``{{ context.base_commit }}`` and the like in it.
     :param field: judge only this place in the output, a dotted path or a JSON pointer. A missing field scores 0.
-    :param profile: how much it may take. ``small``: 1 CPU, 1 GB of memory, 60 s, 64 processes, files of 64 MB, 10 MB of output.
-        ``medium``: 2, 4 GB, 120 s, 256, 1 GB, 10 MB. ``large``: 4, 8 GB, 300 s, 1024, 8 GB, 100 MB.
+    :param profile: how much of CPUs, memory, time, processes, files and output it may take; the README has the table.
     :param timeout: seconds of wall time, in place of the profile's.
     :param backend: the sandbox.
     :param unsafe: allows ``sandbox/none``.
