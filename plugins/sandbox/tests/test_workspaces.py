@@ -189,6 +189,15 @@ def test_what_no_program_can_be_given_is_refused_at_once():
 
 
 @needs_bubblewrap
+def test_a_name_that_is_no_text_can_be_patched_and_told(project):
+    metric = Command(command="ls -b x*", template=project, output_as="patch")
+    new = '--- /dev/null\n+++ "b/x\\377"\n@@ -0,0 +1 @@\n+b\n'
+    assert judge(metric, new).details == "ls -b x* (exit 0)\nx\\377"
+    found = judge(metric, new.replace("/dev/null", '"a/x\\377"').replace("-0,0", "-1,0"))
+    assert (found.value, found.details) == (0, "x\\udcff is not there")
+
+
+@needs_bubblewrap
 def test_half_a_character_is_written_as_it_is():
     metric = Command(command="wc -c <f | grep -x 3", files={"f": "{{ output }}"})
     assert judge(metric, "\ud800").value == 1

@@ -14,6 +14,9 @@ import attrs
 
 from dicast import ConfigError
 
+FORMAT = tarfile.GNU_FORMAT
+"""Names are bytes in it: tar, which unpacks them, has nothing to remark on those that are no text."""
+
 
 @attrs.frozen
 class File:
@@ -47,7 +50,7 @@ class Archive:
     def with_files(self, changed: Mapping[str, File | None]) -> Archive:
         """The same with other files: *changed* has the new ones by name, and None for those that are gone."""
         new = BytesIO()
-        with tarfile.open(fileobj=new, mode="w") as tar:
+        with tarfile.open(fileobj=new, mode="w", format=FORMAT) as tar:
             for name, file in changed.items():
                 if file is not None:
                     tar.addfile(_info(name, file), BytesIO(file.content))
@@ -71,7 +74,7 @@ def packed(folder: Path, limit: int) -> Archive:
     :raises ConfigError: when that is more than *limit* bytes.
     """
     content = BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as tar:
+    with tarfile.open(fileobj=content, mode="w", format=FORMAT) as tar:
         for path in sorted(folder.rglob("*")):
             if path.is_symlink() or path.is_file() or path.is_dir():
                 _pack(tar, path, str(path.relative_to(folder)))

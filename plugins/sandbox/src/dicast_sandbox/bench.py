@@ -103,7 +103,8 @@ class Bench:
             try:
                 archive, written = await asyncio.to_thread(patched, archive, output), {}
             except PatchError as error:
-                return Score(0.0, details=str(error), signals={"patched": False})
+                said = str(error).encode(errors="backslashreplace").decode()  # it may name a file whose name is no text
+                return Score(0.0, details=said, signals={"patched": False})
         execution = await self.metric.backend.execute(self.metric.program(given, archive, written))
         if isinstance(execution, Failure):
             return execution

@@ -14,7 +14,7 @@ import attrs
 
 from dicast import ConfigError, nearest
 
-from .archive import Archive
+from .archive import FORMAT, Archive
 
 _SUBMODULE, _LINK, _EXECUTABLE = "160000", "120000", "100755"
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
@@ -67,7 +67,7 @@ def checkout(path: Path, commit: str, limit: int) -> Archive:
     ids = "".join(f"{entry.sha}\n" for entry in entries if entry.mode != _SUBMODULE)
     contents = BytesIO(_git(path, "cat-file", "--batch", "--buffer", told=ids.encode()))
     packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
+    with tarfile.open(fileobj=packed, mode="w", format=FORMAT) as tar:
         for entry in entries:
             _add(tar, entry, time, contents)
     return Archive(commit, packed.getvalue())
