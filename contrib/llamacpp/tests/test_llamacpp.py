@@ -40,9 +40,12 @@ def ask(chat, *requests):
 
 @pytest.fixture(scope="module")
 def loaded(model_file):
-    """A model that is loaded once: ``loaded(*requests)`` gives the answers, asked at once."""
+    """A model that is loaded once: ``loaded(*requests)`` gives the answers, asked at once.
+
+    It has one thread: llama.cpp's threads wait for each other busily, which is slow beside other tests.
+    """
     with asyncio.Runner() as runner:
-        opened = Chat(model_file, context=512).open(RunContext("r1", "test", Path()))
+        opened = Chat(model_file, context=512, threads=1).open(RunContext("r1", "test", Path()))
         live = runner.run(opened.__aenter__())
 
         async def answers(*requests):
@@ -90,7 +93,7 @@ def test_requests_at_once_get_their_own_replies(loaded):
 
 
 def test_two_requests_are_worked_on_at_the_same_time(model_file):
-    chat = Chat(model_file, parallel=2, context=512)
+    chat = Chat(model_file, parallel=2, context=512, threads=1)
     schemas = [{"const": "left"}, {"const": "right"}]
     whole = asking("word " * 400, max_output_tokens=2)  # a context belongs to each request
     replies = ask(chat, whole, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
@@ -99,7 +102,7 @@ def test_two_requests_are_worked_on_at_the_same_time(model_file):
 
 
 def test_equal_requests_get_equal_replies_and_rollouts_differ(model_file):
-    chat = Chat(model_file, temperature=1.5)
+    chat = Chat(model_file, temperature=1.5, threads=1)
     same, other = (asking("Write a line of a poem.", max_output_tokens=12, rollout=number) for number in (0, 1))
     (first, different), (second,) = ask(chat, same, other), ask(chat, same)
     assert first.text == second.text != different.text
@@ -126,7 +129,7 @@ def test_costs_nothing(model_file):
 
 def test_cancelled_call_ends_and_the_next_is_answered(model_file):
     async def run():
-        async with Chat(model_file, context=4096).open(RunContext("r1", "test", Path())) as live:
+        async with Chat(model_file, context=4096, threads=1).open(RunContext("r1", "test", Path())) as live:
             long = asyncio.ensure_future(live.complete(asking("word " * 3000, max_output_tokens=2000)))
             await asyncio.sleep(0.3)
             long.cancel()
