@@ -230,7 +230,11 @@ def test_cannot_connect_to_anything(box):
 SOCKETS = [(40, 1), (17, 3), (38, 5), (2, 3), (31, 3), (9, 2), (40 + 2**31, 1)]
 
 
-@pytest.mark.parametrize(("limit", "code"), BOMBS.values(), ids=BOMBS)
+HELD = {name: bomb for name, bomb in BOMBS.items() if name != "terminals"}
+"""Pseudo-terminals of a container are counted by nobody; docs/sandboxes.md says so."""
+
+
+@pytest.mark.parametrize(("limit", "code"), HELD.values(), ids=HELD)
 def test_a_bomb_strikes_its_limit_in_time(box, limit, code):
     limits = attrs.evolve(SMALL, wall=3 if limit == "wall" else 30, cpu=2 if limit == "cpu" else 30)
     execution = python(box, code, limits=limits)
