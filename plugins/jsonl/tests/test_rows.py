@@ -71,6 +71,13 @@ def test_a_failed_task_has_its_row_and_why(tmp_path):
     ]
 
 
+def test_a_failed_tasks_line_has_the_levels_of_the_run(tmp_path):
+    levels = {"security_level": "official", "determinism_level": "high"}
+    failed = {"row": {"id": "q1"}, "error": "late", "failure_mode": "timeout"}
+    [line] = write(tmp_path, event("run.started", {**levels, "metrics": []}), event("record.failed", failed, "q1"))
+    assert {name: line[name] for name in levels} == levels
+
+
 def test_a_run_without_records_has_an_empty_file(tmp_path):
     assert write(tmp_path, STARTED) == []
 

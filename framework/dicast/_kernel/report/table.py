@@ -59,6 +59,7 @@ class RunTable:
 
     def __init__(self, folder: Path, *, metrics: bool = True) -> None:
         self.started: Mapping[str, Any] | None = None
+        self._levels: Mapping[str, Any] = {}
         self._metrics = metrics
         self._columns = Columns()
         self._spool = _Spool(folder)
@@ -79,8 +80,11 @@ class RunTable:
         return 0 if self._newest is None else self._keep(list(takewhile(self._newest.__ne__, self._rows)))
 
     def end(self) -> int:
-        """Take the subjects that are left for finished, and return their number."""
-        return self._keep(list(self._rows))
+        """Take the subjects that are left for finished, and return their number.
+
+        Those that were only read ahead, when the run stopped, have no row.
+        """
+        return self._keep([key for key, row in self._rows.items() if row.record or row.ended])
 
     def close(self) -> None:
         """Give the file back."""
@@ -108,6 +112,7 @@ class RunTable:
     def _start(self, payload: Mapping[str, Any]) -> None:
         if self._verdicts is None:
             self.started = payload
+            self._levels = {"security_level": payload.get("security_level")}
             self._verdicts = _Verdicts.of(payload, metrics=self._metrics)
             for place in self._verdicts.places:
                 self._columns.number(place)
@@ -138,7 +143,7 @@ class RunTable:
     def _cells(self, verdicts: _Verdicts, row: Row) -> list[object]:
         cells = verdicts.cells(row)  # their columns have the first numbers
         if row.record:
-            found = leaves(row.record)
+            found = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
             self._columns.put(cells, found if self._metrics else (one for one in found if one[0][0] != METRICS))
         return cells
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from dicast import AtomicFile, Event, RunContext
 
 from .events import line
 
+_LEVELS = ("security_level", "determinism_level")
+
 
 @attrs.frozen
 class Rows:
@@ -19,7 +21,7 @@ class Rows:
 
     The keys of a line are ``subject_kind, subject_id, session_id`` and the record's own: ``row``, ``response``, ``responses``,
     ``metrics``, ``retry``, ``security_level``, ``determinism_level``, as far as it has them. A row whose task failed has ``row``, ``failure: {kind,
-    message}``, ``timestamp`` and ``retry``. Records are made by a task or by extractors: in a run with neither the file is empty.
+    message}``, ``timestamp``, ``retry`` and the levels. Records are made by a task or by extractors: in a run with neither the file is empty.
     The file appears under its name when the run ends, also when it is interrupted; until then an older one stays.
 
     :param path: the file to write, replacing what is there; folders above it are made.
@@ -51,11 +53,15 @@ class RowFile:
     def __init__(self, file: AtomicFile) -> None:
         self._file = file
         self._told = False
+        self._levels: dict[str, object] = {}
 
     def write(self, events: Sequence[Event]) -> int:
         """Write the records among *events*, or raise and write none of them."""
+        for event in events:
+            if event.type == "run.started":
+                self._levels = {name: event.payload[name] for name in _LEVELS if event.payload.get(name)}
         records = [event for event in events if event.type != "run.started"]
-        self._file.write(b"".join(line(_fields(event)) for event in records))
+        self._file.write(b"".join(line(_fields(event, self._levels)) for event in records))
         self._told = True
         return len(records)
 
@@ -66,7 +72,7 @@ class RowFile:
         return 0
 
 
-def _fields(event: Event) -> dict[str, object]:
+def _fields(event: Event, levels: Mapping[str, object]) -> dict[str, object]:
     subject = {
         "subject_kind": event.subject_kind,
         "subject_id": event.subject_id,
@@ -76,4 +82,4 @@ def _fields(event: Event) -> dict[str, object]:
         return {**subject, **event.payload}
     told = dict(event.payload)
     failure = {"kind": told.pop("failure_mode", None), "message": told.pop("error", None)}
-    return {**subject, "row": told.pop("row", None), "failure": failure, **told}
+    return {**subject, "row": told.pop("row", None), "failure": failure, **told, **levels}
