@@ -15,6 +15,7 @@ from dicast import (
     ChatRequest,
     ConfigError,
     Cost,
+    DataError,
     Failure,
     Message,
     Reply,
@@ -357,3 +358,19 @@ def test_the_row_index_of_an_early_stop_counts_failed_rows_too():
     text = "task: ask\nearly_stop: [enough]\nexecutor: {dicast/async: {concurrency: 1}}"
     done = run(text, ask=Ask(model, ("only",)), enough=Count(most=1))
     assert done.document["stopped"]["row_index"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no record"),
+        ('{"subject_id": "1", "failure": {"kind": "timeout"}}\n', "no record"),
+        ('{"subject_id": "1", "metrics": {}}\n{"metrics": {}}\n', ":2:"),
+    ],
+)
+def test_a_baseline_file_without_a_record_or_with_something_else_is_refused(tmp_path, text, message):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    model = FakeChatModel([])
+    with pytest.raises(DataError, match=message):
+        run(f"task: ask\nbaseline: {{run: {path}}}\n", ask=Ask(model))

@@ -100,12 +100,6 @@ def test_a_failed_tasks_row_has_the_level_that_all_rows_have(tmp_path):
     assert [row["security_level"] for row in rows] == ["official", "official"]
 
 
-def test_subjects_that_were_only_read_ahead_have_no_row(tmp_path):
-    ahead = [event("subject.read", {"digest": "0"}, id) for id in "123"]
-    rows = table(tmp_path, started(), *ahead, record("1"), judged("2"))
-    assert [row["subject_id"] for row in rows] == ["1", "2"]
-
-
 def test_metrics_may_be_left_out(tmp_path):
     response = {"content": "x", "metrics": {"tokens": 3}}
     [row] = table(

@@ -80,11 +80,8 @@ class RunTable:
         return 0 if self._newest is None else self._keep(list(takewhile(self._newest.__ne__, self._rows)))
 
     def end(self) -> int:
-        """Take the subjects that are left for finished, and return their number.
-
-        Those that were only read ahead, when the run stopped, have no row.
-        """
-        return self._keep([key for key, row in self._rows.items() if row.record or row.ended])
+        """Take the subjects that are left for finished, and return their number: those that nobody judged have a row, too."""
+        return self._keep(list(self._rows))
 
     def close(self) -> None:
         """Give the file back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError, Problem
 from ..lines import InputFile, nearest
 from ..model import Event, Query, Record, Results
 from ..protocols import Ledger
@@ -69,6 +69,6 @@ def _of_file(path: Path) -> Results:
                     file.fault("the line is no record: it has no text subject_id, or no mapping metrics", line, None)
                 yield record["subject_id"], record
 
-    for _ in records():
-        continue
+    if not sum(1 for _ in records()):  # all of it is read
+        raise DataError(Problem("it has no record to compare with; jsonl/rows writes such files", file=str(path)))
     return Results(str(path), path.stem, records)

@@ -152,8 +152,8 @@ class Spans:
         }
         told |= {f"dicast.cost.{unit}": amount for unit, amount in payload.get("cost", {}).items()}
         told["dicast.gate.passed"] = payload.get("gate", {}).get("passed")
-        if last.type == "run.stopped":
-            told["dicast.stopped.reason"] = payload.get("reason")
+        if payload.get("reason") is not None:  # an early stop is an end like any other, and has one
+            told["dicast.stopped.reason"] = payload["reason"]
             if payload.get("reason") in _FAULTS:
                 span.status.code = Status.STATUS_CODE_ERROR
                 span.status.message = str(payload["reason"])
