@@ -166,6 +166,8 @@ def judged(folder: Path) -> int:
     if not path.exists():
         return 0
     with closing(sqlite3.connect(path)) as ledger:
+        if not ledger.execute("SELECT name FROM sqlite_master WHERE name = 'events'").fetchone():
+            return 0  # it is just being made
         (count,) = ledger.execute("SELECT count(*) FROM events WHERE type = 'eval.completed'").fetchone()
     return count
 
