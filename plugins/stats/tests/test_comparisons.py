@@ -173,6 +173,47 @@ def test_passes_are_compared_where_both_have_a_flag(results):
     assert "threshold" in without["reasons"]["mcnemar_p"]
 
 
+@pytest.mark.parametrize(
+    ("kept", "gained", "lost", "failed", "low", "high"),
+    [
+        (1, 1, 7, 12, -0.507, -0.026),  # Fagerland, Lydersen and Laake, Statistics in Medicine 33, 2014: Bentur's data
+        (0, 0, 0, 9, -0.299, 0.299),  # Wilson's interval of 0 of 9 has the upper limit .299
+        (9, 0, 0, 0, -0.299, 0.299),
+    ],
+)
+def test_the_difference_of_pass_rates_has_newcombes_interval(results, kept, gained, lost, failed, low, high):
+    was = [True] * kept + [False] * gained + [True] * lost + [False] * failed
+    now = [True] * (kept + gained) + [False] * (lost + failed)
+    scores = {"a": list(range(len(was)))}
+    found = only(Paired().compare(results(scores, {"a": was}), results(scores, {"a": now})))
+    assert (found["pass_rate_ci_low"], found["pass_rate_ci_high"]) == (
+        pytest.approx(low, abs=5e-4),
+        pytest.approx(high, abs=5e-4),
+    )
+    swapped = only(Paired().compare(results(scores, {"a": now}), results(scores, {"a": was})))
+    assert swapped["pass_rate_ci_low"] == pytest.approx(-found["pass_rate_ci_high"])
+
+
+def test_too_few_flags_have_no_interval_and_a_reason(results):
+    one = results({"a": [1, 2]}, {"a": [True, None]})
+    found = only(Paired().compare(one, one))
+    assert (found["pass_rate_ci_low"], found["pass_rate_ci_high"]) == (None, None)
+    assert found["reasons"]["n_pass_pairs"] == "1 of the 2 needed"
+
+
+@pytest.mark.parametrize("text", ["٣", "1_000", "nan", "inf", "0x10", "1 2", ""])
+def test_a_text_that_only_python_reads_as_a_number_is_missing(results, text):
+    found = Significance().compare(results({"a": [text, 1.0, 2.0]}), results({"a": ["1", " 2.0 ", "-.5e1"]}))[
+        "criteria"
+    ]
+    assert (found["a"]["n_baseline"], found["a"]["n_variant"]) == (2, 3)
+
+
+def test_a_family_of_tests_has_one_at_least():
+    with pytest.raises(ConfigError, match="family_size is 0"):
+        Significance(family_size=0)
+
+
 def test_empty_runs_compare_to_nothing(results):
     for component in ALL:
         assert component.compare(results({}), results({}))["criteria"] == {}

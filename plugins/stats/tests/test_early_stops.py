@@ -82,6 +82,16 @@ def test_wrong_options_of_the_threshold_are_refused(options, wrong):
         run_pipeline(f"metrics: [proxy/length]\nearly_stop: [{{stats/threshold: {options}}}]")
 
 
+def test_all_wrong_options_are_told_together():
+    with pytest.raises(ConfigError) as caught:
+        run_pipeline(
+            "metrics: [proxy/length]\nearly_stop: [{stats/plateau: {metric: '', window: 0, threshold: -1}},"
+            " {stats/threshold: {metric: score, threshold: high, min_rows: 0}}]"
+        )
+    for said in ("metric is empty", "window is 0", "threshold is -1", "'high'", "min_rows is 0"):
+        assert said in str(caught.value)
+
+
 def test_the_plateau_stops_at_the_settled_row(observed):
     found = observed(Plateau("score", 3, 0.001), rows(0.5, 0.5, 0.5, 0.5, 0.9))
     reason = {"metric": "score", "window": 3, "threshold": 0.001, "value": 0.5, "rows_observed": 4}

@@ -167,6 +167,13 @@ def test_a_run_that_a_fault_stopped_is_an_error_and_one_that_somebody_stopped_is
     assert receiver.told(early)["dicast.stopped.reason"] == "early_stop"
 
 
+def test_an_early_stop_is_told_of_a_run_that_has_completed(receiver):
+    reason = {"reason": "early_stop", "stopped": {"reason": "early_stop"}}
+    send(receiver, [STARTED, event("run.completed", {**ENDED.payload, **reason}, number=9)])
+    [span] = receiver.spans()
+    assert (span.status.code, receiver.told(span)["dicast.stopped.reason"]) == (0, "early_stop")
+
+
 def test_no_text_is_sent_unless_it_is_asked_for(receiver):
     send(receiver, [STARTED, *SUBJECT, *FAILED, ENDED])
     sent = b"".join(request.SerializeToString() for request in receiver.requests)

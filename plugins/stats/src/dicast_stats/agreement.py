@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from .values import Column
 
 
+def _check_min_items(_instance: object, _attribute: attrs.Attribute[int], least: int) -> None:
+    if least < 2:
+        raise ConfigError(f"min_items is {least}; a variance needs two scores, so it is 2 or more")
+
+
 @attrs.frozen
 class Agreement:
     """Says how far the criteria agree: their correlation, Cronbach's alpha, Krippendorff's alpha.
@@ -43,12 +48,8 @@ class Agreement:
     name = "agreement"
 
     criteria: tuple[str, ...] = ()
-    min_items: int = 2
+    min_items: int = attrs.field(default=2, validator=_check_min_items)
     source_field: str = "scores"
-
-    def __attrs_post_init__(self) -> None:
-        if self.min_items < 2:
-            raise ConfigError(f"min_items is {self.min_items}; a variance needs two scores, so it is 2 or more")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Ratings]:

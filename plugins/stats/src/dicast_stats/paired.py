@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -27,6 +28,7 @@ _DIFFERENCES = (
     *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
+_PASS_INTERVAL = ("pass_rate_ci_low", "pass_rate_ci_high")
 
 _ALIKE = "the differences are all alike: there is no variance to compare them with"
 _TOO_FEW = "the resamples of so few pairs are too much alike"
@@ -42,12 +44,13 @@ class Paired:
 
     - ``n_pairs``, ``mean_difference``; ``t``, ``p_value``, ``ci_low`` and ``ci_high`` of the paired t-test; ``effect_size``, the mean
       difference over the differences' standard deviation (d_z).
-    - ``wilcoxon_p``: the signed-rank test, without pairs that are equal; exact for up to 50 pairs whose differences are
-      distinct. ``sign_p``: the exact test of whether as many rise as fall.
+    - ``wilcoxon_p``: the signed-rank test, without pairs that are equal: exact for up to 50 pairs where none are equal and no two
+      differ by as much, and for up to 13 in any case; else the normal approximation, corrected for continuity. ``sign_p``: the exact test of whether as many rise as fall.
     - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded, so it is the
       same again; ``bootstrap_method`` says how it is made.
     - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` that have a flag in
-      both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs.
+      both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
+      ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
 
     What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. Where no pair differs the exact tests have a p of 1.
 
@@ -103,14 +106,17 @@ class Paired:
         both = before.flagged(criterion)[ours] & after.flagged(criterion)[theirs]
         count = int(both.sum())
         if not count:
-            return dict.fromkeys(_PASSES) | {"n_pass_pairs": 0}, {"mcnemar_p": _NO_FLAGS}
+            return dict.fromkeys((*_PASSES, *_PASS_INTERVAL)) | {"n_pass_pairs": 0}, {"mcnemar_p": _NO_FLAGS}
         was, now = before.passed(criterion)[ours], after.passed(criterion)[theirs]
         gained, lost = int((both & now & ~was).sum()), int((both & was & ~now).sum())
         counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
         figures = {**counts, "mcnemar_p": None, "pass_rate_difference": (gained - lost) / count}
+        figures |= dict.fromkeys(_PASS_INTERVAL)
         if reasons := few(self.min_samples, {"n_pass_pairs": count}):
             return figures, reasons
-        return {**figures, "mcnemar_p": _even(gained, lost)}, {}
+        kept = int((both & was & now).sum())
+        ends = _rate_interval(kept, gained, lost, count)
+        return {**figures, "mcnemar_p": _even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
 
 
 def _pairs(sides: Sides) -> tuple[Rows, Rows]:
@@ -131,6 +137,31 @@ def _t_test(differences: Column) -> dict[str, float | None]:
     effect = differences.mean() / differences.std(ddof=1)
     figures = {"ci_low": low, "ci_high": high, "t": test.statistic, "p_value": test.pvalue, "effect_size": effect}
     return {name: plain(value) for name, value in figures.items()}
+
+
+def _rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of the difference of two pass rates over the same *count* subjects, of which *kept* pass both times.
+
+    Newcombe's method 10: the limits of Wilson's intervals of each rate, put together by squares with the correlation phi, which is
+    corrected for continuity.
+    """
+    from scipy import stats
+
+    failed = count - kept - gained - lost
+    sides = (kept + gained, kept + lost)
+    phi = float(kept * failed - gained * lost)
+    if phi > 0:
+        phi = max(phi - count / 2, 0.0)
+    margins = sides[0] * (count - sides[0]) * sides[1] * (count - sides[1])
+    phi = phi / sqrt(margins) if margins else 0.0
+    now, was = (stats.binomtest(side, count).proportion_ci(method="wilson") for side in sides)
+    (rate, before), difference = (side / count for side in sides), (gained - lost) / count
+
+    def reach(ours: float, theirs: float) -> float:
+        return sqrt(ours**2 - 2 * phi * ours * theirs + theirs**2)
+
+    low = difference - reach(rate - now.low, was.high - before)
+    return low, difference + reach(now.high - rate, before - was.low)
 
 
 def _even(rises: int, falls: int) -> float | None:

@@ -10,11 +10,16 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
-from .threshold import check_metric
+from .threshold import check_count, check_metric
 from .values import number, value_at
 
 _NOISE = 1e-12
 """How much a difference may be off: .501 - .5 is no more than .001."""
+
+
+def _check_threshold(_instance: object, _attribute: attrs.Attribute[float], threshold: float) -> None:
+    if threshold < 0:
+        raise ConfigError(f"threshold is {threshold}; it is a difference, from 0")
 
 
 @attrs.frozen
@@ -33,14 +38,8 @@ class Plateau:
     name = "plateau"
 
     metric: str = attrs.field(validator=check_metric)
-    window: int
-    threshold: float = 0.0
-
-    def __attrs_post_init__(self) -> None:
-        if self.window < 1:
-            raise ConfigError(f"window is {self.window}; it counts records, from 1")
-        if self.threshold < 0:
-            raise ConfigError(f"threshold is {self.threshold}; it is a difference, from 0")
+    window: int = attrs.field(validator=check_count)
+    threshold: float = attrs.field(default=0.0, validator=_check_threshold)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:

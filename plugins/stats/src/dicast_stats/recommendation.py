@@ -16,6 +16,11 @@ TOO_FEW = "Insufficient data for confident recommendation"
 NOBODY = "No clear leader across criteria"
 
 
+def _check_min_samples(_instance: object, _attribute: attrs.Attribute[int], least: int) -> None:
+    if least < 0:
+        raise ConfigError(f"min_samples is {least}; it counts scores, from 0")
+
+
 @attrs.frozen
 class Recommendation:
     """Names the criterion with the highest mean; of equal ones the first.
@@ -32,14 +37,10 @@ class Recommendation:
 
     name = "recommendation"
 
-    min_samples: int = 5
+    min_samples: int = attrs.field(default=5, validator=_check_min_samples)
     improvement_margin: float = 0.05
     source_field: str = "scores"
     flag_field: str = "score_flags"
-
-    def __attrs_post_init__(self) -> None:
-        if self.min_samples < 0:
-            raise ConfigError(f"min_samples is {self.min_samples}; it counts scores, from 0")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Adviser]:

@@ -28,6 +28,17 @@ def check_min_samples(_instance: object, _attribute: attrs.Attribute[int], least
         raise ConfigError(f"min_samples is {least}; a variance needs two scores, so it is 2 or more")
 
 
+def _check_adjustment(_instance: object, _attribute: attrs.Attribute[Adjustment], adjustment: Adjustment) -> None:
+    if adjustment not in ADJUSTMENTS:
+        message = f"unknown adjustment {adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
+        raise ConfigError(Problem(message, value=adjustment, hint=nearest(str(adjustment), ADJUSTMENTS)))
+
+
+def _check_family_size(_instance: object, _attribute: attrs.Attribute[int | None], size: int | None) -> None:
+    if size is not None and size < 1:
+        raise ConfigError(f"family_size is {size}; it counts tests, from 1")
+
+
 @attrs.frozen
 class Significance:
     """Tests whether the mean scores differ, by Welch's t-test: two-sided, for runs over different subjects.
@@ -50,22 +61,17 @@ class Significance:
     name = "significance"
 
     equal_var: bool = False
-    adjustment: Adjustment = "none"
-    family_size: int = 0
+    adjustment: Adjustment = attrs.field(default="none", validator=_check_adjustment)
+    family_size: int | None = attrs.field(default=None, validator=_check_family_size)
     min_samples: int = attrs.field(default=2, validator=check_min_samples)
     criteria: tuple[str, ...] = ()
-
-    def __attrs_post_init__(self) -> None:
-        if self.adjustment not in ADJUSTMENTS:
-            message = f"unknown adjustment {self.adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
-            raise ConfigError(Problem(message, value=self.adjustment, hint=nearest(str(self.adjustment), ADJUSTMENTS)))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The test of each criterion."""
         found = compared(baseline, variant, self.criteria, self._tested)
         tested = [one for one in found["criteria"].values() if one["p_value"] is not None]
         p_values = [one["p_value"] for one in tested]
-        for one, p_value in zip(tested, adjusted(p_values, self.adjustment, self.family_size), strict=True):
+        for one, p_value in zip(tested, adjusted(p_values, self.adjustment, self.family_size or 0), strict=True):
             one["adjusted_p_value"] = p_value
         return found
 

@@ -31,8 +31,8 @@ class CostSummary:
 
     Each criterion's response is a request, and reports in its ``metrics``: ``prompt_tokens``, ``completion_tokens`` and ``cost`` in
     usd. Of each that any request has: ``total``, ``mean``, ``median``, ``min`` and ``max``, over those that have it; an unknown
-    cost is never zero, and ``requests_with_cost`` of ``total_requests`` says how many are known. What failed rows and judges did
-    cost is not in here: the run's ``cost`` has everything. It has no options.
+    cost is never zero, and ``requests_with_cost`` of ``total_requests`` says how many are known. What failed rows, judges
+    and all rollouts but a row's first did cost is not in here: the run's ``cost`` has everything. It has no options.
     """
 
     name = "cost_summary"
@@ -50,7 +50,7 @@ class LatencySummary:
     Each criterion's response is a request, and reports ``latency_seconds`` in its ``metrics``. Of all of them ``mean``, ``median``,
     ``std`` (divided by one less than the count; 0 of a single one), ``min``, ``max``, ``p50``, ``p95`` and ``p99``, interpolated
     linearly. Negative ones and those that are no finite number are left out: ``requests_with_latency`` of ``total_requests``
-    says how many count. It has no options.
+    says how many count. Of a row with several rollouts the first one's requests are taken. It has no options.
     """
 
     name = "latency_summary"

@@ -26,6 +26,20 @@ def check_metric(_instance: object, _attribute: attrs.Attribute[str], metric: st
         raise ConfigError("metric is empty; it is a dotted path under a record's metrics, such as scores.analysis")
 
 
+def check_count(_instance: object, attribute: attrs.Attribute[int], count: int) -> None:
+    """Refuse a number of records that is none.
+
+    :raises ConfigError: when *count* is below 1.
+    """
+    if count < 1:
+        raise ConfigError(f"{attribute.name} is {count}; it counts records, from 1")
+
+
+def _check_comparison(_instance: object, _attribute: attrs.Attribute[Comparison], comparison: Comparison) -> None:
+    if comparison not in _COMPARE:
+        raise ConfigError(f"unknown comparison {comparison!r}: it is {', '.join(_COMPARE)}")
+
+
 @attrs.frozen
 class Threshold:
     """Stops the run at the first record whose metric reaches the threshold.
@@ -44,15 +58,9 @@ class Threshold:
 
     metric: str = attrs.field(validator=check_metric)
     threshold: float
-    comparison: Comparison = "gte"
-    min_rows: int = 1
+    comparison: Comparison = attrs.field(default="gte", validator=_check_comparison)
+    min_rows: int = attrs.field(default=1, validator=check_count)
     label: str | None = None
-
-    def __attrs_post_init__(self) -> None:
-        if self.comparison not in _COMPARE:
-            raise ConfigError(f"unknown comparison {self.comparison!r}: it is {', '.join(_COMPARE)}")
-        if self.min_rows < 1:
-            raise ConfigError(f"min_rows is {self.min_rows}; it counts records, from 1")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     Column = NDArray[np.float64]
 
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
+"""A text that is a number: what Python reads beside it, 1_000 or other scripts' digits, is none."""
+
 _NOISE = 1e-12
 """How far apart values may lie, by the largest of them, and still be equal but for rounding."""
 
@@ -26,11 +30,11 @@ def number(value: object) -> float | None:
     """*value* as a finite number: a number, a boolean as 1 or 0, a text that is one; None for anything else."""
     if value.__class__ is float:
         return value if isfinite(value) else None
-    if not isinstance(value, (int, float, str)):
+    if not isinstance(value, (int, float, str)) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
         return None
     try:
         found = float(value)
-    except (ValueError, OverflowError):
+    except OverflowError:
         return None
     return found if isfinite(found) else None
 
