@@ -154,6 +154,19 @@ task: {task/command: {command: "sleep 60 & echo $! > pid; wait", timeout: 0.5}}
     assert done.document["failures"] == {"timeout": 1}
 
 
+@pytest.mark.parametrize("left", ["sleep 60 & echo $! > pid", "setsid sleep 20 &"])
+def test_what_a_command_leaves_running_does_not_hold_its_row(tmp_path, left):
+    async def work():
+        async with Command(f"({left}); echo hi; echo late >&2").open(RunContext("run", "test", tmp_path)) as live:
+            return await live.produce(ROW)
+
+    began = time.monotonic()
+    assert asyncio.run(work()).output == "hi"
+    assert time.monotonic() - began < 10
+    if (tmp_path / "pid").exists():
+        wait_for_the_end_of(int((tmp_path / "pid").read_text()))
+
+
 def test_a_cancelled_command_leaves_nothing_behind(tmp_path):
     async def work():
         async with Command("sleep 60 & echo $! > pid; wait").open(RunContext("run", "test", tmp_path)) as live:
@@ -165,7 +178,10 @@ def test_a_cancelled_command_leaves_nothing_behind(tmp_path):
                 await asked
 
     asyncio.run(work())
-    child = int((tmp_path / "pid").read_text())
+    wait_for_the_end_of(int((tmp_path / "pid").read_text()))
+
+
+def wait_for_the_end_of(child):
     for _ in range(500):
         try:
             if ") Z " in Path(f"/proc/{child}/stat").read_text():

@@ -36,7 +36,8 @@ class Command:
     break, unless it is a JSON object with ``content`` (text, or a JSON value that becomes text; ``metrics`` may stand
     beside it), or with ``responses``, which are such objects by criterion. An empty answer is a failure, and so is an
     exit code other than 0; the failure has the end of what it wrote to stderr. It starts in the pipeline file's folder
-    with dicast's own rights and environment: for programs that are trusted. When its time is over (the slot key
+    with dicast's own rights and environment: for programs that are trusted. What it leaves running when it ends is
+    ended a second later. When its time is over (the slot key
     ``timeout``, 600 s by default) it is ended with all that it has started.
 
     :param command: a text for the shell, or a list of words.

@@ -6,13 +6,16 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 _CHUNK = 65_536
 _TAIL = 4_096
 _LEAVE_SECONDS = 1.0
+"""How long what a program has started may go on after it."""
+
+_LOOK_SECONDS = 0.05
 
 
 class TooMuch(Exception):
@@ -26,16 +29,19 @@ async def ended(words: Sequence[str], data: bytes, folder: Path, most: int) -> t
     :raises TooMuch: when it wrote more than *most* bytes to stdout.
     """
     process = await _start(words, folder)
+    output, errors = bytearray(), bytearray()
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_feed(process, data))
-            errors = group.create_task(_tail(process.stderr))
-            output = await _read(process.stdout, most)
-            if len(output) > most:
-                _kill(process)
+            pipes = [_feed(process, data), _read(process, output, most), _tail(process.stderr, errors)]
+            work = [group.create_task(pipe) for pipe in pipes]
+            leaving = group.create_task(_leave(process, work))
+            await asyncio.wait(work)
+            leaving.cancel()
         if len(output) > most:
-            raise TooMuch  # without waiting for the process, whose end is not told before all that it wrote was read
-        return await process.wait(), output, errors.result()
+            raise TooMuch
+        # Its end is told by wait() only when nobody holds its pipes any more.
+        code = process.returncode
+        return await process.wait() if code is None else code, bytes(output), bytes(errors)
     finally:
         await _end(process)
 
@@ -53,12 +59,25 @@ async def _start(words: Sequence[str], folder: Path) -> Process:
         raise
 
 
+async def _leave(process: Process, work: Collection[asyncio.Task[None]]) -> None:
+    """When the program has ended, and something that it has started holds its pipes, end that; then let go of the pipes."""
+    while process.returncode is None:  # noqa: ASYNC110  # while the pipes are held, nothing else tells it
+        await asyncio.sleep(_LOOK_SECONDS)
+    await asyncio.sleep(_LEAVE_SECONDS)
+    _kill(process)
+    await asyncio.sleep(_LOOK_SECONDS)
+    for task in work:
+        task.cancel()  # held by a process that has left the group
+
+
 async def _end(process: Process) -> None:
     """End the program with all that it has started, and read what is left, so that its pipes are closed."""
     _kill(process)
-    with suppress(TimeoutError):  # a process that has left the group still holds a pipe
+    try:
         async with asyncio.timeout(_LEAVE_SECONDS):
             await process.communicate()
+    except TimeoutError:  # a process that has left the group still holds a pipe, which only the transport can let go of
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  # asyncio has no public name for it
 
 
 def _kill(process: Process) -> None:
@@ -76,19 +95,19 @@ async def _feed(process: Process, data: bytes) -> None:
     stdin.close()
 
 
-async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
-    """What *stream* has, up to the first piece that makes it longer than *most*."""
-    assert stream is not None  # it is a pipe
-    found = bytearray()
-    while len(found) <= most and (chunk := await stream.read(_CHUNK)):
+async def _read(process: Process, found: bytearray, most: int) -> None:
+    """Read stdout into *found*, and end the program with the first piece that makes it longer than *most*."""
+    assert process.stdout is not None  # it is a pipe
+    while chunk := await process.stdout.read(_CHUNK):
         found += chunk
-    return bytes(found)
+        if len(found) > most:
+            _kill(process)
+            return
 
 
-async def _tail(stream: asyncio.StreamReader | None) -> bytes:
-    """The last of what *stream* has; all of it is read, so that the program need not wait."""
+async def _tail(stream: asyncio.StreamReader | None, kept: bytearray) -> None:
+    """Keep the last of what *stream* has; all of it is read, so that the program need not wait."""
     assert stream is not None  # it is a pipe
-    kept = b""
     while chunk := await stream.read(_CHUNK):
-        kept = (kept + chunk)[-_TAIL:]
-    return kept
+        kept += chunk
+        del kept[:-_TAIL]
