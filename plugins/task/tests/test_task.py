@@ -144,7 +144,8 @@ def test_a_command_that_cannot_be_started_is_a_failure(tmp_path):
     )  # fmt: skip
 
 
-def test_what_a_command_has_started_ends_with_its_time(tmp_path):
+def test_what_a_command_has_started_ends_with_its_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     done = run_pipeline(
         """
 task: {task/command: {command: "sleep 60 & echo $! > pid; wait", timeout: 0.5}}
@@ -152,6 +153,7 @@ task: {task/command: {command: "sleep 60 & echo $! > pid; wait", timeout: 0.5}}
         subjects=[ROW],
     )
     assert done.document["failures"] == {"timeout": 1}
+    wait_for_the_end_of(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize("left", ["sleep 60 & echo $! > pid", "setsid sleep 20 &"])
