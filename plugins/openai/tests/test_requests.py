@@ -39,6 +39,12 @@ def test_sends_the_conversation_with_the_key_as_bearer_token(chat_server, ask, q
     }
 
 
+def test_sends_a_long_request_whole(chat_server, ask, question):
+    text = "word " * 400_000
+    assert isinstance(ask(question(text)), Reply)
+    assert chat_server.requests[0].body["messages"][1]["content"] == text
+
+
 def test_sends_no_authorization_without_a_key(chat_server, ask):
     ask(api_key=None)
     assert "authorization" not in chat_server.requests[0].headers

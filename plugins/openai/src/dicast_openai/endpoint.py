@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -192,7 +193,8 @@ class Endpoint:
 
     async def _send(self, call: _Call, body: bytes) -> Answer:
         try:
-            async with self._session.post(self._url, data=body, allow_redirects=False) as response:
+            # aiohttp would warn of bytes above 1 MiB, which it writes in one piece.
+            async with self._session.post(self._url, data=BytesIO(body), allow_redirects=False) as response:
                 return Answer(response.status, response.headers, await response.read())
         except aiohttp.ClientSSLError as error:
             raise Fault(self._said(f"{error}"), again=False) from error
