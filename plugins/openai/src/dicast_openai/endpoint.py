@@ -31,6 +31,8 @@ _SERVER_FAULT = 500
 _MODEL_MAY_HAVE_RUN = (504, 524)
 """What a gateway says when the model behind it did not answer in time."""
 _COMPLAINT_CHARS = 300
+_PIECE = 1 << 20
+"""Bytes above so many aiohttp wants as a stream, and warns of otherwise."""
 _SECRET_CHARS = 4
 """What is shorter is a stand-in, such as ``no`` for a key that is not looked at: taking it out would garble messages."""
 _CONNECT_SECONDS = 20.0
@@ -193,8 +195,8 @@ class Endpoint:
 
     async def _send(self, call: _Call, body: bytes) -> Answer:
         try:
-            # aiohttp would warn of bytes above 1 MiB, which it writes in one piece.
-            async with self._session.post(self._url, data=BytesIO(body), allow_redirects=False) as response:
+            data = body if len(body) <= _PIECE else BytesIO(body)
+            async with self._session.post(self._url, data=data, allow_redirects=False) as response:
                 return Answer(response.status, response.headers, await response.read())
         except aiohttp.ClientSSLError as error:
             raise Fault(self._said(f"{error}"), again=False) from error
