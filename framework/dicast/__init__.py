@@ -83,6 +83,7 @@ from ._kernel.protocols import (
     estimate,
 )
 from ._kernel.report import RunTable, flat
+from ._kernel.runner.records import as_json, columns, responses
 
 __all__ = [
     "COMPLETE",
@@ -157,7 +158,9 @@ __all__ = [
     "Verdict",
     "Verification",
     "arun",
+    "as_json",
     "check_field",
+    "columns",
     "estimate",
     "flat",
     "forecast",
@@ -171,6 +174,7 @@ __all__ = [
     "metric",
     "nearest",
     "read_ledger",
+    "responses",
     "results",
     "rubric",
     "run",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import MISSING, DataError, InputCheck, InputFile, identifier, locate, lookup, nearest
+from dicast import MISSING, DataError, InputCheck, InputFile, as_json, identifier, locate, lookup, nearest
 
 json_values = st.recursive(
     st.none()
@@ -281,3 +281,18 @@ def test_what_is_no_faithful_name_is_no_id(value):
 def test_nearest_is_none_when_nothing_is_near():
     assert nearest("zzz", ["abc"]) is None
     assert nearest("forbiden", ["required", "forbidden"]) == "forbidden"
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('```json\n{"a": 1}\n```\n', {"a": 1}),
+        ("```\r\nnull\n```", None),
+        ({"a": 1}, {"a": 1}),
+        ("Sure: {}", MISSING),
+        ("```json\n1\n``` it is", MISSING),
+    ],
+)
+def test_a_reply_is_json_alone_or_in_one_fenced_block(content, value):
+    assert as_json(content) == value

@@ -12,7 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Cost, Failure, InvalidCost, InvalidScore, Judgment, Score, ScoringError, Secret, Subject
+from dicast import (
+    ONLY,
+    Cost,
+    Failure,
+    InvalidCost,
+    InvalidScore,
+    Judgment,
+    Score,
+    ScoringError,
+    Secret,
+    Subject,
+    columns,
+    responses,
+)
 
 NO_SCORES = [
     1.5,
@@ -172,3 +185,15 @@ def test_a_subject_s_text_is_its_output_as_text(output, text):
 def test_a_secret_is_not_printed():
     assert "hunter2" not in f"{Secret('hunter2')} {Secret('hunter2')!r}"
     assert Secret("hunter2").value == "hunter2"
+
+
+def test_a_subjects_columns_are_its_own_values_before_others_of_their_names():
+    row = Subject("row", "q1", input="mine", context={"input": "theirs", "output": "column", "hint": None})
+    assert columns(row) == {"id": "q1", "input": "mine", "output": "column", "hint": None}
+
+
+def test_a_records_responses_have_names_and_a_single_one_the_name_of_all():
+    one, two = {"content": "1"}, {"content": "2"}
+    assert responses({"response": one}) == {ONLY: one}
+    assert responses({"response": one, "responses": {"a": one, "b": two}}) == {"a": one, "b": two}
+    assert responses({"metrics": {}}) == {}

@@ -11,7 +11,7 @@ from .._kernel.define import maybe_await
 from .._kernel.errors import Interrupted
 from .._kernel.model import Cost, Failure, Record, Results, Subject
 from .._kernel.protocols import estimate
-from .._kernel.runner.records import columns, faults, new_record
+from .._kernel.runner.records import columns, faults, new_record, responses
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN
@@ -107,7 +107,7 @@ class TaskConformance(Conformance):
         for subject, found in self.made(component, bench):
             if isinstance(found, Subject):
                 record = new_record(columns(subject), found, {})
-                for response in (record.get("responses") or {"": record["response"]}).values():
+                for response in responses(record).values():
                     assert isinstance(response.get("content"), str), f"{self.named}: a response without text content"
                     assert isinstance(response.get("metrics"), dict), f"{self.named}: a response without metrics"
 

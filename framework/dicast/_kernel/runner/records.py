@@ -9,17 +9,41 @@ from typing import Any
 
 import orjson
 
-from ..model import ONLY, Failure, Subject
+from ..fields import MISSING
+from ..model import ONLY, Failure, Record, Subject
 from .calls import Call, Caller
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 _OWN = ("id", "session_id", "input", "output", "reference")
 
 
 def columns(subject: Subject) -> dict[str, object]:
-    """The row as a record has it: what the subject was read with, by the names that templates know."""
+    """The row that *subject* was read from, by the names that a record, a template and a command know.
+
+    Its own values come first, and before others of their names; of these, those that are None are left out.
+    """
     own = {name: value for name in _OWN if (value := getattr(subject, name)) is not None}
     return own | {name: value for name, value in subject.context.items() if name not in own}
+
+
+def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:
+    """The responses of *record* by criterion; a single one stands under :data:`dicast.ONLY`, and there may be none."""
+    named: Mapping[str, Mapping[str, Any]] | None = record.get("responses")
+    if named:
+        return named
+    return {ONLY: record["response"]} if record.get("response") else {}
+
+
+def as_json(content: object) -> Any:
+    """The JSON value that a reply's *content* is, alone or in one fenced block; :data:`dicast.MISSING` for other text."""
+    if not isinstance(content, str):
+        return content
+    fenced = _FENCED.fullmatch(content)
+    try:
+        return orjson.loads(fenced[1] if fenced else content)
+    except orjson.JSONDecodeError:
+        return MISSING
 
 
 def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, object]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a reply says: as text, as a JSON value, and as a number."""
+"""What a reply says: as text, and as a number."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import re
 
 import orjson
 
-_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?[0-9]{1,15}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-NOTHING: object = object()
-"""What no JSON value is; null is one."""
 
 
 def as_text(content: object) -> str:
@@ -19,17 +16,6 @@ def as_text(content: object) -> str:
     if isinstance(content, str):
         return content
     return "" if content is None else orjson.dumps(content).decode()
-
-
-def as_json(content: object) -> object:
-    """The JSON value that *content* is, alone or in one fenced block; :data:`NOTHING` when it is other text."""
-    if not isinstance(content, str):
-        return content
-    fenced = _FENCED.fullmatch(content)
-    try:
-        return orjson.loads(fenced[1] if fenced else content)
-    except orjson.JSONDecodeError:
-        return NOTHING
 
 
 def as_number(text: str) -> float | str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import orjson
 
-from dicast import ConfigError, Record
+from dicast import MISSING, ConfigError, Record, as_json
 
-from .content import NOTHING, as_json
 from .places import check_into, extracted
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class JsonPath:
 
     def _read(self, content: object) -> object:
         value = as_json(content)
-        found = [] if value is NOTHING or isinstance(value, str) else self._query.findall(value)
+        found = [] if value is MISSING or isinstance(value, str) else self._query.findall(value)
         if not found:
             return None
         return found if len(found) > 1 else orjson.dumps(found[0]).decode() if isinstance(found[0], dict) else found[0]

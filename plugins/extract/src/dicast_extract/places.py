@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ONLY, ConfigError, Record
+from dicast import ConfigError, Record, responses
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -31,14 +31,6 @@ def extracted(
     if criterion is None:
         return _nested(into, {name: read(response.get("content")) for name, response in found.items()})
     return _nested(into, read(found.get(criterion, {}).get("content")))
-
-
-def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:
-    """The responses of *record* by criterion."""
-    named: Mapping[str, Mapping[str, Any]] | None = record.get("responses")
-    if named:
-        return named
-    return {ONLY: record["response"]} if record.get("response") else {}
 
 
 def _nested(path: str, value: object) -> Mapping[str, object]:

@@ -19,6 +19,7 @@ from dicast import (
     Reply,
     Subject,
     Usage,
+    columns,
     estimate,
     maybe_await,
 )
@@ -161,10 +162,8 @@ class Tries:
 
 def names_of(subject: Subject) -> Mapping[str, object]:
     """The names that templates know for the row *subject*; what is null has none."""
-    own = {name: getattr(subject, name) for name in ("id", "input", "output", "reference", "session_id")}
-    found = {name: value for name, value in own.items() if value is not None}
-    columns = {name: value for name, value in subject.context.items() if value is not None}
-    return {"context": subject.context, **columns, **found}
+    found = {name: value for name, value in columns(subject).items() if value is not None}
+    return {"context": subject.context, **found}
 
 
 def _fault(answer: Reply | Failure) -> Failure | None:

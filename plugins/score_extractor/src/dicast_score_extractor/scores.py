@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import attrs
-import orjson
 
-from dicast import ONLY, ConfigError, Record
+from dicast import ConfigError, Record, as_json, responses
 
 from .numbers import number
 
@@ -24,7 +23,6 @@ _PASSES: Mapping[Mode, Callable[[float, float], bool]] = {
     "lt": operator.lt,
 }
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 
 
 def _check_flag_field(extractor: Scores, attribute: attrs.Attribute[str], name: str) -> None:
@@ -84,24 +82,5 @@ class Scores:
         metrics = response.get("metrics") or {}
         if self.key in metrics:
             return metrics[self.key]
-        content = parsed(response.get("content")) if self.parse_json_content else None
+        content = as_json(response.get("content")) if self.parse_json_content else None
         return content.get(self.key) if isinstance(content, Mapping) else None
-
-
-def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:
-    """The responses of *record* by criterion."""
-    named: Mapping[str, Mapping[str, Any]] | None = record.get("responses")
-    if named:
-        return named
-    return {ONLY: record["response"]} if record.get("response") else {}
-
-
-def parsed(content: object) -> object:
-    """The JSON value that *content* is; None when it is text of another kind."""
-    if not isinstance(content, str):
-        return content
-    fenced = _FENCED.fullmatch(content)
-    try:
-        return orjson.loads(fenced[1] if fenced else content)
-    except orjson.JSONDecodeError:
-        return None

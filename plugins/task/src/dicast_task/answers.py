@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from dicast import ONLY, Answered, Failure, Subject, nearest
+from dicast import ONLY, Answered, Failure, Subject, columns, nearest
 
 _KEYS = ("content", "metrics")
 
@@ -18,9 +18,7 @@ class BadAnswer(Exception):
 
 def told(subject: Subject) -> bytes:
     """*subject* as a JSON object: its columns by their names; what is null is left out."""
-    own = {name: getattr(subject, name) for name in ("id", "input", "output", "reference", "session_id")}
-    columns = {**subject.context, **{name: value for name, value in own.items() if value is not None}}
-    return orjson.dumps({name: value for name, value in columns.items() if value is not None})
+    return orjson.dumps({name: value for name, value in columns(subject).items() if value is not None})
 
 
 def answered(
