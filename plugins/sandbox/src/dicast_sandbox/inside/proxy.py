@@ -8,6 +8,7 @@ would change what the tests do. Line breaks and the like in its message are esca
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import sys
@@ -25,39 +26,38 @@ sys.path.pop(0)
 sys.set_int_max_str_digits(0)
 
 _RAISED = {
-    kind.__name__: kind
-    for kind in (
-        *(
-            ArithmeticError,
-            AssertionError,
-            AttributeError,
-            ConnectionError,
-            Exception,
-            FileExistsError,
-            FileNotFoundError,
-        ),
-        *(
-            FloatingPointError,
-            ImportError,
-            IndexError,
-            IsADirectoryError,
-            KeyError,
-            LookupError,
-            MemoryError,
-            NameError,
-        ),
-        *(ModuleNotFoundError, NotADirectoryError, NotImplementedError, OSError, OverflowError, PermissionError),
-        *(
-            RecursionError,
-            RuntimeError,
-            SyntaxError,
-            TimeoutError,
-            TypeError,
-            UnicodeError,
-            ValueError,
-            ZeroDivisionError,
-        ),
-    )
+    name: getattr(builtins, name)
+    for name in [
+        "ArithmeticError",
+        "AssertionError",
+        "AttributeError",
+        "ConnectionError",
+        "Exception",
+        "FileExistsError",
+        "FileNotFoundError",
+        "FloatingPointError",
+        "ImportError",
+        "IndexError",
+        "IsADirectoryError",
+        "KeyError",
+        "LookupError",
+        "MemoryError",
+        "ModuleNotFoundError",
+        "NameError",
+        "NotADirectoryError",
+        "NotImplementedError",
+        "OSError",
+        "OverflowError",
+        "PermissionError",
+        "RecursionError",
+        "RuntimeError",
+        "SyntaxError",
+        "TimeoutError",
+        "TypeError",
+        "UnicodeError",
+        "ValueError",
+        "ZeroDivisionError",
+    ]
 }
 
 _socket = os.fdopen(int(os.environ["DICAST_PEER_FD"]), "r+b", buffering=0)
