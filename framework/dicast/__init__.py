@@ -23,7 +23,7 @@ from ._kernel.errors import (
     ScoringError,
 )
 from ._kernel.fields import MISSING, check_field, locate, lookup, too_deep
-from ._kernel.files import AtomicFile
+from ._kernel.files import AtomicFile, output_path
 from ._kernel.hooks import hookimpl
 from ._kernel.limits import RateLimiter
 from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
@@ -173,6 +173,7 @@ __all__ = [
     "maybe_await",
     "metric",
     "nearest",
+    "output_path",
     "read_ledger",
     "responses",
     "results",

@@ -14,6 +14,19 @@ from .errors import ConfigError
 _BLOCK = 1 << 16
 
 
+def output_path(folder: Path, path: Path, base_path: Path | None) -> Path:
+    """Where *path* leads, from *folder*; both it and *base_path*, which it must not leave, may be relative to that.
+
+    :raises ConfigError: when it leads out of *base_path*, links resolved.
+    """
+    found = folder / path
+    if base_path is not None and not found.resolve().is_relative_to((folder / base_path).resolve()):
+        raise ConfigError(
+            f"path {str(path)!r} leads out of base_path {str(base_path)!r}; write it below, or change base_path"
+        )
+    return found
+
+
 class AtomicFile:
     """A file that appears under its name only when it is whole; folders above it are made.
 

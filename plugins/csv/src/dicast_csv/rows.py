@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import orjson
 
-from dicast import AtomicFile, ConfigError, Event, RunContext, RunTable
+from dicast import AtomicFile, Event, RunContext, RunTable, output_path
 
 from .cells import WATCHED, check_guard, guarded
 
@@ -53,7 +53,7 @@ class Rows:
 
         :raises ConfigError: when the file cannot be written, exists and must not be replaced, or lies outside *base_path*.
         """
-        place = self._place(run.base)
+        place = output_path(run.base, self.path, self.base_path)
         AtomicFile(place, overwrite=self.overwrite).discard()
         table = RunTable(place.resolve().parent, metrics=self.include_metrics)
         live = RowFile(self, place, table)
@@ -64,12 +64,6 @@ class Rows:
                 live.close()
             finally:
                 table.close()
-
-    def _place(self, folder: Path) -> Path:
-        path = folder / self.path
-        if self.base_path is not None and not path.resolve().is_relative_to((folder / self.base_path).resolve()):
-            raise ConfigError(f"path {str(self.path)!r} leads out of base_path {str(self.base_path)!r}")
-        return path
 
 
 class RowFile:
