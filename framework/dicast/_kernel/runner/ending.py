@@ -23,11 +23,13 @@ EARLY_STOP = "early_stop"
 def conclude(
     findings: Findings, stream: Stream, ledger: Ledger, pipeline: Pipeline, baseline: Results | None, *, whole: bool
 ) -> dict[str, Any]:
-    """Tell what the run's records come to, and, of a *whole* run, how it compares with *baseline*; return it for the document."""
+    """Tell what the run's records come to, and, of a *whole* run, how it compares with *baseline*; return it for the document.
+
+    The *ledger* has all records by now.
+    """
     aggregates = dict(_told(stream, "aggregate.completed", findings.finish(), {}))
     comparison = None
     if baseline is not None and whole:
-        stream.commit()
         compared = findings.compare(
             pipeline.baseline.compare if pipeline.baseline else (), baseline, results(ledger, stream.run_id)
         )

@@ -37,9 +37,14 @@ class Findings:
         stops = [(slot, await open_component(slot.component, run, stack)) for slot in pipeline.early_stop]
         return cls(aggregates, stops, started)
 
+    @property
+    def listens(self) -> bool:
+        """Whether there is anything that records are for."""
+        return bool(self._aggregates or self._stops)
+
     def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
         """Take the records among *events* into account; *whole* says that no subject is told in parts."""
-        if self._aggregates or self._stops:
+        if self.listens:
             for event in events:
                 self._rows += event.type == "record.failed"
                 for _, record in self._reader.read((event,)):

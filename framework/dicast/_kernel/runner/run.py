@@ -258,7 +258,7 @@ class _Run:
             kinds=self._kinds,
             live=self.request.live,
             producer=self._producer(plan, desk, stream),
-            findings=findings,
+            findings=findings if findings.listens else None,
         )
         with patient_collector(), timer.ticking(self.stop.__bool__):
             await judging.run(subjects, self._limit())
