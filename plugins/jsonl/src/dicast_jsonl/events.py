@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import orjson
 
-from dicast import AtomicFile, ConfigError, Event, RunContext
+from dicast import AtomicFile, ConfigError, Event, RunContext, output_path
 
 
 def _types(given: Sequence[str]) -> tuple[str, ...]:
@@ -28,6 +28,7 @@ class Events:
 
     :param path: the file to write, replacing what is there; folders above it are made.
     :param types: the event types to write, such as ``eval.completed``; all by default.
+    :param base_path: a folder that *path* must lie in, links resolved; any by default.
     """
 
     name = "events"
@@ -36,14 +37,15 @@ class Events:
 
     path: Path = attrs.field(converter=Path)
     types: tuple[str, ...] = attrs.field(default=(), converter=_types)
+    base_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[EventFile]:
         """Open the file for *run*; its path is relative to the pipeline's folder.
 
-        :raises ConfigError: when it cannot be written.
+        :raises ConfigError: when it cannot be written, or lies outside *base_path*.
         """
-        with AtomicFile(run.base / self.path) as file:
+        with AtomicFile(output_path(run.base, self.path, self.base_path)) as file:
             live = EventFile(file, self.types)
             try:
                 yield live

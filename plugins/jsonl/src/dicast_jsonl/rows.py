@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from dicast import AtomicFile, Event, RunContext
+from dicast import AtomicFile, Event, RunContext, output_path
 
 from .events import line
 
@@ -25,6 +25,7 @@ class Rows:
     The file appears under its name when the run ends, also when it is interrupted; until then an older one stays.
 
     :param path: the file to write, replacing what is there; folders above it are made.
+    :param base_path: a folder that *path* must lie in, links resolved; any by default.
     """
 
     name = "rows"
@@ -32,14 +33,15 @@ class Rows:
     rewrites = True
 
     path: Path = attrs.field(converter=Path)
+    base_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[RowFile]:
         """Open the file for *run*; its path is relative to the pipeline's folder.
 
-        :raises ConfigError: when it cannot be written.
+        :raises ConfigError: when it cannot be written, or lies outside *base_path*.
         """
-        with AtomicFile(run.base / self.path) as file:
+        with AtomicFile(output_path(run.base, self.path, self.base_path)) as file:
             live = RowFile(file)
             try:
                 yield live
