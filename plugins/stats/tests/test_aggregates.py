@@ -28,10 +28,10 @@ def test_score_stats_has_the_settled_figures(aggregated):
     figures = found["criteria"]["a"]
     assert figures == found["overall"]
     assert (figures["count"], figures["missing"], figures["passes"], figures["flagged"]) == (3, 0, 2, 3)
-    assert figures["pass_rate"] == pytest.approx(0.666667, abs=1e-6)
-    assert figures["mean"] == pytest.approx(0.766667, abs=1e-6)
+    assert figures["pass_rate"] == pytest.approx(0.666667, abs=5e-7)
+    assert figures["mean"] == pytest.approx(0.766667, abs=5e-7)
     assert (figures["median"], figures["min"], figures["max"]) == (0.8, 0.6, 0.9)
-    assert figures["std"] == pytest.approx(0.124722, abs=1e-6)
+    assert figures["std"] == pytest.approx(0.124722, abs=5e-7)
 
 
 def test_ddof_divides_by_less(aggregated):
@@ -48,6 +48,13 @@ def test_what_is_no_number_is_missing_and_never_zero(aggregated, value):
     figures = aggregated(ScoreStats(), records)["criteria"]["a"]
     assert (figures["count"], figures["missing"], figures["mean"]) == (1, 1, 0.5)
     assert (figures["passes"], figures["flagged"], figures["pass_rate"]) == (1, 1, 0.5)
+
+
+def test_all_scores_are_put_together_over_all(aggregated):
+    flags = ({"a": True, "b": False}, {"a": True}, {"b": None})
+    overall = aggregated(ScoreStats(), scored({"a": 1, "b": 0}, {"a": 0.5}, {"b": None}, flags=flags))["overall"]
+    assert (overall["count"], overall["missing"], overall["mean"], overall["median"]) == (3, 1, 0.5, 0.5)
+    assert (overall["min"], overall["max"], overall["passes"], overall["pass_rate"]) == (0, 1, 2, 0.5)
 
 
 def test_a_criterion_without_any_number_has_no_mean(aggregated):
@@ -89,6 +96,10 @@ def test_too_few_scores_recommend_nothing(aggregated):
     found = aggregated(Recommendation(), scored(*[{"a": 1, "b": 1}] * 2))
     assert found["recommendation"] == "Insufficient data for confident recommendation"
     assert "best_criteria" not in found
+    enough = aggregated(Recommendation(min_samples=4), scored(*[{"a": 1, "b": 1}] * 2))
+    assert enough["best_criteria"] == "a"
+    five = aggregated(Recommendation(), scored(*[{"a": 1}] * 5))  # as many as it takes by default
+    assert five["best_criteria"] == "a"
     nobody = aggregated(Recommendation(min_samples=0), [])["recommendation"]
     assert nobody == "No clear leader across criteria"
 
@@ -136,14 +147,14 @@ def test_latencies_have_the_settled_figures(aggregated):
     assert (found["total_requests"], found["requests_with_latency"]) == (7, 5)
     expected = {"mean": 1.02, "median": 0.8, "std": 0.609918, "p50": 0.8, "p95": 1.84, "p99": 1.968}
     figures = {name: found["latency_seconds"][name] for name in expected}
-    assert figures == pytest.approx(expected, abs=1e-6)
+    assert figures == pytest.approx(expected, abs=5e-7)
 
 
 def test_agreement_has_the_settled_figures(aggregated):
     found = aggregated(Agreement(), scored({"a": 0.6, "b": 0.65}, {"a": 0.7, "b": 0.75}, {"a": 0.8, "b": 0.78}))
     assert (found["n"], found["complete"], found["criteria"], found["reasons"]) == (3, 3, ["a", "b"], {})
-    assert found["average_correlation"] == pytest.approx(0.954919, abs=1e-6)
-    assert found["cronbach_alpha"] == pytest.approx(0.940893, abs=1e-6)
+    assert found["average_correlation"] == pytest.approx(0.954919, abs=5e-7)
+    assert found["cronbach_alpha"] == pytest.approx(0.940893, abs=5e-7)
 
 
 def test_krippendorffs_alpha_is_the_books(aggregated):

@@ -66,9 +66,12 @@ def test_significance_has_the_settled_figures(results):
     for equal_var in (False, True):
         component = Significance(equal_var=equal_var)
         found = only(component.compare(results({"a": [0.4, 0.5, 0.6]}), results({"a": [0.7, 0.8, 0.9]})))
-        expected = {"mean_difference": 0.3, "t": 3.674235, "df": 4, "effect_size": 3.0, "p_value": 0.0213116}
-        assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-        assert found["ci_low"] < 0.3 < found["ci_high"]
+        expected = {"mean_difference": 0.3, "t": 3.674235, "df": 4, "effect_size": 3.0, "adjusted_p_value": 0.0213116}
+        assert {name: found[name] for name in expected} == pytest.approx(expected, abs=5e-7)
+        assert found["p_value"] == found["adjusted_p_value"] == pytest.approx(0.0213116, abs=5e-8)
+        assert (found["n_baseline"], found["n_variant"]) == (3, 3)
+        # .3 -+ 2.776445 (t of .975 with 4 degrees of freedom) · .3/3.674235
+        assert (found["ci_low"], found["ci_high"]) == pytest.approx((0.073304, 0.526696), abs=5e-7)
 
 
 def test_equal_variance_pools_the_denominator(results):
@@ -103,11 +106,53 @@ def test_scores_all_alike_have_no_p_value_and_a_reason(results):
     assert "alike" in paired["reasons"]["t"]
 
 
-def test_a_run_against_itself_shows_no_difference(results):
-    one = results({"a": [0.1, 0.5, 0.9]}, {"a": [False, True, True]})
+@pytest.mark.parametrize("times", [1, 20])
+def test_a_run_against_itself_shows_no_difference(results, times):
+    one = results({"a": [0.1, 0.5, 0.9] * times}, {"a": [False, True, True] * times})
     found = only(Paired().compare(one, one))
     assert (found["mean_difference"], found["sign_p"], found["wilcoxon_p"], found["mcnemar_p"]) == (0, 1, 1, 1)
     assert (found["passes_gained"], found["passes_lost"], found["pass_rate_difference"]) == (0, 0, 0)
+
+
+def test_scores_from_3_4_3_to_4_5_5_have_the_settled_figures(results):
+    """A success is 4 or more, so from a third to all of them: one more for every 1.5 subjects."""
+    before, after = {"a": [3, 4, 3]}, {"a": [4, 5, 5]}
+    flags = ({"a": [score >= 4 for score in side["a"]]} for side in (before, after))
+    found = only(
+        Paired().compare(*(results(side, passed) for side, passed in zip((before, after), flags, strict=True)))
+    )
+    assert found["mean_difference"] == pytest.approx(1.333333, abs=5e-7)
+    assert (found["passes_gained"], found["passes_lost"], found["n_pass_pairs"]) == (2, 0, 3)
+    assert 1 / found["pass_rate_difference"] == pytest.approx(1.5)
+
+
+def test_criteria_come_in_alphabetical_order(results):
+    one = results({"tone": [1, 2], "analysis": [1, 2], "Depth": [1, 2]})
+    for component in ALL:
+        assert list(component.compare(one, one)["criteria"]) == ["Depth", "analysis", "tone"]
+
+
+FIELDS = {
+    CliffsDelta: {"delta", "interpretation", "n_baseline", "n_variant"},
+    Significance: {"n_baseline", "n_variant", "mean_difference", "t", "df", "p_value", "adjusted_p_value", "effect_size",
+                   "ci_low", "ci_high"},
+    Paired: {"n_pairs", "mean_difference", "ci_low", "ci_high", "t", "p_value", "wilcoxon_p", "sign_p", "bootstrap_ci_low",
+             "bootstrap_ci_high", "effect_size", "mcnemar_p"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scores", [[0.1, 0.5, 0.9], [0.5, 0.5, 0.5], [None, None, None]])
+@pytest.mark.parametrize("component", FIELDS)
+def test_a_comparison_has_all_its_fields_whatever_the_scores(results, component, scores):
+    found = only(component().compare(results({"a": scores}), results({"a": [0.3, 0.4, 0.8]})))
+    assert found.keys() >= FIELDS[component] | {"reasons"}
+
+
+def test_every_p_value_comes_with_an_effect_size_a_count_and_an_interval(results):
+    one, other = results({"a": [0.1, 0.5, 0.9, 0.4]}), results({"a": [0.3, 0.4, 0.8, 0.9]})
+    for component, counts in ((Significance(), ("n_baseline", "n_variant")), (Paired(), ("n_pairs",))):
+        found = only(component.compare(one, other))
+        assert all(found[name] is not None for name in ("p_value", "effect_size", "ci_low", "ci_high", *counts))
 
 
 def test_subjects_are_paired_by_their_ids(results):

@@ -72,6 +72,8 @@ def test_what_is_not_finite_counts_and_reaches_nothing(observed):
         ("{threshold: 1}", "metric"),
         ("{metric: '', threshold: 1}", "metric is empty"),
         ("{metric: score, threshold: high}", "threshold"),
+        ("{metric: score, threshold: '0.8'}", "threshold"),
+        ("{metric: score, threshold: true}", "threshold"),
         ("{metric: score, threshold: .nan}", "not a finite number"),
         ("{metric: score, threshold: 1, comparison: equals}", "comparison"),
         ("{metric: score, threshold: 1, min_rows: 0}", "min_rows is 0"),

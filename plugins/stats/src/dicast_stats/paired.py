@@ -45,7 +45,8 @@ class Paired:
     - ``n_pairs``, ``mean_difference``; ``t``, ``p_value``, ``ci_low`` and ``ci_high`` of the paired t-test; ``effect_size``, the mean
       difference over the differences' standard deviation (d_z).
     - ``wilcoxon_p``: the signed-rank test, without pairs that are equal: exact for up to 50 pairs where none are equal and no two
-      differ by as much, and for up to 13 in any case; else the normal approximation, corrected for continuity. ``sign_p``: the exact test of whether as many rise as fall.
+      differ by as much, and for up to 13 in any case; else the normal approximation,
+      corrected for ties. ``sign_p``: the exact test of whether as many rise as fall.
     - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded, so it is the
       same again; ``bootstrap_method`` says how it is made.
     - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` that have a flag in
@@ -93,7 +94,8 @@ class Paired:
             return figures, reasons
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
-        figures["wilcoxon_p"] = plain(stats.wilcoxon(differences).pvalue)
+        # scipy has no p of pairs that are all equal where they are too many for the exact test.
+        figures["wilcoxon_p"] = plain(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
         figures["sign_p"] = _even(int((differences > 0).sum()), int((differences < 0).sum()))
         if not varies(differences):
             return figures, {"t": _ALIKE}
