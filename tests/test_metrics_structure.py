@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from dicast import ConfigError, Cost, Reply, Subject, Usage
+from dicast import Answered, ConfigError, Cost, Failure, Reply, Subject, Usage, flat
 from dicast.testing import FakeChatModel, Finished, MemoryLedger, run_pipeline
 
 SCORES = {"analysis": 0.71, "prioritization": 0.82}
@@ -62,6 +63,19 @@ def test_record_has_the_shape_of_the_document():
     assert json.loads(json.dumps(record)) == record
 
 
+def test_record_without_criteria_and_levels_has_neither():
+    alone = 'name: trial\ntask: {prompt/chat: {model: model, user: "analysis of {{ APPID }}"}}\n'
+    done = run_pipeline(
+        alone + "extractors: [score_extractor/scores: {threshold: 0.7}]\n",
+        subjects=ROWS[:1],
+        components={"model": FakeChatModel(reports)},
+    )
+    (record,) = records(done)
+    assert set(record) == {"row", "response", "metrics"}
+    assert record["response"]["content"] == "on analysis"
+    assert (record["metrics"]["scores"], record["metrics"]["score_flags"]) == ({"default": 0.71}, {"default": True})
+
+
 def test_record_has_scalar_and_nested_metrics():
     metrics = records(run())[0]["metrics"]
     assert metrics["score"] == SCORES["prioritization"]  # of the most recent response
@@ -69,6 +83,45 @@ def test_record_has_scalar_and_nested_metrics():
     assert metrics["detail"] == {"a": [1]}  # whatever the model reports, verbatim
     assert metrics["scores"] == SCORES
     assert metrics["score_flags"] == {"analysis": False, "prioritization": True}
+
+
+def test_keys_that_a_model_reports_are_copied_as_they_are():
+    told = {
+        "Some-Key": 1,
+        "two words": [1, {"b": None}],
+        "größe": "x",
+        "scores_": True,
+        "nothing": None,
+        "deep": {"A": {"B": 2}},
+    }
+    record = records(run(model=lambda request: Reply("x", metrics=told)))[0]
+    for metrics in (record["metrics"], *(response["metrics"] for response in record["responses"].values())):
+        assert {key: metrics[key] for key in told} == told
+
+
+def test_keys_of_a_json_reply_are_the_extractors_to_read():
+    said = {"score": 0.9, "comment": "good", "cost": 5, "model": "other"}
+    record = records(run(model=lambda request: Reply(json.dumps(said), "m-1")))[0]
+    for response in record["responses"].values():
+        assert json.loads(response["content"]) == said
+        assert (response["metrics"]["cost"], response["metrics"]["model"]) == (0.0, "m-1")
+        assert not {"score", "comment"} & response["metrics"].keys()
+    assert not {"score", "comment"} & record["metrics"].keys()
+    assert record["metrics"]["scores"] == {"analysis": 0.9, "prioritization": 0.9}
+
+
+def test_failed_row_is_a_record_of_its_own_kind():
+    def fails(request):
+        return Failure("judge_call_failed", "HTTP 500") if "of a1" in request.messages[-1].content else reports(request)
+
+    done = run(model=fails)
+    assert [record["row"]["id"] for record in records(done)] == ["a0", "a2", "a3"]
+    (failed,) = (event.payload for event in done.of("record.failed"))
+    assert failed["row"] == {"id": "a1", "APPID": "a1", "title": "t"}
+    assert failed["error"] == "prompt/chat: criterion analysis: HTTP 500"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", failed["timestamp"])
+    assert failed["retry"] == {"attempts": 1, "max_attempts": 2, "history": [{"attempt": 1, "error": "HTTP 500"}]}
+    assert done.document["failures"] == {"judge_call_failed": 1}
 
 
 def test_response_that_took_several_tries_says_so_in_both_places():
@@ -92,6 +145,22 @@ def test_metric_names_are_in_snake_case_and_values_are_json():
     for event in done.of("record.failed"):
         assert event.payload["error"].startswith("shouting: ")
         assert "'Scores'" in event.payload["error"]
+
+
+@pytest.mark.parametrize(("metric", "row"), [("score_flags.prioritization", 0), ("score_flags.analysis", 3)])
+def test_early_stops_read_flags_as_numbers(metric, row):
+    pipeline = PIPELINE.replace("threshold: 0.75", "threshold: 0.74")
+    stop = f"early_stop: [stats/threshold: {{metric: {metric}, threshold: 1, label: enough}}]\nexecutor: {{dicast/async: {{concurrency: 1}}}}\n"
+    done = run_pipeline(pipeline + stop, subjects=ROWS, components={"model": FakeChatModel(reports)})
+    told = {
+        "metric": metric,
+        "comparison": "gte",
+        "threshold": 1,
+        "value": 1,
+        "rows_observed": row + 1,
+        "label": "enough",
+    }
+    assert done.document["stopped"] == {"reason": "early_stop", "plugin": "stats/threshold", "row_index": row, **told}
 
 
 @pytest.mark.parametrize(("metric", "row"), [("scores.analysis", 2), ("scores.prioritization", 0), ("score", 0)])
@@ -118,6 +187,51 @@ def test_aggregates_read_the_scores_of_each_criterion():
     assert found["stats/agreement"]["criteria"] == ["analysis", "prioritization"]
 
 
+def test_scores_that_are_read_and_flagged_have_the_settled_figures():
+    """0.8, 0.6 and the text 0.9, of which 0.7 passes: through the model, the extractor and the aggregate."""
+    said = iter([0.8, 0.6, "0.9"])
+    done = run_pipeline(
+        """
+task: {prompt/chat: {model: model, user: "{{ APPID }}"}}
+extractors: [score_extractor/scores: {threshold: 0.7}]
+aggregates: [stats/score_stats]
+executor: {dicast/async: {concurrency: 1}}
+""",
+        subjects=ROWS[:3],
+        components={"model": FakeChatModel(lambda request: json.dumps({"score": next(said)}))},
+    )
+    figures = done.document["aggregates"]["stats/score_stats"]["criteria"]["default"]
+    expected = {"count": 3, "missing": 0, "passes": 2, "pass_rate": 0.666667, "mean": 0.766667, "median": 0.8, "min": 0.6,
+                "max": 0.9, "std": 0.124722}  # fmt: skip
+    assert {name: figures[name] for name in expected} == pytest.approx(expected, abs=5e-7)
+
+
+def test_rows_stay_in_their_order_however_long_each_takes():
+    """The first rows take longest, so at 8 at once the last ones are answered first."""
+
+    @attrs.frozen
+    class Slow:
+        name = "slow"
+        answered: list[str] = attrs.field(factory=list, eq=False)
+
+        async def produce(self, subject):
+            number = int(subject.id)
+            await asyncio.sleep((40 - number) / 400)
+            self.answered.append(subject.id)
+            return Answered.of(subject, {"a": {"content": "", "metrics": {"score": number}}})
+
+    slow, ids = Slow(), [str(number) for number in range(40)]
+    stop = "early_stop: [stats/threshold: {metric: scores.a, threshold: 11, min_rows: 3}]\n"
+    done = run_pipeline(
+        "task: slow\nextractors: [score_extractor/scores]\nexecutor: {dicast/async: {concurrency: 40}}\n" + stop,
+        subjects=[Subject("row", number) for number in ids],
+        components={"slow": slow},
+    )
+    assert slow.answered[0] != "0"
+    assert [record["row"]["id"] for record in records(done)] == ids
+    assert (done.document["stopped"]["row_index"], done.document["stopped"]["rows_observed"]) == (11, 12)
+
+
 def test_aggregates_read_another_field_where_they_are_told_to():
     labels = "  - extract/label: {labels: {on analysis: 11, on prioritization: 17}, into: lengths}\n"
     stats = "aggregates: [stats/score_stats: {source_field: lengths}]\n"
@@ -138,6 +252,62 @@ def test_baselines_read_the_scores_of_each_criterion():
     for name in ("stats/cliffs_delta", "stats/significance", "stats/paired"):
         assert set(found[name]["criteria"]) == set(SCORES)
     assert found["stats/paired"]["criteria"]["analysis"]["mean_difference"] == pytest.approx(0.1)
+
+
+AGGREGATES = {
+    "stats/score_stats": {"criteria", "overall"},
+    "stats/recommendation": {"recommendation", "summary", "best_criteria", "best_stats"},
+    "stats/variant_ranking": {"samples", "mean", "pass_rate", "composite"},
+    "stats/cost_summary": {"prompt_tokens", "completion_tokens", "cost", "total_requests", "requests_with_cost"},
+    "stats/latency_summary": {"latency_seconds"},
+    "stats/agreement": {"n", "criteria", "average_correlation", "cronbach_alpha", "krippendorff_alpha"},
+}
+STATS = {"count", "missing", "mean", "median", "min", "max", "std", "passes", "pass_rate"}
+
+
+def test_aggregates_have_the_fields_that_are_agreed_on():
+    found = run(
+        f"aggregates: [{', '.join(AGGREGATES)}]\n",
+    ).document["aggregates"]
+    assert list(found) == list(AGGREGATES)
+    for name, fields in AGGREGATES.items():
+        assert found[name].keys() >= fields
+    stats = found["stats/score_stats"]
+    assert all(one.keys() >= STATS for one in (stats["overall"], *stats["criteria"].values()))
+    assert found["stats/latency_summary"]["latency_seconds"].keys() >= {"mean", "median", "std", "p50", "p95", "p99"}
+    assert found["stats/cost_summary"]["total_requests"] == 8
+    assert found["stats/cost_summary"]["cost"]["total"] == pytest.approx(0.0)
+
+
+def test_what_is_made_of_records_stands_under_its_label(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = MemoryLedger()
+    labelled = (
+        "ledger: kept\naggregates: [stats/score_stats: {as: all}, stats/score_stats: {as: sample, ddof: 1}]\n"
+        "early_stop: [stats/threshold: {as: enough, metric: score, threshold: 0.85}]\n"
+        "baseline: {run: last, compare: [stats/score_delta: {as: means}, stats/score_delta: {as: medians, metric: median}]}\n"
+        "sinks: [jsonl/rows: {as: kept, path: rows.jsonl}]\n"
+    )
+    run(labelled, kept=ledger)
+    document = run(labelled, kept=ledger).document
+    assert list(document["aggregates"]) == ["all", "sample"]
+    assert document["aggregates"]["all"]["overall"]["std"] < document["aggregates"]["sample"]["overall"]["std"]
+    assert list(document["comparison"]) == ["means", "medians"]
+    assert document["stopped"]["plugin"] == "enough"
+    assert document["sinks"] == {"kept": {"written": 4, "lost": 0}}
+
+
+def test_tables_are_records_made_flat(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(
+        "sinks: [csv/rows: {path: rows.csv}, csv/rows: {as: few, path: few.csv, include_metrics: false},"
+        " jsonl/rows: {path: rows.jsonl}]\n"
+    )
+    columns = list(flat(json.loads(Path("rows.jsonl").read_text("utf-8").partition("\n")[0])))
+    whole, few = (Path(name).read_text("utf-8").partition("\n")[0].split(",") for name in ("rows.csv", "few.csv"))
+    assert whole[: len(columns)] == columns
+    assert few == [name for name in whole if not name.startswith("metric_")]
+    assert "llm_analysis_metric_score" in few
 
 
 def test_tables_prefix_all_metrics_and_join_nested_names(tmp_path, monkeypatch):

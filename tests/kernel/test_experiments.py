@@ -259,6 +259,30 @@ def test_an_aggregate_that_breaks_costs_nothing_else_and_is_named():
     assert done.exit_code == 0
 
 
+def test_an_early_stop_that_breaks_stops_nothing_and_is_named():
+    done = run("task: ask\nearly_stop: [bad, late]\naggregates: [count]\n", bad=Count(fails=True), late=Count(most=99))
+    assert (done.document["stopped"], done.document["scored"], done.exit_code) == (None, 4, 0)
+    assert done.document["broken"] == {"early_stop[0]": "bad: ValueError: no head for figures"}
+    assert done.document["aggregates"]["count"]["rows"] == 4
+
+
+def test_a_comparison_that_breaks_costs_no_other_and_is_named():
+    @attrs.frozen
+    class Broken:
+        name = "broken"
+
+        def compare(self, baseline, variant):
+            raise ZeroDivisionError("nothing to divide by")
+
+    ledger = MemoryLedger()
+    text = "task: ask\nextractors: [scores]\nledger: kept\nbaseline: {run: last, compare: [bad, difference]}\n"
+    run(text, kept=ledger, bad=Broken())
+    done = run(text, kept=ledger, bad=Broken())
+    assert done.document["comparison"] == {"bad": None, "difference": {"baseline": 4.0, "variant": 4.0}}
+    assert done.document["broken"] == {"baseline.compare[0]": "bad: ZeroDivisionError: nothing to divide by"}
+    assert done.exit_code == 0
+
+
 def test_an_early_stop_ends_the_run_in_order():
     rows = [attrs.evolve(ROWS[0], id=str(number)) for number in range(1000)]
     done = run(

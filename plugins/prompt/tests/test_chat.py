@@ -246,19 +246,38 @@ metrics: [proxy/format]
 def test_a_real_model_answers_the_rows(model_server):
     done = run_pipeline(
         f"""
-define: {{answerer: {{openai/chat: {{base_url: "{model_server.base_url}", model: "{model_server.model}", price: free}}}}}}
+define:
+  answerer:
+    openai/chat: {{base_url: "{model_server.base_url}", model: "{model_server.model}", price: {{input_per_mtok: 1, output_per_mtok: 2}}}}
 task:
   prompt/chat:
     model: answerer
     system: You answer in one short sentence.
-    user: "What is the capital of {{{{ country }}}}?"
+    criteria: {{capital: {{user: "What is the capital of {{{{ country }}}}?"}}, sea: {{user: "Is {{{{ country }}}} by the sea?"}}}}
     max_output_tokens: 24
 metrics: [proxy/format]
+aggregates: [stats/cost_summary]
 """,
         subjects=[Subject("row", "1", context={"country": "France"})],
     )
     (record,) = (event.payload for event in done.of("record.completed"))
-    assert record["response"]["content"].strip()
-    assert 0 < record["metrics"]["completion_tokens"] <= 24
-    assert record["metrics"]["latency_seconds"] > 0
-    assert (done.document["scored"], done.document["cost"]["usd"]) == (1, "0")
+    assert set(record) - {"retry"} == {"row", "response", "responses", "metrics"}
+    assert list(record["responses"]) == ["capital", "sea"]
+    assert record["response"] == record["responses"]["capital"]
+    assert record["metrics"] == record["responses"]["sea"]["metrics"]
+    reported = [response["metrics"] for response in record["responses"].values()]
+    for response, metrics in zip(record["responses"].values(), reported, strict=True):
+        assert response["content"].strip()
+        assert metrics["model"] == model_server.model
+        assert metrics["prompt_tokens"] > 10
+        assert 0 < metrics["completion_tokens"] <= 48  # of two tries at most
+        assert metrics["total_tokens"] == metrics["prompt_tokens"] + metrics["completion_tokens"]
+        assert metrics["cost"] == pytest.approx((metrics["prompt_tokens"] + 2 * metrics["completion_tokens"]) / 10**6)
+        assert metrics["latency_seconds"] > 0
+    total = sum(metrics["cost"] for metrics in reported)
+    assert float(done.document["cost"]["usd"]) == pytest.approx(total)
+    assert done.document["aggregates"]["stats/cost_summary"]["cost"]["total"] == pytest.approx(total)
+    assert sum(event.payload["tokens"] for event in done.of("spend.settled")) == sum(
+        one["total_tokens"] for one in reported
+    )
+    assert (done.document["scored"], done.exit_code) == (1, 0)
