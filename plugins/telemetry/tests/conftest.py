@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,13 +17,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 @attrs.define
 class Receiver:
-    """What has arrived. *answers* are statuses for the next requests; after them 200. *rejected* is told with each 200."""
+    """What has arrived. *answers* are statuses for the next requests; after them 200. *rejected* is told with each 200.
+
+    A request is answered after *seconds*.
+    """
 
     url: str = ""
     requests: list[ExportTraceServiceRequest] = attrs.field(factory=list)
     headers: list[dict[str, str]] = attrs.field(factory=list)
     answers: list[int] = attrs.field(factory=list)
     rejected: int = 0
+    seconds: float = 0.0
     released: threading.Event = attrs.field(factory=threading.Event)
     """A request that is answered by status 0 waits for it."""
 
@@ -53,6 +58,7 @@ class Receiver:
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
             answer.partial_success.rejected_spans = self.rejected
             answer.partial_success.error_message = "too many" if self.rejected else ""
+        time.sleep(self.seconds)
         text = answer.SerializeToString()
         handler.send_response(status)
         handler.send_header("Content-Type", "application/x-protobuf")

@@ -276,14 +276,83 @@ def test_a_collector_that_does_not_answer_is_not_waited_for_each_time(receiver):
     assert asyncio.run(go()) < 0.5
 
 
-def test_a_run_that_is_taken_up_goes_on_with_its_trace(receiver):
-    send(receiver, [STARTED, *SUBJECT])
-    run = RunContext(RUN, "nightly", resumed=True, read=lambda query: iter([Entry(1, STARTED, "", "")]))
-    send(receiver, [*FAILED, ENDED], run=run)
-    span = receiver.span("dicast run")
-    assert span.start_time_unix_nano == 1767323041678000000
-    assert receiver.told(span)["dicast.fingerprint.data"] == "d1g"
-    assert receiver.told(span)["dicast.security_level"] == "official"
+def stopped(lost=0, number=6) -> Event:
+    sinks = {"out": {"written": 9, "lost": 0}, "telemetry/otel": {"written": 1, "lost": lost}}
+    return event("run.stopped", {"reason": "interrupted", "sinks": sinks, "cost": {}, "gate": {}}, number=number)
+
+
+def taken_up(*stops) -> RunContext:
+    """The context of a run that is taken up after these stops."""
+    return RunContext(RUN, "nightly", resumed=True, read=lambda query: iter([Entry(1, one, "", "") for one in stops]))
+
+
+def judged(*ids) -> list[Event]:
+    """Subjects that are read, and then end in that order."""
+    read = [event("subject.read", {}, id, 10 + number) for number, id in enumerate(ids)]
+    return read + [event("eval.completed", VERDICT, id, 40 + number) for number, id in enumerate(ids)]
+
+
+def subjects(receiver) -> list[object]:
+    return [receiver.told(span).get("dicast.subject.id", span.name) for span in receiver.spans()]
+
+
+def test_what_is_told_again_is_sent_again_as_it_was(receiver):
+    events = [STARTED, *judged("a", "b", "c"), ENDED]
+    send(receiver, events[:5])
+    assert subjects(receiver) == []
+    send(receiver, events, run=taken_up())
+    send(receiver, *([one] for one in events), run=taken_up())
+    assert subjects(receiver) == ["a", "b", "c", "dicast run"] * 2
+    sent = receiver.spans()
+    assert sent[:4] == sent[4:]
+    assert len({span.span_id for span in sent}) == 4
+
+
+def test_what_came_before_an_orderly_stop_is_sent_again_only_where_a_sink_had_lost_something(receiver):
+    for lost, again in ((0, ["b", "c"]), (1, ["a", "b", "c"])):
+        receiver.requests.clear()
+        first, second = judged("a", "b", "c"), stopped(lost)
+        send(receiver, [STARTED, *first[:5], second])
+        assert subjects(receiver) == ["a", "b", "dicast run"]  # c has not ended
+        receiver.requests.clear()
+        # That b was told with the stop itself, nobody has written down.
+        send(receiver, [STARTED, *first[:5], second, first[5], ENDED], run=taken_up(second))
+        assert subjects(receiver) == [*again, "dicast run"]
+
+
+def test_of_two_stops_the_newest_that_lost_nothing_counts(receiver):
+    stops = stopped(0, 6), stopped(0, 7), stopped(3, 8)
+    parts = [judged(f"{name}1", f"{name}2") for name in "abcd"]
+    told = [STARTED, *parts[0], stops[0], *parts[1], stops[1], *parts[2], stops[2], *parts[3], ENDED]
+    send(receiver, told, run=taken_up(*stops))
+    assert subjects(receiver) == ["b2", "c1", "c2", "d1", "d2", "dicast run"]
+
+
+def test_a_subject_that_is_judged_again_has_the_span_it_had_and_what_stands_is_no_error(receiver):
+    read, end = FAILED
+    opened = [event("subject.read", {}, "q3", 3), event("subject.read", {}, "q4", 4)]
+    send(receiver, [STARTED, read, *opened, end, event("eval.completed", VERDICT, "q3", 6)])
+    again = [read, end, event("eval.completed", VERDICT, "q2", 7)]
+    ends = [event("eval.completed", VERDICT, id, 8) for id in ("q3", "q4")]
+    send(receiver, [STARTED, *opened], *([one] for one in again), [*ends, ENDED], run=taken_up())
+    assert subjects(receiver) == ["q2", "q3", "q4", "q2", "dicast run"]
+    first, *more = [span for span in receiver.spans() if receiver.told(span).get("dicast.subject.id") == "q2"]
+    assert [span.span_id for span in more] == [first.span_id]
+    assert (first.status.code, more[0].status.code) == (2, 0)
+    assert [len(span.events) for span in (first, more[0])] == [1, 3]
+
+
+def test_a_subject_that_comes_again_has_a_span_each_time_however_it_is_told(receiver):
+    read = [event("subject.read", {}, "t1", number) for number in (2, 5)]
+    other = event("subject.read", {}, "t2", 4)
+    ends = [event("eval.completed", VERDICT, id, number) for id, number in (("t1", 3), ("t2", 6), ("t1", 7))]
+    events = [STARTED, read[0], ends[0], other, read[1], *ends[1:], ENDED]
+    send(receiver, events)
+    send(receiver, *([one] for one in events))
+    assert subjects(receiver) == ["t1", "t2", "t1", "dicast run"] * 2
+    ids = [span.span_id for span in receiver.spans()]
+    assert ids[:4] == ids[4:]
+    assert len(set(ids)) == 4
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:4318", "grpc://x:4317", "http://", "http://[", "/v1/traces"])

@@ -59,6 +59,7 @@ class Otel:
 
     name = "otel"
     wants = WANTS
+    rewrites = True
 
     endpoint: str = attrs.field(validator=_check_endpoint)
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
@@ -68,11 +69,15 @@ class Otel:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
-        """Make ready to send; a run that is taken up goes on with its own trace."""
-        spans = Spans(run.run_id, run.name, service_name=self.service_name, content=self.content)
-        if run.resumed:
-            begun = Query(run_id=run.run_id, types=("run.started",), limit=1)
-            spans.add([entry.event for entry in run.read(begun)])
+        """Make ready to send; what is told again has the ids that it had."""
+        stops = run.read(Query(run_id=run.run_id, types=("run.stopped",))) if run.resumed else ()
+        spans = Spans(
+            run.run_id,
+            run.name,
+            service_name=self.service_name,
+            content=self.content,
+            stops=[entry.event for entry in stops],
+        )
         headers = {name: secret.value for name, secret in self.headers.items()}
         async with Collector.connected(self.endpoint, headers, self.timeout) as collector:
             yield Feed(collector, spans)

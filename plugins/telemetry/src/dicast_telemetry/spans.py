@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import takewhile
 from typing import Any
 
-import attrs
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -36,45 +36,39 @@ _FAULTS = ("refused_by_provider", "ledger_failed")
 Key = tuple[str | None, str | None]
 
 
-@attrs.define
-class _Open:
-    """A span that is not finished: what has been told of it."""
-
-    events: list[Event] = attrs.field(factory=list)
-
-
 class Spans:
-    """Makes spans of the events of one run; holds those that are not finished."""
+    """Makes spans of the events of one run; holds those that are not finished.
 
-    def __init__(self, run_id: str, name: str, *, service_name: str, content: bool) -> None:
+    A run that is taken up tells everything again. Of its earlier *stops*, what came before the newest at which no sink had lost
+    anything is at the collector: of that no span is made again.
+    """
+
+    def __init__(
+        self, run_id: str, name: str, *, service_name: str, content: bool, stops: Sequence[Event] = ()
+    ) -> None:
         self._run_id, self._name, self._content = run_id, name, content
         self._trace = _digest(run_id)[:16]
         self._root = _digest(run_id, "run")[:8]
         self._level: Mapping[str, object] = {}
-        self._run = _Open()
-        self._subjects: dict[Key, _Open] = {}
+        self._run: list[Event] = []
+        self._subjects: dict[Key, list[Event]] = {}
         own = {"service.name": service_name, "service.version": version("dicast-kernel")}
         self._resource = {**own, "dicast.run.id": run_id, "dicast.run.name": name}
+        self._stops = {stop.id for stop in stops}
+        self._received = next((stop.id for stop in reversed(stops) if _lost_nothing(stop)), None)
 
     def add(self, events: Sequence[Event]) -> list[Span]:
-        """Take *events*; the spans that are finished with them.
-
-        The events that end subjects come in the order in which these were read: one for a later subject finishes the earlier.
-        """
-        newest: Key | None = None
+        """Take *events*; the spans that are finished with them, which does not depend on how many are told at once."""
         spans: list[Span] = []
         for event in events:
             if event.subject_id is not None:
-                newest = self._note(event) or newest
+                spans += self._note(event)
+            elif event.id in self._stops:
+                self._received = None if event.id == self._received else self._received
             elif event.type in ("run.completed", "run.stopped"):
-                spans += self._finished(list(self._subjects))
-                newest = None
-                spans.append(self._run_span(event))
+                spans += [*self._finished(self._whole(event)), self._run_span(event)]
             else:
                 self._begin(event)
-        if newest is not None:
-            keys = list(self._subjects)
-            spans += self._finished(keys[: keys.index(newest)])
         return spans
 
     def request(self, spans: Sequence[Span]) -> ExportTraceServiceRequest:
@@ -84,19 +78,37 @@ class Spans:
         group.scope_spans.append(ScopeSpans(scope=scope, spans=spans))
         return ExportTraceServiceRequest(resource_spans=[group])
 
-    def _note(self, event: Event) -> Key | None:
+    def _note(self, event: Event) -> list[Span]:
         key = event.subject_kind, event.subject_id
-        self._subjects.setdefault(key, _Open()).events.append(event)
-        return key if event.type in ENDS else None
+        before = [key] if key in self._subjects else []  # read anew, as a live source has it
+        if event.type in ENDS:
+            before = self._before(key, event)
+        spans = self._finished(before)
+        self._subjects.setdefault(key, []).append(event)
+        return spans
+
+    def _before(self, key: Key, end: Event) -> list[Key]:
+        """What is finished with the first *end* of a subject: what was read before it, for subjects end in this order.
+
+        A subject that is judged again is told late, after others that were read later and have not ended.
+        """
+        read = self._subjects.get(key, [end])[0].id
+        return [other for other in takewhile(key.__ne__, self._subjects) if self._subjects[other][0].id <= read]
+
+    def _whole(self, last: Event) -> list[Key]:
+        """What is finished with the run; what a stopped one has not judged yet is left to the process that takes it up."""
+        over = last.type == "run.completed"
+        return [key for key, events in self._subjects.items() if over or events[-1].type in ENDS]
 
     def _begin(self, event: Event) -> None:
-        self._run.events.append(event)
+        self._run.append(event)
         if event.type == "run.started":
             names = ("security_level", "determinism_level")
             self._level = {f"dicast.{name}": event.payload[name] for name in names if event.payload.get(name)}
 
-    def _finished(self, keys: Sequence[Key]) -> list[Span]:
-        return [self._subject_span(key, self._subjects.pop(key).events) for key in keys]
+    def _finished(self, keys: Iterable[Key]) -> list[Span]:
+        done = [(key, self._subjects.pop(key)) for key in keys]
+        return [] if self._received else [self._subject_span(key, events) for key, events in done]
 
     def _subject_span(self, key: Key, events: Sequence[Event]) -> Span:
         kind, subject_id = key
@@ -109,6 +121,8 @@ class Spans:
             told |= self._told(event)
             for evaluation in evaluations(event, content=self._content):
                 span.events.append(_event(event, evaluation))
+        newest = {event.payload.get("judge"): event for event in events if event.type in ENDS}
+        for event in newest.values():  # a failure that was retried with success is none
             if event.type.endswith(".failed"):
                 span.status.code = Status.STATUS_CODE_ERROR
                 span.status.message = str(event.payload.get("failure_mode"))
@@ -138,7 +152,7 @@ class Spans:
         return shown
 
     def _run_span(self, last: Event) -> Span:
-        events = [*self._run.events, last]
+        events = [*self._run, last]
         span = self._span("dicast run", self._root, events)
         payload: Mapping[str, Any] = last.payload
         started: Mapping[str, Any] = next((event.payload for event in events if event.type == "run.started"), {})
@@ -182,6 +196,12 @@ class Spans:
 
 def _event(event: Event, found: Evaluation) -> Span.Event:
     return Span.Event(name=found.name, time_unix_nano=_nanoseconds(event.time), attributes=key_values(found.told))
+
+
+def _lost_nothing(stop: Event) -> bool:
+    payload: Mapping[str, Any] = stop.payload
+    sinks = payload.get("sinks") or {}
+    return bool(sinks) and not any(sink["lost"] for sink in sinks.values())
 
 
 def _digest(*parts: str) -> bytes:
