@@ -108,6 +108,11 @@ def test_a_missing_score_has_no_flag():
     assert found == {"scores": {"a": None, "b": 1.0}, "passed": {"b": True}}
 
 
+def test_a_score_of_nothing_is_a_score_with_a_flag():
+    found = Scores(threshold=0.0, threshold_mode="lte").extract(record(a={"score": 0}, b={"score": False}))
+    assert found == {"scores": {"a": 0.0, "b": 0.0}, "score_flags": {"a": True, "b": True}}
+
+
 def test_only_the_named_criteria_are_read():
     given = record(a={"score": 1}, b={"score": 2})
     assert Scores(criteria=("b", "no such")).extract(given) == {"scores": {"b": 2.0}}

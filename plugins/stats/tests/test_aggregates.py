@@ -113,6 +113,11 @@ def test_ranking_has_the_settled_figures(aggregated):
     assert weighted["composite"] == pytest.approx(1.4)
 
 
+def test_a_value_at_the_threshold_passes(aggregated):
+    records = [{"metrics": {"score": value}} for value in (0.6999, 0.7)]
+    assert aggregated(VariantRanking(), records)["pass_rate"] == 0.5
+
+
 def test_records_without_a_value_do_not_pass(aggregated):
     found = aggregated(VariantRanking(), [{"metrics": {"score": 0.9}}, {"metrics": {"score": None}}])
     assert (found["samples"], found["missing"], found["mean"], found["pass_rate"]) == (1, 1, 0.9, 0.5)

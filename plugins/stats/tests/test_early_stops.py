@@ -26,7 +26,7 @@ def rows(*values, path="score"):
 
 def test_the_threshold_fires_at_the_settled_row_and_stays(observed):
     stop = Threshold("outer.inner.value", 15, min_rows=3, label="enough")
-    found = observed(stop, rows(15, 16, 17, 1, None, path="outer.inner.value"))
+    found = observed(stop, rows(15, 16, 17, 99, 1, None, path="outer.inner.value"))
     reason = {
         "metric": "outer.inner.value",
         "comparison": "gte",
@@ -35,7 +35,7 @@ def test_the_threshold_fires_at_the_settled_row_and_stays(observed):
         "rows_observed": 3,
         "label": "enough",
     }
-    assert found == [None, None, reason, reason, reason]
+    assert found == [None, None, reason, reason, reason, reason]
     assert "label" not in observed(Threshold("score", 0), rows(1))[0]
 
 
