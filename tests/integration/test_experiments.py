@@ -310,6 +310,9 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
     assert not (shop / "rows.csv").exists()
     whole = shop.dicast("run", "p.yaml", "--json")
     assert whole.json["baseline"] == {"run": "last", "run_id": None, "name": None}  # never what was limited
+    with (shop / "rows.csv").open(newline="") as file:
+        columns = next(csv.reader(file))
+    assert columns[: len(done.json["head"][0])] == list(done.json["head"][0])  # one flattening for both
     assert "metric_scores_depth: 1" in shop.dicast("run", "p.yaml", "--head", "1").out
     for more in (["--limit", "1"], ["--resume"]):
         assert shop.dicast("run", "p.yaml", "--head", "1", *more).code == 2

@@ -259,6 +259,12 @@ def test_an_aggregate_that_breaks_costs_nothing_else_and_is_named():
     assert done.exit_code == 0
 
 
+def test_the_first_early_stop_that_has_seen_enough_is_the_one_that_is_told():
+    done = run("task: ask\nearly_stop: [late, soon]\n", late=Count(most=2), soon=Count(most=1))
+    assert done.document["scored"] == 4  # the rows were under way
+    assert done.document["stopped"] == {"reason": "early_stop", "plugin": "soon", "row_index": 0, "value": 1}
+
+
 def test_an_early_stop_that_breaks_stops_nothing_and_is_named():
     done = run("task: ask\nearly_stop: [bad, late]\naggregates: [count]\n", bad=Count(fails=True), late=Count(most=99))
     assert (done.document["stopped"], done.document["scored"], done.exit_code) == (None, 4, 0)
