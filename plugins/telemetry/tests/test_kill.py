@@ -69,7 +69,7 @@ def assert_whole(receiver, document):
 def test_a_trace_is_whole_after_a_kill_while_a_slow_collector_is_sent_to(start, receiver):
     receiver.seconds = 0.2
     process = start()
-    wait_for(lambda: len(receiver.requests) == 3)
+    wait_for(lambda: len(receiver.requests) >= 3)
     process.kill()
     process.communicate()
     before = sent(receiver)
@@ -82,7 +82,7 @@ def test_a_trace_is_whole_after_a_kill_while_a_slow_collector_is_sent_to(start, 
 
 
 def test_what_a_killed_process_had_lost_is_sent_by_the_next(start, receiver):
-    receiver.answers = [503] * 3  # the first batch, each time that it is tried
+    receiver.answers = [503] * 12  # the first batch, each time that it is tried
     receiver.seconds = 0.2
     process = start()
     wait_for(lambda: receiver.requests)
@@ -97,10 +97,10 @@ def test_what_a_killed_process_had_lost_is_sent_by_the_next(start, receiver):
 def test_what_is_lost_while_it_is_told_again_is_counted(start, receiver):
     receiver.seconds = 0.2
     process = start()
-    wait_for(lambda: len(receiver.requests) == 3)
+    wait_for(lambda: len(receiver.requests) >= 3)
     process.kill()
     process.communicate()
-    receiver.answers, receiver.seconds = [503] * 3, 0.0
+    receiver.answers, receiver.seconds = [503] * 12, 0.0
     code, document = finish(start("--resume"))
     status = document["sinks"]["telemetry/otel"]
     assert code == 4

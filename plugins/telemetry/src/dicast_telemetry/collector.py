@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +22,9 @@ from .spans import Spans
 
 SPANS = 512
 """Spans in one request, at most."""
+
+AT_ONCE = 4
+"""Requests under way at the same time, at most: a run waits for its collector before it begins with further subjects."""
 
 SLOW_SECONDS = 1.0
 """A request that failed only after as long is not made again for a while: a run does not wait for a dead collector each time."""
@@ -98,7 +102,7 @@ class Feed:
         self._collector = collector
         self._spans = spans
         self._batch: tuple[str, str] | None = None
-        self._waiting: list[Span] = []
+        self._waiting: list[list[Span]] = []
         self._sent = 0
 
     async def write(self, events: Sequence[Event]) -> int:
@@ -108,13 +112,20 @@ class Feed:
         """
         batch = events[0].id, events[-1].id
         if batch != self._batch:  # what is still waiting was counted as lost
-            self._batch, self._waiting, self._sent = batch, self._spans.add(events), 0
+            spans = self._spans.add(events)
+            self._batch, self._sent = batch, 0
+            self._waiting = [spans[start : start + SPANS] for start in range(0, len(spans), SPANS)]
         while self._waiting:
-            part = self._waiting[:SPANS]
-            await self._collector.send(self._spans.request(part))
-            del self._waiting[: len(part)]
-            self._sent += len(part)
+            parts = self._waiting[:AT_ONCE]
+            errors = await asyncio.gather(*map(self._send, parts), return_exceptions=True)
+            if error := next((error for error in errors if error is not None), None):
+                raise error
         return self._sent
+
+    async def _send(self, part: list[Span]) -> None:
+        await self._collector.send(self._spans.request(part))
+        self._waiting = [other for other in self._waiting if other is not part]
+        self._sent += len(part)
 
     async def close(self) -> int:
         """Nothing is left to send; says what the collector has refused.

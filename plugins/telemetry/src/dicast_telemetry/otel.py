@@ -48,7 +48,8 @@ class Otel:
     Sent as OTLP over HTTP (protobuf) to *endpoint* and nowhere else: no environment variable, ``OTEL_*`` or another, is read. An
     evaluation result is an event ``gen_ai.evaluation.result``, as the GenAI semantic conventions name it, with its provenance.
     Texts of subjects, of replies and of failures are not sent unless *content* says so. A collector that cannot be reached stops
-    nothing: what it did not take is counted as lost, and the run's exit code is 4.
+    nothing: what it did not take is counted as lost, and the run's exit code is 4. A run that is taken up sends its spans again, with
+    the ids that they had, but for those before an orderly stop that lost nothing.
 
     :param endpoint: the collector's whole address, which as a rule ends in ``/v1/traces``.
     :param headers: sent with each request, such as ``{authorization: "Bearer ${OTLP_TOKEN}"}``; the values stay secret.

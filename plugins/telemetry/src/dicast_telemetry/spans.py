@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -11,12 +11,11 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from dicast import Event
 
-from .attributes import as_text, key_values
+from .attributes import as_text, describe
 from .evaluations import Evaluation, evaluations, scored
 
 ENDS = ("record.completed", "record.failed", "eval.completed", "eval.failed")
@@ -74,7 +73,8 @@ class Spans:
     def request(self, spans: Sequence[Span]) -> ExportTraceServiceRequest:
         """*spans* as a collector takes them."""
         scope = InstrumentationScope(name="dicast", version=str(self._resource["service.version"]))
-        group = ResourceSpans(resource=Resource(attributes=key_values({**self._resource, **self._level})))
+        group = ResourceSpans()
+        describe(group.resource, {**self._resource, **self._level})
         group.scope_spans.append(ScopeSpans(scope=scope, spans=spans))
         return ExportTraceServiceRequest(resource_spans=[group])
 
@@ -120,13 +120,13 @@ class Spans:
         for event in events:
             told |= self._told(event)
             for evaluation in evaluations(event, content=self._content):
-                span.events.append(_event(event, evaluation))
+                _add_event(span, event, evaluation)
         newest = {event.payload.get("judge"): event for event in events if event.type in ENDS}
         for event in newest.values():  # a failure that was retried with success is none
             if event.type.endswith(".failed"):
                 span.status.code = Status.STATUS_CODE_ERROR
                 span.status.message = str(event.payload.get("failure_mode"))
-        span.attributes.extend(key_values(told))
+        describe(span, told)
         return span
 
     def _told(self, event: Event) -> dict[str, object]:
@@ -171,17 +171,18 @@ class Spans:
             if payload.get("reason") in _FAULTS:
                 span.status.code = Status.STATUS_CODE_ERROR
                 span.status.message = str(payload["reason"])
-        span.attributes.extend(key_values(told))
-        span.events.extend(self._findings(events))
+        describe(span, told)
+        self._add_findings(span, events)
         return span
 
-    def _findings(self, events: Sequence[Event]) -> Iterator[Span.Event]:
+    @staticmethod
+    def _add_findings(span: Span, events: Sequence[Event]) -> None:
         for event in events:
             if event.type in ("aggregate.completed", "comparison.completed"):
                 payload: Mapping[str, Any] = event.payload
                 kind = event.type.partition(".")[0]
                 told = {f"dicast.{kind}.{name}": payload.get(name) for name in ("label", "name", "baseline", "result")}
-                yield _event(event, Evaluation(f"dicast.{kind}", told))
+                _add_event(span, event, Evaluation(f"dicast.{kind}", told))
 
     def _span(self, name: str, span_id: bytes, events: Sequence[Event]) -> Span:
         return Span(
@@ -194,8 +195,8 @@ class Spans:
         )
 
 
-def _event(event: Event, found: Evaluation) -> Span.Event:
-    return Span.Event(name=found.name, time_unix_nano=_nanoseconds(event.time), attributes=key_values(found.told))
+def _add_event(span: Span, event: Event, found: Evaluation) -> None:
+    describe(span.events.add(name=found.name, time_unix_nano=_nanoseconds(event.time)), found.told)
 
 
 def _lost_nothing(stop: Event) -> bool:
