@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,12 +15,16 @@ KEY = "7c1f4f5e-3f0a-4d59-9d4a-0123456789ab"
 
 @attrs.define
 class Ingested:
-    """An ingestion endpoint on loopback with what has arrived. *answers* are statuses for the next requests; after them 200."""
+    """An ingestion endpoint on loopback with what has arrived. *answers* are statuses for the next requests; after them 200.
+
+    A request is answered after *seconds*.
+    """
 
     endpoint: str = ""
     paths: list[str] = attrs.field(factory=list)
     envelopes: list[dict] = attrs.field(factory=list)
     answers: list[int] = attrs.field(factory=list)
+    seconds: float = 0.0
 
     @property
     def connection_string(self) -> str:
@@ -38,6 +43,7 @@ class Ingested:
         self.envelopes += found[:taken]
         errors = [{"index": taken, "statusCode": 400, "message": "no"}] if status != 200 else []
         text = json.dumps({"itemsReceived": len(found), "itemsAccepted": taken, "errors": errors}).encode()
+        time.sleep(self.seconds)
         handler.send_response(status)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Content-Length", str(len(text)))

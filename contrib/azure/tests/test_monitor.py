@@ -4,7 +4,10 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from decimal import Decimal
 
 import pytest
@@ -171,12 +174,59 @@ def test_an_endpoint_that_cannot_be_reached_is_an_error():
         asyncio.run(go())
 
 
-def test_a_run_that_is_taken_up_goes_on_counting(ingested):
-    entries = [Entry(number, one, "", "") for number, one in enumerate(RUN[:2])]
-    run = RunContext("r1", "nightly", None, resumed=True, read=lambda query: iter(entries))
-    send(ingested, RUN[2:], run=run)
-    assert dict(ingested.rows())["llm_response"]["azure_sequence"] == "az-3"
-    assert dict(ingested.rows())["experiment_complete"]["security_level"] == "official"
+def taken_up(*stops) -> RunContext:
+    """The context of a run that is taken up after these stops."""
+    return RunContext(
+        "r1", "nightly", None, resumed=True, read=lambda query: iter([Entry(1, one, "", "") for one in stops])
+    )
+
+
+def test_what_is_told_again_is_sent_again_as_it_was(ingested):
+    send(ingested, RUN[:2])
+    first = ingested.rows()
+    send(ingested, RUN, run=taken_up())
+    again = ingested.rows()[len(first) :]
+    assert again[: len(first)] == first
+    keys = [(name, row["event_id"], row.get("criterion")) for name, row in again]
+    assert len(set(keys)) == len(keys) == 11
+    assert dict(again)["llm_response"]["azure_sequence"] == "az-3"
+
+
+@pytest.mark.parametrize(("lost", "again"), [(0, 0), (1, 5)])
+def test_what_came_before_an_orderly_stop_is_sent_again_only_where_a_sink_had_lost_something(ingested, lost, again):
+    sinks = {"azure/monitor": {"written": 9, "lost": lost}}
+    stop = event("run.stopped", {"reason": "interrupted", "sinks": sinks}, number=4)
+    send(ingested, [*RUN[:2], stop, *RUN[2:]], run=taken_up(stop))
+    rows = ingested.rows()
+    assert len(rows) == again + 6
+    assert dict(rows)["llm_response"]["azure_sequence"] == "az-3"
+    assert dict(rows)["experiment_complete"]["security_level"] == "official"
+    assert [name for name, _ in rows].count("experiment_complete") == 1
+
+
+def test_what_was_under_way_at_a_kill_is_sent_by_the_process_that_takes_the_run_up(ingested, tmp_path):
+    rows = 1_500
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(f'{{"id": "r{n}", "output": {{"score": 0.5}}}}\n' for n in range(rows))
+    )
+    (tmp_path / "run.yaml").write_text(
+        "source: {rows/jsonl: {path: rows.jsonl}}\nextractors: [score_extractor/scores]\n"
+        f"sinks: [azure/monitor: {{connection_string: '{ingested.connection_string}'}}]\n"
+    )
+    command = [sys.executable, "-m", "dicast", "run", "run.yaml", "--json"]
+    ingested.seconds = 0.3
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 30
+        while len(ingested.paths) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+    assert 0 < len(ingested.rows()) < 2 * rows
+    ingested.seconds = 0.0
+    done = subprocess.run([*command, "--resume"], cwd=tmp_path, stdout=subprocess.PIPE, check=True, timeout=60)
+    arrived = {(name, row["event_id"], row.get("criterion")): row for name, row in ingested.rows()}
+    assert len({row["subject_id"] for (name, *_), row in arrived.items() if name == "llm_response"}) == rows
+    assert len(arrived) == 2 * rows + 2
+    assert json.loads(done.stdout)["sinks"]["azure/monitor"] == {"written": 2 * rows + 2, "lost": 0}
 
 
 @pytest.mark.parametrize("given", ["", KEY, f"InstrumentationKey={KEY}", "InstrumentationKey=x;IngestionEndpoint=http://localhost",

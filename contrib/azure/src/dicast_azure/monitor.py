@@ -47,7 +47,8 @@ class Monitor:
 
     ``experiment_start``, ``llm_request`` and ``llm_response`` for each response of a record, ``llm_retry_exhausted``,
     ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``. Each row has ``azure_sequence``, ``az-1``, ``az-2`` and
-    so on, its request's; texts of prompts and replies are not sent. Only the ingestion endpoint in *connection_string* is
+    so on, its request's; texts of prompts and replies are not sent. A run that is taken up sends its rows again, each with the
+    ``event_id`` that it had, but for those before an orderly stop that lost nothing. Only the ingestion endpoint in *connection_string* is
     spoken to: the exporter's own statistics, its control plane, its storage on disk and what it reads from the environment are off.
 
     :param connection_string: as the Azure portal shows it, with ``InstrumentationKey`` and ``IngestionEndpoint``.
@@ -55,6 +56,7 @@ class Monitor:
     """
 
     name = "monitor"
+    rewrites = True
     wants = ("run.started", *RECORDS, "aggregate.completed", "comparison.completed", "run.completed", "run.stopped")
 
     connection_string: Secret = attrs.field(validator=_check)
@@ -62,11 +64,9 @@ class Monitor:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
-        """Make ready to send; a run that is taken up goes on counting."""
-        rows = Rows(run.run_id, run.name)
-        if run.resumed:
-            for entry in run.read(Query(run_id=run.run_id, types=("run.started", *RECORDS))):
-                tuple(rows.of(entry.event))
+        """Make ready to send; what is told again is sent under the same ids."""
+        stops = run.read(Query(run_id=run.run_id, types=("run.stopped",))) if run.resumed else ()
+        rows = Rows(run.run_id, run.name, [entry.event for entry in stops])
         with closing(Ingestion(self.connection_string.value, self.timeout)) as ingestion:
             yield Feed(ingestion, rows)
 
@@ -89,7 +89,7 @@ class Feed:
         batch = events[0].id, events[-1].id
         if batch != self._batch:  # what is still waiting was counted as lost
             self._batch, self._sent = batch, 0
-            self._waiting = [row for event in events for row in self._rows.of(event)]
+            self._waiting = [row for event in events for row in self._rows.add(event)]
         while self._waiting:
             part = self._waiting[:BATCH]
             await asyncio.to_thread(self._ingestion.send, part)

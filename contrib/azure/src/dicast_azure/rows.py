@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,16 +25,29 @@ class Row:
 
 
 class Rows:
-    """Makes the rows of one run, and counts its requests."""
+    """Makes the rows of one run, and counts its requests.
 
-    def __init__(self, run_id: str, experiment: str) -> None:
+    A run that is taken up tells everything again. Of its earlier *stops*, what came before the newest at which no sink had lost
+    anything has arrived: of that no row is made again.
+    """
+
+    def __init__(self, run_id: str, experiment: str, stops: Sequence[Event] = ()) -> None:
+        self._stops = {stop.id for stop in stops}
+        self._received = next((stop.id for stop in reversed(stops) if _lost_nothing(stop)), None)
         self._common: dict[str, object] = {"experiment": experiment, "run_id": run_id}
         self._experiment = experiment
         self._sequence = 0
         self._aggregates: dict[str, object] = {}
 
-    def of(self, event: Event) -> Iterator[Row]:
-        """The rows of *event*."""
+    def add(self, event: Event) -> Sequence[Row]:
+        """Take *event*; its rows."""
+        if event.id in self._stops:
+            self._received = None if event.id == self._received else self._received
+            return ()
+        rows = tuple(self._of(event))
+        return () if self._received else rows
+
+    def _of(self, event: Event) -> Iterator[Row]:
         payload: Mapping[str, Any] = event.payload
         if event.type == "run.started":
             yield self._start(event, payload)
@@ -97,8 +110,14 @@ class Rows:
         return {"sequence": sequence, "azure_sequence": sequence, **about}
 
     def _row(self, name: str, event: Event, told: Mapping[str, object]) -> Row:
-        fields = {"timestamp": event.time, **self._common, **told}
+        fields = {"timestamp": event.time, "event_id": event.id, **self._common, **told}
         return Row(name, _nanoseconds(event.time), {key: value for key, value in fields.items() if value is not None})
+
+
+def _lost_nothing(stop: Event) -> bool:
+    payload: Mapping[str, Any] = stop.payload
+    sinks = payload.get("sinks") or {}
+    return bool(sinks) and not any(sink["lost"] for sink in sinks.values())
 
 
 def _prefixed(metrics: Mapping[str, object]) -> dict[str, object]:
