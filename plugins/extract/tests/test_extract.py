@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dicast
 from dicast import ConfigError
 from dicast.testing.pipeline import Bench
 from dicast_extract import JsonPath, Label, Regex
@@ -46,6 +47,29 @@ def test_all_criteria_are_read_by_default(extractor):
     assert kind(**options, into="scores.a", criterion="a").extract(both) == {"scores": {"a": 1}}
     assert kind(**options, into="rating", criterion="no such").extract(both) == {"rating": None}
     assert kind(**options, into="told.by_reply").writes == ("told.by_reply",)
+    assert kind(**options, criterion="a").extract(both) == {"scores": {"a": 1}}
+    assert kind(**options, criterion="a").writes == ("scores.a",)
+
+
+def test_extractors_of_one_criterion_each_go_together_and_statistics_read_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = {"responses": {"clear": {"content": "clear: 2"}, "kind": {"content": "kind: 4"}}}
+    (tmp_path / "rows.jsonl").write_text('{"id": "1"}\n{"id": "2"}\n')
+    (tmp_path / "answer.json").write_text(orjson.dumps(answer).decode())
+    one = [{"extract/regex": {"pattern": "([0-9])", "criterion": name, "as": name}} for name in ("clear", "kind")]
+    done = dicast.run(
+        {
+            "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+            "task": {"task/command": {"command": ["cat", "answer.json"]}},
+            "extractors": one,
+            "aggregates": ["stats/score_stats"],
+        }
+    )
+    criteria = done.aggregates["stats/score_stats"]["criteria"]
+    assert {name: (found["count"], found["mean"]) for name, found in criteria.items()} == {
+        "clear": (2, 2),
+        "kind": (2, 4),
+    }
 
 
 @pytest.mark.parametrize("into", ["", "scores.", "Scores", "a b", "a..b", "scores.Tone"])

@@ -10,7 +10,7 @@ import orjson
 
 from dicast import MISSING, ConfigError, Record, as_json
 
-from .places import check_into, extracted
+from .places import check_into, extracted, scores_of
 
 if TYPE_CHECKING:
     from jsonpath import JSONPath
@@ -48,14 +48,15 @@ class JsonPath:
     JSON text, for its keys are the model's; several places give the list of theirs in their order. Nothing found, and a reply that is no JSON, give null: the value is missing.
 
     :param path: the JSONPath: ``$.score``, ``$.steps[0].ok``, ``$..score``, ``$.steps[?@.ok == true].name``.
-    :param into: where the values go, a dotted path under ``metrics``. Statistics read ``scores``.
+    :param into: where the values go, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
+        ``criterion``. Statistics read ``scores``.
     :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
         ``into.CRITERION``; a task without criteria has the one criterion ``default``.
     """
 
     path: str = attrs.field(validator=_check_path)
     criterion: str | None = None
-    into: str = attrs.field(default="scores", validator=check_into)
+    into: str = attrs.field(default=scores_of, validator=check_into)
     _query: Any = attrs.field(init=False, eq=False, repr=False)
 
     @_query.default

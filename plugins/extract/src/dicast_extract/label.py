@@ -12,7 +12,7 @@ import attrs
 from dicast import ConfigError, Record
 
 from .content import as_text
-from .places import check_into, extracted
+from .places import check_into, extracted, scores_of
 
 
 def _check_labels(
@@ -40,7 +40,8 @@ class Label:
 
     :param labels: the texts with their numbers.
     :param case_sensitive: tell "Yes" from "yes".
-    :param into: where the values go, a dotted path under ``metrics``. Statistics read ``scores``.
+    :param into: where the values go, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
+        ``criterion``. Statistics read ``scores``.
     :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
         ``into.CRITERION``; a task without criteria has the one criterion ``default``.
     """
@@ -48,7 +49,7 @@ class Label:
     case_sensitive: bool = False
     labels: Mapping[str, float] = attrs.field(kw_only=True, validator=_check_labels)
     criterion: str | None = None
-    into: str = attrs.field(default="scores", validator=check_into)
+    into: str = attrs.field(default=scores_of, validator=check_into)
     _values: Mapping[str, float] = attrs.field(init=False, eq=False, repr=False)
     _pattern: re.Pattern[str] = attrs.field(init=False, eq=False, repr=False)
 

@@ -11,6 +11,16 @@ import attrs
 from dicast import ConfigError, Record, responses
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+SCORES = "scores"
+
+
+def _scores_of(extractor: Any) -> str:
+    """Where statistics read: the scores of all criteria, or that of the one criterion."""
+    return SCORES if extractor.criterion is None else f"{SCORES}.{extractor.criterion}"
+
+
+scores_of: Any = attrs.Factory(_scores_of, takes_self=True)
+"""The default of ``into``."""
 
 
 def check_into(extractor: Any, attribute: attrs.Attribute[str], into: str) -> None:

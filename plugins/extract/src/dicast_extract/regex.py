@@ -10,7 +10,7 @@ import attrs
 from dicast import ConfigError, Record
 
 from .content import as_number, as_text
-from .places import check_into, extracted
+from .places import check_into, extracted, scores_of
 
 
 def _expression(pattern: str) -> Any:
@@ -45,14 +45,15 @@ class Regex:
     grows with the text alone: Python's syntax without lookaround, backreferences and possessive repeats, with ``\z`` for ``\Z``.
 
     :param pattern: the regular expression; begin it with ``(?i)`` to ignore case.
-    :param into: where the values go, a dotted path under ``metrics``. Statistics read ``scores``.
+    :param into: where the values go, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
+        ``criterion``. Statistics read ``scores``.
     :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
         ``into.CRITERION``; a task without criteria has the one criterion ``default``.
     """
 
     pattern: str = attrs.field(validator=_check_pattern)
     criterion: str | None = None
-    into: str = attrs.field(default="scores", validator=check_into)
+    into: str = attrs.field(default=scores_of, validator=check_into)
     _compiled: Any = attrs.field(init=False, eq=False, repr=False)
 
     @_compiled.default
