@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from math import inf, nan
 
 import pytest
@@ -144,6 +145,23 @@ def test_every_criterions_response_is_a_request(aggregated):
     found = aggregated(LatencySummary(), records)
     assert (found["total_requests"], found["requests_with_latency"]) == (3, 1)
     assert found["latency_seconds"]["std"] == 0.0
+
+
+@pytest.mark.parametrize("odd", [None, "x", 10**400, Decimal(2), nan, -1, [1]])
+def test_a_value_that_is_no_number_takes_none_of_the_many_beside_it_away(aggregated, odd):
+    reported = [{"cost": number, "prompt_tokens": number} for number in range(1, 2_001)]
+    reported += [{"cost": odd}, {"completion_tokens": "7"}, {"cost": True}]
+    found = aggregated(CostSummary(), [replied(*reported[start : start + 3]) for start in range(0, len(reported), 3)])
+    assert (found["total_requests"], found["requests_with_cost"]) == (2_003, 2_001)
+    assert found["cost"] == {
+        "total": 2_001_001.0,
+        "mean": pytest.approx(1000.0),
+        "median": 1000.0,
+        "min": 1.0,
+        "max": 2000.0,
+    }
+    assert found["prompt_tokens"]["total"] == 2_001_000
+    assert found["completion_tokens"] == {"total": 7, "mean": 7.0, "median": 7.0, "min": 7, "max": 7}
 
 
 def test_latencies_have_the_settled_figures(aggregated):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -21,8 +22,10 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 COST = "cost"
 LATENCY = "latency_seconds"
 _PERCENTILES = (50, 95, 99)
-_LARGE = 2**53
-"""Whole numbers below it are floats too."""
+_TOGETHER = 1_000
+"""Responses of which the reports are looked up together, which takes half the time."""
+_EXACT = frozenset({float, int})
+"""Kinds of values that a column takes as they are; it would take others that are no numbers here, such as ``Decimal``."""
 
 
 @attrs.frozen
@@ -67,22 +70,23 @@ class Reports:
     def __init__(self, *names: str) -> None:
         self.requests = 0
         self.columns = {name: array("d") for name in names}
-        self._appends = [(name, column.append) for name, column in self.columns.items()]
+        self._waiting: list[Mapping[str, Any]] = []
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        responses = _responses(record, self.columns)
-        self.requests += len(responses)
-        for response in responses:
-            metrics = response.get("metrics")
-            reported = (metrics if metrics.__class__ is dict else mapping(response)).get
-            for name, append in self._appends:
-                value: Any = reported(name)
-                kind = value.__class__
-                if kind is float or (kind is int and -_LARGE < value < _LARGE):
-                    append(value)
-                elif value is not None:
-                    append(number_or_nan(value))
+        self._waiting += [
+            metrics if (metrics := response.get("metrics")).__class__ is dict else mapping(response)
+            for response in _responses(record, self.columns)
+        ]
+        if len(self._waiting) >= _TOGETHER:
+            self.settle()
+
+    def settle(self) -> None:
+        """Bring what was taken into the columns, and the count."""
+        for name, column in self.columns.items():
+            _extend(column, _reported(self._waiting, name))
+        self.requests += len(self._waiting)
+        self._waiting.clear()
 
     def values(self, name: str) -> Column:
         """What was reported under *name*: finite numbers from 0 on."""
@@ -92,11 +96,29 @@ class Reports:
         return values if (values >= 0).all() else values[values >= 0]
 
 
+def _reported(waiting: Collection[Mapping[str, Any]], name: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(name), waiting))
+    except KeyError:
+        return [metrics.get(name) for metrics in waiting]
+
+
+def _extend(column: array[float], values: list[Any]) -> None:
+    """Append the numbers of *values*, NaN for what is none; what is None is left out."""
+    if not _EXACT.issuperset(map(type, values)):
+        values = [value for value in values if value is not None]
+    try:
+        column.fromlist(values if _EXACT.issuperset(map(type, values)) else list(map(number_or_nan, values)))
+    except OverflowError:  # of a whole number that is no float; nothing was appended then
+        column.fromlist(list(map(number_or_nan, values)))
+
+
 def _responses(record: Record, names: Collection[str]) -> Collection[Mapping[str, Any]]:
     """The responses; a record that has none, but reports itself, stands for one."""
-    responses, response = record.get("responses"), record.get("response")
+    responses: Any = record.get("responses")
     if responses:
-        return cast("Collection[Mapping[str, Any]]", responses.values())
+        return responses.values()  # type: ignore[no-any-return]  # a record's responses are a mapping of mappings
+    response = record.get("response")
     if isinstance(response, Mapping):
         return (response,)
     return () if mapping(record).keys().isdisjoint(names) else (record,)
@@ -111,6 +133,7 @@ class Costs:
 
     def finish(self) -> Mapping[str, object]:
         """The sums, of what was reported."""
+        self._reports.settle()
         columns = {name: self._reports.values(name) for name in self._reports.columns}
         counts = {"total_requests": self._reports.requests, "requests_with_cost": len(columns[COST])}
         return counts | {name: _sums(one, whole=name in TOKENS) for name, one in columns.items() if len(one)}
@@ -136,6 +159,7 @@ class Latencies:
         """The distribution, of what was reported."""
         import numpy as np
 
+        self._reports.settle()
         values = self._reports.values(LATENCY)
         found: dict[str, object] = {
             "total_requests": self._reports.requests,
