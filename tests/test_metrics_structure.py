@@ -94,7 +94,7 @@ def test_keys_that_a_model_reports_are_copied_as_they_are():
         "nothing": None,
         "deep": {"A": {"B": 2}},
     }
-    record = records(run(model=lambda request: Reply("x", metrics=told)))[0]
+    record = records(run(model=lambda request: Reply("x", "m-1", metrics=told)))[0]
     for metrics in (record["metrics"], *(response["metrics"] for response in record["responses"].values())):
         assert {key: metrics[key] for key in told} == told
 

@@ -221,6 +221,18 @@ def test_baseline_with_fewer_rows_is_paired_where_subjects_match(shop, model):
     assert apart["mean_difference"] == pytest.approx(0.05)
 
 
+def test_baseline_file_of_a_run_with_a_failed_row_has_its_other_rows(shop, model):
+    text = "name: x\n" + MODEL + TWO + EXTRACTED
+    model.answer = lambda asked: 500 if "r1" in asked.prompt else '{"score": 0.25}'
+    first = shop.run(text + "sinks: [jsonl/rows: {path: base.jsonl}]\n")
+    assert (first.code, first.json["scored"]) == (3, 2)
+    assert len((shop / "base.jsonl").read_text().splitlines()) == 3
+    model.answer = '{"score": 0.75}'
+    done = shop.run(text + COMPARED.replace("last", "base.jsonl"))
+    paired = done.json["comparison"]["stats/paired"]["criteria"]["clarity"]
+    assert (done.code, paired["n_pairs"], paired["mean_difference"]) == (0, 2, 0.5)
+
+
 def test_baseline_with_no_row_in_common_says_so_and_is_no_fault(shop, model):
     text = "name: x\n" + MODEL + TWO + EXTRACTED
     assert shop.run(text).code == 0

@@ -327,6 +327,18 @@ def test_first_run_is_compared_with_nothing_and_says_so(shop, model):
     assert "compared with nothing: no run of shop has ended before" in shop.dicast("show", "last").out
 
 
+def test_last_run_is_never_another_pipelines_and_never_the_run_itself(shop, model):
+    assert shop.run(TASK.replace("name: shop", "name: other")).code == 0
+    model.answer = but(500, "r1 depth")
+    first = shop.run(TASK + COMPARED)
+    nothing = {"run": "last", "run_id": None, "name": None}
+    assert (first.code, first.json["baseline"], first.json["comparison"]) == (3, nothing, None)
+    model.answer = rated
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", first.json["run_id"], "--retry-failed")
+    assert (again.code, again.json["baseline"], again.json["comparison"]) == (0, nothing, None)
+    assert shop.dicast("run", "p.yaml", "--json").json["baseline"]["run_id"] == first.json["run_id"]
+
+
 @pytest.mark.parametrize("by", ["last", "shop", "id", "kept/rows.jsonl"])
 def test_baseline_is_found_by_what_names_it(shop, model, by):
     text = TASK + "sinks: [jsonl/rows: {path: 'kept/rows.jsonl', overwrite: true}]\n"

@@ -260,7 +260,8 @@ def test_an_aggregate_that_breaks_costs_nothing_else_and_is_named():
 
 
 def test_the_first_early_stop_that_has_seen_enough_is_the_one_that_is_told():
-    done = run("task: ask\nearly_stop: [late, soon]\n", late=Count(most=2), soon=Count(most=1))
+    stops = {"late": Count(most=2), "soon": Count(most=1), "too": Count(most=1)}
+    done = run("task: ask\nearly_stop: [late, soon, too]\n", **stops)
     assert done.document["scored"] == 4  # the rows were under way
     assert done.document["stopped"] == {"reason": "early_stop", "plugin": "soon", "row_index": 0, "value": 1}
 
