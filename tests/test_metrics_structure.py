@@ -92,6 +92,8 @@ def test_keys_that_a_model_reports_are_copied_as_they_are():
         "größe": "x",
         "scores_": True,
         "nothing": None,
+        "model": "its own",
+        "prompt_tokens": "many",
         "deep": {"A": {"B": 2}},
     }
     record = records(run(model=lambda request: Reply("x", "m-1", metrics=told)))[0]
