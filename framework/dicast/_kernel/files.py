@@ -31,15 +31,16 @@ class AtomicFile:
     """A file that appears under its name only when it is whole; folders above it are made.
 
     The bytes go to a hidden file beside it until :meth:`commit` moves that into place, so a process that dies leaves
-    what was there before. Leaving the ``with`` block without a commit discards them.
+    what was there before. Leaving the ``with`` block without a commit discards them. With the id of a *run*, the hidden
+    file that a dead process of that run has left is removed: only one process at a time has a run.
 
     :raises ConfigError: when *path* cannot be written, is no regular file, or exists and *overwrite* is False.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool = True) -> None:
+    def __init__(self, path: Path, *, overwrite: bool = True, run: str | None = None) -> None:
         # Resolved, because a rename would replace a symbolic link and not the file it names.
         self.path = path.resolve()
-        self._hidden = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.tmp")
+        self._hidden = self.path.with_name(f".{self.path.name}.{run or secrets.token_hex(4)}.tmp")
         self._overwrite = overwrite
         self._pending = bytearray()
         self._size = 0
@@ -47,6 +48,7 @@ class AtomicFile:
         try:
             self._refuse_to_replace()
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._hidden.unlink(missing_ok=True)
             self._file = self._hidden.open("xb", buffering=0)
         except OSError as error:
             raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
@@ -102,9 +104,7 @@ class AtomicFile:
         self._pending.clear()
 
     def _refuse_to_replace(self) -> None:
-        if not self.path.exists():
-            return
-        if not self.path.is_file():
+        if self.path.exists() and not self.path.is_file():
             raise FileExistsError(0, "it is not a regular file")
-        if not self._overwrite:
+        if self.path.exists() and not self._overwrite:
             raise FileExistsError(0, "it exists, and overwrite is false")

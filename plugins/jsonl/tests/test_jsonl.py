@@ -113,3 +113,10 @@ def test_any_payload_comes_back(tmp_path_factory, payload):
     text = (folder / "e").read_bytes()
     assert text.count(b"\n") == 1
     assert json.loads(text)["payload"] == payload
+
+
+def test_what_a_killed_process_of_the_run_has_left_is_removed(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".events.jsonl.r1.tmp").touch()
+    write(tmp_path, STARTED)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["events.jsonl"]

@@ -86,3 +86,9 @@ def test_a_run_without_records_has_an_empty_file(tmp_path):
 def test_every_text_comes_back_on_one_line(tmp_path_factory, texts):
     events = [event("record.completed", {"row": {"text": text}}, str(number)) for number, text in enumerate(texts)]
     assert [line["row"]["text"] for line in write(tmp_path_factory.mktemp("jsonl"), STARTED, *events)] == texts
+
+
+def test_what_a_killed_process_of_the_run_has_left_is_removed(tmp_path):
+    (tmp_path / ".rows.jsonl.r1.tmp").touch()
+    write(tmp_path, STARTED)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]

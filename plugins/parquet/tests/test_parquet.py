@@ -39,9 +39,9 @@ def judged(id, score=0.5, cost="0.0001") -> Event:
     return event("eval.completed", payload, id)
 
 
-def write(folder: Path, *batches, **options) -> pa.Table:
+def write(folder: Path, *batches, resumed=False, **options) -> pa.Table:
     async def run() -> int:
-        async with Rows("rows.parquet", **options).open(RunContext("r1", "nightly", folder)) as live:
+        async with Rows("rows.parquet", **options).open(RunContext("r1", "nightly", folder, resumed)) as live:
             return sum(live.write(batch) for batch in batches) + live.close()
 
     written = asyncio.run(run())
@@ -187,6 +187,13 @@ def test_an_existing_file_may_be_kept_and_base_path_holds(tmp_path):
         write(tmp_path, [started()], overwrite=False)
     with pytest.raises(ConfigError, match="leads out of base_path"):
         write(tmp_path, [started()], base_path="out")
+
+
+def test_a_resumed_run_goes_on_with_its_own_file_and_leaves_none_of_the_killed_process(tmp_path):
+    write(tmp_path, [started()], overwrite=False)
+    (tmp_path / ".rows.parquet.r1.tmp").touch()
+    assert write(tmp_path, [started(), record("a")], overwrite=False, resumed=True).num_rows == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
 
 
 CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.integers(), max_size=2)

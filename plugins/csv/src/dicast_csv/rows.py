@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -29,7 +30,7 @@ class Rows:
     interrupted; until then an older one stays. A missing value is an empty cell; a list is JSON.
 
     :param path: the file to write; folders above it are made.
-    :param overwrite: replace a file that is there; otherwise it is an error.
+    :param overwrite: replace a file that is there; otherwise it is an error, but for a run that is resumed.
     :param sanitize_formulas: put *guard* before text that a spreadsheet would take for a formula. Numbers stay as they are.
     :param guard: the character to put there, exactly one.
     :param include_metrics: write the columns ``metric_…``: one for each metric, and for each value in a record's ``metrics``.
@@ -54,9 +55,11 @@ class Rows:
         :raises ConfigError: when the file cannot be written, exists and must not be replaced, or lies outside *base_path*.
         """
         place = output_path(run.base, self.path, self.base_path)
-        AtomicFile(place, overwrite=self.overwrite).discard()
+        # What a resumed run finds there is what its earlier process wrote.
+        file = partial(AtomicFile, place, overwrite=self.overwrite or run.resumed, run=run.run_id)
+        file().discard()
         table = RunTable(place.resolve().parent, metrics=self.include_metrics)
-        live = RowFile(self, place, table)
+        live = RowFile(self, file, table)
         try:
             yield live
         finally:
@@ -69,11 +72,10 @@ class Rows:
 class RowFile:
     """The rows so far, and the file they are going to be."""
 
-    def __init__(self, options: Rows, place: Path, table: RunTable) -> None:
-        self._overwrite = options.overwrite
+    def __init__(self, options: Rows, file: Callable[[], AtomicFile], table: RunTable) -> None:
         self._guard = options.guard if options.sanitize_formulas else None
         self._watched = frozenset() if self._guard is None else WATCHED
-        self._place = place
+        self._file = file
         self._table = table
         self._untold = 0
         self._ended = False
@@ -88,7 +90,7 @@ class RowFile:
             return 0
         self._untold += self._table.end()
         if self._table.started is not None:
-            with AtomicFile(self._place, overwrite=self._overwrite) as file:
+            with self._file() as file:
                 for lines in self._lines():
                     file.write(lines)
                 file.commit()

@@ -45,7 +45,7 @@ class Events:
 
         :raises ConfigError: when it cannot be written, or lies outside *base_path*.
         """
-        with AtomicFile(output_path(run.base, self.path, self.base_path)) as file:
+        with AtomicFile(output_path(run.base, self.path, self.base_path), run=run.run_id) as file:
             live = EventFile(file, self.types)
             try:
                 yield live

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ class Rows:
     when that is interrupted; until then an older one stays.
 
     :param path: the file to write; folders above it are made.
-    :param overwrite: replace a file that is there; otherwise it is an error.
+    :param overwrite: replace a file that is there; otherwise it is an error, but for a run that is resumed.
     :param include_metrics: write the columns ``metric_…``.
     :param row_group: rows in one group of the file, at most; there are fewer where they hold much text.
     :param base_path: a folder that *path* must lie in, links resolved; any by default.
@@ -51,9 +52,11 @@ class Rows:
         :raises ConfigError: when the file cannot be written, exists and must not be replaced, or lies outside *base_path*.
         """
         place = output_path(run.base, self.path, self.base_path)
-        AtomicFile(place, overwrite=self.overwrite).discard()
+        # What a resumed run finds there is what its earlier process wrote.
+        file = partial(AtomicFile, place, overwrite=self.overwrite or run.resumed, run=run.run_id)
+        file().discard()
         table = RunTable(place.resolve().parent, metrics=self.include_metrics)
-        live = RowFile(self, place, table, {"run_id": run.run_id, "name": run.name})
+        live = RowFile(self, file, table, {"run_id": run.run_id, "name": run.name})
         try:
             yield live
         finally:
@@ -66,8 +69,10 @@ class Rows:
 class RowFile:
     """The rows so far, and the file they are going to be."""
 
-    def __init__(self, options: Rows, place: Path, table: RunTable, metadata: Mapping[str, str]) -> None:
-        self._options, self._place, self._table, self._metadata = options, place, table, metadata
+    def __init__(
+        self, options: Rows, file: Callable[[], AtomicFile], table: RunTable, metadata: Mapping[str, str]
+    ) -> None:
+        self._options, self._file, self._table, self._metadata = options, file, table, metadata
         self._untold = 0
         self._ended = False
 
@@ -81,7 +86,7 @@ class RowFile:
             return 0
         self._untold += self._table.end()
         if self._table.started is not None:
-            with AtomicFile(self._place, overwrite=self._options.overwrite) as file:
+            with self._file() as file:
                 self._write(file, self._table.started)
                 file.commit()
         self._ended = True
