@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -76,17 +76,19 @@ class Stats:
         """The figures by criterion, and of all scores."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        none = np.empty(0)
         columns = {name: np.frombuffer(column) for name, column in self._scores.items()}
         names = dict.fromkeys((*columns, *self._flags))
-        criteria = {name: self._summary(columns.get(name, none), name) for name in names}
-        return {"criteria": criteria, "overall": self._summary(np.concatenate([none, *columns.values()]), *names)}
+        criteria = {name: self._summary([columns[name]] if name in columns else [], name) for name in names}
+        return {"criteria": criteria, "overall": self._summary(list(columns.values()), *names)}
 
-    def _summary(self, scores: Column, *names: str) -> dict[str, Any]:
+    def _summary(self, columns: Sequence[Column], *names: str) -> dict[str, Any]:
+        import numpy as np
+
+        there = np.concatenate([np.empty(0), *map(finite, columns)])
         flags = [self._flags[name] for name in names if name in self._flags]
-        there = finite(scores)
         passes = sum(one.count(1) for one in flags)
-        return summary(there, len(scores) - len(there), sum(map(len, flags)), passes, self._ddof)
+        missing = sum(map(len, columns)) - len(there)
+        return summary(there, missing, sum(map(len, flags)), passes, self._ddof)
 
 
 def summary(scores: Column, missing: int, flagged: int, passes: int, ddof: int = 0) -> dict[str, Any]:
