@@ -116,11 +116,32 @@ def test_the_text_has_n_intervals_and_effect_sizes_beside_every_p(ask):
         assert head in text
     assert "pass in B alone: 1" in text
     assert "  1  clear  0.3750 -> 0.6250" in text
-    assert "no subject passes in one run" in ask("plain", "plain")
+    assert "no subject passes in one run and not in the other, of 5" in ask(
+        "plain.jsonl", "plain", "--allow-incomparable"
+    )
 
 
 def test_without_flags_a_score_from_one_half_on_passes(results):
     one, other = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
-    found = [(flip["subject_id"], flip["a"], flip["b"], flip["criterion"]) for flip in flips(one, other)]
+    found = [(flip["subject_id"], flip["a"], flip["b"], flip["criterion"]) for flip in flips(one, other)[0]]
     assert found == [("0", False, True, None), ("1", True, False, None)]
-    assert flips(one, Results("r", "n", lambda: iter(()))) == []
+    assert flips(one, other)[1] == 3
+    assert flips(one, Results("r", "n", lambda: iter(()))) == ([], 0)
+
+
+def test_where_no_subject_has_a_score_in_both_runs_it_is_not_said_that_none_has_flipped(ask, made):
+    line = '{"subject_id": "SUBJECT", "row": {}, "metrics": {}}\n'
+    for name in ("one", "other"):
+        (made / f"{name}.jsonl").write_text("".join(line.replace("SUBJECT", str(number)) for number in range(3)))
+    text = ask("one.jsonl", "other.jsonl", "--allow-incomparable")
+    assert "no subject has a flag or a score in both runs" in text
+    assert "no subject passes" not in text
+
+
+def test_a_run_is_not_compared_with_itself(ask, made):
+    with pytest.raises(
+        ConfigError, match=r"A and B \('plain'\) are the same run, \S+ \(plain\); give the id of .*\(other\)"
+    ):
+        ask("plain", "plain")
+    with pytest.raises(ConfigError, match=r"'plain.jsonl'.* are the same run"):
+        ask("plain.jsonl", "plain.jsonl", "--allow-incomparable")

@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from dicast import Comparison, ConfigError, Ledger, Problem, Results, nearest, read_ledger, results
+from dicast import Comparison, ConfigError, Ledger, Problem, Query, Results, nearest, read_ledger, results
 
 from .cliffs_delta import CliffsDelta
 from .flips import flips
@@ -26,6 +26,9 @@ COMPARISONS: Mapping[str, type[Comparison]] = {
 
 TASK = "task"
 """The section in which two runs that are compared may differ."""
+
+_NAMED = 3
+"""How many other runs are named to choose from."""
 
 UNKNOWN = "fingerprints"
 """What is said to differ where a run has no fingerprints, as a file of records has none."""
@@ -51,6 +54,8 @@ def compare(
 
     def read(live: Ledger) -> tuple[Pair, Mapping[str, Any]]:
         pair = Pair(results(live, a), results(live, b))
+        if pair.a.run_id == pair.b.run_id:
+            raise ConfigError(_same(live, pair.a, a, b))
         if not pair.comparable and not allow_incomparable:
             raise ConfigError(pair.refusal())
         return pair, pair.document(chosen)
@@ -97,14 +102,27 @@ class Pair:
     def document(self, names: Sequence[str]) -> Mapping[str, Any]:
         """The JSON document, with the comparisons *names*."""
         found = {name: COMPARISONS[name]().compare(self.a, self.b) for name in names}
+        changed, known = flips(self.a, self.b)
         return {
             "comparable": self.comparable,
             "differs": self.differs,
             "a": {"run_id": self.a.run_id, "name": self.a.name},
             "b": {"run_id": self.b.run_id, "name": self.b.name},
             "comparisons": found,
-            "flips": flips(self.a, self.b),
+            "flips": changed,
+            "flips_of": known,
         }
+
+
+def _same(live: Ledger, run: Results, *given: str) -> str:
+    """What to say where *given* both lead to *run*."""
+    finished = (entry.event for entry in live.read(Query(types=("run.completed",), newest_first=True)))
+    others = {one.run_id: f"{one.run_id} ({one.payload['name']})" for one in finished if one.run_id != run.run_id}
+    which = (
+        f"such as {', '.join([*others.values()][:_NAMED])}" if others else "of which this ledger has no finished one"
+    )
+    words = " and ".join(repr(word) for word in dict.fromkeys(given))
+    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another one, {which}"
 
 
 def _known(name: str) -> str:

@@ -22,38 +22,35 @@ class Passes(NamedTuple):
     score: float | None
 
 
-def flips(baseline: Results, variant: Results) -> list[dict[str, Any]]:
-    """The subjects whose pass has changed, in the order of *baseline*; the newest record of each counts.
+def flips(baseline: Results, variant: Results) -> tuple[list[dict[str, Any]], int]:
+    """The subjects whose pass has changed, in the order of *baseline*, and of how many that is known; the newest record counts.
 
     ``a`` and ``b`` say whether the subject passed in baseline and variant, ``score_a`` and ``score_b`` what it scored. Flags are
     compared by ``criterion``; of a subject that has none in both runs, the score is, cut at :data:`CUT`, and the criterion is null.
     """
     before, after = _passes(baseline), _passes(variant)
-    return [
-        {"subject_id": subject, **flip}
-        for subject, ours in before.items()
-        if subject in after
-        for flip in _changed(ours, after[subject])
-    ]
+    found, known = list[dict[str, Any]](), 0
+    for subject, ours in before.items():
+        both = list(_both(ours, after[subject])) if subject in after else []
+        known += bool(both)
+        found += [{"subject_id": subject, **one} for one in both if one["a"] is not one["b"]]
+    return found, known
 
 
-def _changed(ours: Passes, theirs: Passes) -> Iterator[dict[str, Any]]:
+def _both(ours: Passes, theirs: Passes) -> Iterator[dict[str, Any]]:
+    """What is known of a subject in both runs."""
     flagged = [criterion for criterion in ours.flags if criterion in theirs.flags]
     for criterion in flagged:
-        yield from _flip(
-            criterion,
-            (ours.flags[criterion], theirs.flags[criterion]),
-            (ours.scores.get(criterion), theirs.scores.get(criterion)),
-        )
+        scores = (ours.scores.get(criterion), theirs.scores.get(criterion))
+        yield _pair(criterion, (ours.flags[criterion], theirs.flags[criterion]), scores)
     if not flagged and ours.score is not None and theirs.score is not None:
-        yield from _flip(None, (ours.score >= CUT, theirs.score >= CUT), (ours.score, theirs.score))
+        yield _pair(None, (ours.score >= CUT, theirs.score >= CUT), (ours.score, theirs.score))
 
 
-def _flip(
+def _pair(
     criterion: str | None, passes: tuple[bool, bool], scores: tuple[float | None, float | None]
-) -> Iterator[dict[str, Any]]:
-    if passes[0] is not passes[1]:
-        yield {"a": passes[0], "b": passes[1], "criterion": criterion, "score_a": scores[0], "score_b": scores[1]}
+) -> dict[str, Any]:
+    return {"a": passes[0], "b": passes[1], "criterion": criterion, "score_a": scores[0], "score_b": scores[1]}
 
 
 def _passes(results: Results) -> dict[str, Passes]:

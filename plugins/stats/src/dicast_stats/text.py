@@ -26,7 +26,7 @@ def lines(a: Results, b: Results, found: Figures) -> Iterator[str]:
         yield from _table(name, comparison)
         yield from _alone(comparison)
     yield ""
-    yield from _flips(found["flips"])
+    yield from _flips(found["flips"], found["flips_of"])
 
 
 def _table(name: str, comparison: Figures) -> Iterator[str]:
@@ -94,9 +94,11 @@ _TITLES = {
 }
 
 
-def _flips(flips: Sequence[Figures]) -> Iterator[str]:
-    if not flips:
-        yield "no subject passes in one run and not in the other"
+def _flips(flips: Sequence[Figures], known: int) -> Iterator[str]:
+    if not known:
+        yield "no subject has a flag or a score in both runs: whether one passes in one and not in the other is not known"
+    elif not flips:
+        yield f"no subject passes in one run and not in the other, of {known:,}"
     for gained, side in ((False, "A"), (True, "B")):
         found = [one for one in flips if one["b"] is gained]
         if found:
