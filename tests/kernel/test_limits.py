@@ -58,6 +58,39 @@ def test_without_limits_all_calls_go_at_once():
     assert run(calls(RateLimiter(), 1000, seconds=1)) == [(0.0, number + 1) for number in range(1000)]
 
 
+def test_calls_that_come_together_begin_in_several_rounds_of_the_event_loop():
+    async def work():
+        limiter, rounds = RateLimiter(), [0]
+
+        def next_round():
+            rounds.append(0)
+            asyncio.get_running_loop().call_soon(next_round)
+
+        async def call():
+            async with limiter.turn(0):
+                rounds[-1] += 1
+
+        next_round()
+        await asyncio.gather(*(call() for _ in range(50)))
+        return rounds
+
+    rounds = run(work())
+    assert sum(rounds) == 50
+    assert max(rounds) <= 12
+
+
+def test_call_that_is_given_up_while_others_begin_leaves_its_turn_to_them():
+    async def work():
+        limiter = RateLimiter()
+        waiting = [asyncio.ensure_future(calls(limiter, 1)) for _ in range(50)]
+        await asyncio.sleep(0)
+        for call in waiting[:40]:
+            call.cancel()
+        return [await call for call in waiting[40:]]
+
+    assert len(run(work())) == 10
+
+
 def test_requests_are_spaced_evenly():
     assert starts(run(calls(RateLimiter(requests_per_minute=120), 4))) == [0, 0.5, 1, 1.5]
 

@@ -24,6 +24,10 @@ WIRE: ContextVar[Wire | None] = ContextVar("dicast_wire", default=None)
 SLOWER = 0.5
 """What an endpoint that has too much is left with, of the calls that were under way."""
 
+STARTS = 6
+"""Calls that begin in one round of the event loop, at most: the replies to calls that begin together come together, and while
+they are all read the endpoint has nothing to do."""
+
 
 class RateLimiter:
     """Spaces calls evenly, by requests and by tokens a minute, and makes fewer at once after the endpoint had too much.
@@ -41,20 +45,24 @@ class RateLimiter:
         self._held_until = 0.0
         self._calls = self._slowed_at = 0
         self._freed = asyncio.Condition()
+        self._starts = asyncio.Semaphore(STARTS)
 
     @asynccontextmanager
     async def turn(self, tokens: int) -> AsyncIterator[int]:
         """Wait for the turn of a call that takes about *tokens*; the block is the call. Gives the call's number."""
         wire = WIRE.get() or Wire()
         wire.paced = True
-        async with self._freed:
-            await self._freed.wait_for(self._has_room)
-            self._active += 1
+        if self._limit is not None:
+            async with self._freed:
+                await self._freed.wait_for(self._has_room)
+        self._active += 1
         try:
             await self._requests.take(1)
             await self._tokens.take(tokens)
             while (wait := self._held_until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110  # it may grow
                 await asyncio.sleep(wait)
+            await self._starts.acquire()
+            asyncio.get_running_loop().call_soon(self._starts.release)  # whoever waits begins in a later round
             self._calls += 1
             try:
                 yield self._calls
