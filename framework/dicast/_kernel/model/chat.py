@@ -83,11 +83,10 @@ class ChatRequest:
 
     def key(self) -> dict[str, Any]:
         """Everything that decides the reply but the model, as JSON data; each nonce is replaced by its number."""
-        told = attrs.asdict(self, filter=attrs.filters.exclude("nonces", "label"))
-        told["messages"] = [
+        messages = [
             {"role": message.role, "content": self._without_nonces(message.content)} for message in self.messages
         ]
-        return told
+        return {"messages": messages, **{name: getattr(self, name) for name in _DECIDING}}
 
     def digest(self, model: Mapping[str, Any]) -> str:
         """The SHA-256, in hex, of :meth:`key` and of what says which *model* is asked, and how."""
@@ -97,6 +96,12 @@ class ChatRequest:
         for number, nonce in enumerate(self.nonces):
             text = text.replace(nonce, f"\0{number}\0")
         return text
+
+
+_DECIDING = tuple(
+    field.name for field in attrs.fields(ChatRequest) if field.name not in ("messages", "nonces", "label")
+)
+"""What decides a reply beside the messages: what is added to a request belongs to its key unless it is named here."""
 
 
 def _tokens(data: bytes) -> int:
@@ -157,5 +162,6 @@ class Price:
     def cost(self, usage: Usage, version: str | None = None) -> Cost:
         """What *usage* costs; *version* names the price list, by default the two prices."""
         amount = (self.input_per_mtok * usage.input_tokens + self.output_per_mtok * usage.output_tokens) / _MTOK
-        own = f"{self.input_per_mtok:f}/{self.output_per_mtok:f} usd per Mtok"
-        return Cost(amount, "usd", version or own) if amount else Cost.zero()
+        if not amount:
+            return Cost.zero()
+        return Cost(amount, "usd", version or f"{self.input_per_mtok:f}/{self.output_per_mtok:f} usd per Mtok")

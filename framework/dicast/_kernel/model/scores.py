@@ -102,6 +102,8 @@ class Cost:
         if self.unit != other.unit:
             raise InvalidCost(f"{self.unit} and {other.unit} cannot be added")
         amount = None if self.amount is None or other.amount is None else self.amount + other.amount
+        if self.pricing_version == other.pricing_version:
+            return Cost(amount, self.unit, self.pricing_version)
         both = "; ".join(filter(None, (self.pricing_version, other.pricing_version)))
         versions = dict.fromkeys(filter(None, both.split("; ")))
         return Cost(amount, self.unit, "; ".join(versions) or None)

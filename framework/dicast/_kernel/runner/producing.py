@@ -62,12 +62,12 @@ class Purchase:
 
     async def buy(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         """The reply to *request*, unless it was bought before."""
-        request = attrs.evolve(request, rollout=self._rollout)
+        request = request if request.rollout == self._rollout else attrs.evolve(request, rollout=self._rollout)
         identity = getattr(model, "identity", None)
         digest = request.digest({} if identity is None else identity())
-        self._asked[f"{request.label}:{digest}"] += 1
-        number = self._asked[f"{request.label}:{digest}"]
-        key = f"{request.label}:{digest}:{number}"
+        asked = f"{request.label}:{digest}"
+        self._asked[asked] = number = self._asked[asked] + 1
+        key = f"{asked}:{number}"
         kept = self._kept(key)
         if kept is not None:
             return kept

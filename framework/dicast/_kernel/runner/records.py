@@ -95,7 +95,8 @@ def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call, writ
     """Merge *found* under the metrics of *record*; what is wrong with it, where something is."""
     for wrong in faults(found, call.slot.component.writes, record.get("responses", {})):
         return wrong
-    for path, value in _leaves(found):
+    values = dict(_leaves(found))
+    for path, value in values.items():
         name = ".".join(path)
         other = next((label for written, label in writers.items() if _overlap(written, name)), None)
         if other is not None:
@@ -105,7 +106,7 @@ def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call, writ
             inner = place.get(key)
             place[key] = place = inner if isinstance(inner, dict) else {}
         place[path[-1]] = value
-    writers |= {".".join(path): call.slot.label for path, _ in _leaves(found)}
+    writers |= {".".join(path): call.slot.label for path in values}
     return None
 
 
@@ -129,7 +130,7 @@ def _fault(path: tuple[str, ...], value: object, writes: Sequence[str], criteria
     for key in path:
         if not _NAME.fullmatch(key) and key != ONLY and key not in criteria:
             return f"the name {key!r} (metrics.{name}) is neither in snake case nor a criterion's"
-    if not any(f"{name}.".startswith(f"{written}.") for written in writes):
+    if not f"{name}.".startswith(tuple([f"{written}." for written in writes])):
         return f"it writes metrics.{name}, and says that it writes {', '.join(writes) or 'nothing'}"
     if isinstance(value, float) and not math.isfinite(value):
         return f"metrics.{name} is {value}; what is missing is null"

@@ -134,8 +134,9 @@ class Live:
         if not events:
             return newest
         first = newest.seq + 1
-        rows = self._rows(events, newest)
+        rows, last = self._rows(events, newest), newest
         while together := list(islice(rows, _TOGETHER)):
+            last = Head(together[-1][0], together[-1][-1])
             if len(together) == _TOGETHER:
                 self._connection.execute(_INSERT_TOGETHER, list(chained.from_iterable(together)))
             else:
@@ -143,9 +144,9 @@ class Live:
         self._connection.executemany(
             # wider than need be where a batch holds several runs: these are bounds for reading, not facts
             "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
-            [(run_id, first, newest.seq + len(events)) for run_id in {event.run_id for event in events}],
+            [(run_id, first, last.seq) for run_id in {event.run_id for event in events}],
         )
-        return chain.head(self._connection) or newest
+        return last
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
         """The rows of *events* after *newest*. Written flat: this runs for every event of every run."""

@@ -121,7 +121,7 @@ class Tries:
     async def ask(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         """Ask until there is a reply that is not empty; a Failure of the model ends it at once."""
         while True:
-            answer = await self._once(model, attrs.evolve(request, attempt=self.made))
+            answer = await self._once(model, attrs.evolve(request, attempt=self.made) if self.made else request)
             fault = _fault(answer)
             if fault is None:
                 return answer
