@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -45,20 +46,17 @@ class Findings:
     def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
         """Take the records among *events* into account; *whole* says that no subject is told in parts."""
         if self.listens:
-            for event in events:
-                self._rows += event.type == "record.failed"
-                for _, record in self._reader.read((event,)):
-                    self._take(record)
-            for _, record in self._reader.rest() if whole else ():
+            for _, record in chain(self._reader.read(events), self._reader.rest() if whole else ()):
                 self._take(record)
 
-    def _take(self, record: Record) -> None:
-        for slot, live in self._aggregates:
-            self._ask(slot, live.add, record)
-        for slot, live in self._stops:
-            found = self._ask(slot, live.observe, record)
-            if found is not None and self.stopped is None:
-                self.stopped = {"plugin": slot.label, "row_index": self._rows, **found}
+    def _take(self, record: Record | None) -> None:
+        if record is not None:
+            for slot, live in self._aggregates:
+                self._ask(slot, live.add, record)
+            for slot, live in self._stops:
+                found = self._ask(slot, live.observe, record)
+                if found is not None and self.stopped is None:
+                    self.stopped = {"plugin": slot.label, "row_index": self._rows, **found}
         self._rows += 1
 
     def _ask(self, slot: Slot, function: Callable[..., Any], *given: object) -> Any:
