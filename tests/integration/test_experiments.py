@@ -12,6 +12,8 @@ from decimal import Decimal
 
 import pytest
 
+from dicast import read_ledger, results
+
 from .conftest import finish, settled, wait_for
 
 CALL = Decimal("0.00014")  # 100 tokens in at 1 usd a million, 20 out at 2
@@ -339,6 +341,59 @@ def test_last_run_is_never_another_pipelines_and_never_the_run_itself(shop, mode
     assert shop.dicast("run", "p.yaml", "--json").json["baseline"]["run_id"] == first.json["run_id"]
 
 
+def test_what_metrics_say_of_a_tasks_answers_is_aggregated_and_compared(shop, model):
+    """Where no extractor says what the scores are."""
+    model.answer = lambda asked: "yes" if "better" in asked.prompt or "r1 " in asked.prompt else "no"
+    text = TASK.replace("extractors: [score_extractor/scores: {threshold: 3}]\n", "")
+    text += "metrics: [proxy/keywords: {required: ['yes'], as: right}]\n" + COMPARED
+    first = shop.run(text)
+    assert (first.code, scores(first.json)) == (0, {"right": (6, 1 / 6)})
+    second = shop.dicast("run", "p.yaml", "--json", "--set", "task.prompt/chat.criteria.clarity.user=better {{ id }}")
+    assert scores(second.json) == {"right": (6, 1.0)}
+    assert second.json["comparison"]["stats/score_delta"]["criteria"] == {"right": pytest.approx(5 / 6)}
+    assert second.json["comparison"]["stats/paired"]["criteria"]["right"]["n_pairs"] == 6
+    found = json.loads(shop.dicast("compare", first.json["run_id"], second.json["run_id"], "--json").out)
+    assert (found["comparable"], found["differs"]) == (True, ["task"])
+    assert found["comparisons"]["stats/score_delta"]["criteria"] == {"right": pytest.approx(5 / 6)}
+
+
+def test_verdict_of_a_retried_failure_joins_those_that_its_subject_had(shop):
+    shop.rows(0.1, 0.9, 0.2)
+    shop.write("mood", "bad")
+    failed = shop.run("metrics: [fake/act: {as: said}]\njudges: [fake/opinion: {moody: mood, as: opinion}]\n")
+    (shop / "mood").unlink()
+    run_id = failed.json["run_id"]
+    assert shop.dicast("run", "p.yaml", "--resume", run_id, "--retry-failed").code == 0
+    found = read_ledger(None, lambda ledger: list(results(ledger, run_id).records()))
+    assert sorted((id_, record["metrics"]["scores"]) for id_, record in found) == [
+        ("r0", {"said": 0.1, "opinion": 0.1}),
+        ("r1", {"said": 0.9, "opinion": 0.9}),
+        ("r2", {"said": 0.2, "opinion": 0.2}),
+    ]
+
+
+def test_run_that_differs_in_more_than_its_task_from_its_baseline_says_in_what(shop, model):
+    first = shop.run(TASK + COMPARED)
+    alike = shop.dicast(
+        "run", "p.yaml", "--json", "--set", "task.prompt/chat.criteria.depth.user=better {{ id }} depth"
+    )
+    assert alike.json["baseline"]["run_id"] == first.json["run_id"]
+    assert alike.json["baseline"]["differs"] == ["task"]
+    assert "NOT ALIKE" not in shop.dicast("show", "last").out
+    shop.rows(*["An output."] * 5)
+    other = shop.dicast("run", "p.yaml", "--json", "--set", "extractors.0.threshold=4")
+    assert other.json["baseline"]["differs"] == ["data", "extractors[score_extractor/scores]", "task"]
+    assert "NOT ALIKE: they differ in data, extractors[score_extractor/scores]\n" in shop.dicast("show", "last").out
+
+
+def test_last_run_is_never_one_that_scored_nothing(shop, model):
+    first = shop.run(TASK + COMPARED)
+    model.answer = but(500, "r")
+    assert shop.dicast("run", "p.yaml", "--json").json["scored"] == 0
+    model.answer = rated
+    assert shop.dicast("run", "p.yaml", "--json").json["baseline"]["run_id"] == first.json["run_id"]
+
+
 @pytest.mark.parametrize("by", ["last", "shop", "id", "kept/rows.jsonl"])
 def test_baseline_is_found_by_what_names_it(shop, model, by):
     text = TASK + "sinks: [jsonl/rows: {path: 'kept/rows.jsonl', overwrite: true}]\n"
@@ -378,6 +433,8 @@ def test_missing_baseline_is_refused_and_the_nearest_named(shop, model):
     done = shop.run(TASK + "baseline: {run: shpo}\n")
     assert (done.code, model.count) == (2, asked)
     assert "'shop'" in done.json["error"]["message"]
+    (error,) = done.json["error"]["errors"]
+    assert (error["file"], error["path"]) == ("p.yaml", "baseline.run")
 
 
 def test_unfinished_run_is_no_baseline(shop, model):
@@ -536,6 +593,14 @@ def test_a_baseline_that_a_later_experiment_lacks_costs_the_first_nothing(shop, 
     done = shop.run(SUITE + AGAINST_PLAIN.replace("run: plain", "run: nope") + ALONE)
     assert (done.code, model.count) == (2, asked)
     assert "no finished run 'nope'" in done.json["error"]["message"]
+
+
+def test_variable_of_a_suite_that_nothing_uses_is_refused_and_the_nearest_named(shop, model):
+    done = shop.run(TASK + "experiments:\n  plain: {}\n  better: {variables: {PROMT: better}}\n")
+    assert (done.code, model.requests) == (2, [])
+    (error,) = done.json["error"]["errors"]
+    assert "nothing in the pipeline uses the variable PROMT" in error["message"]
+    assert (error["line"], error["column"], error["hint"]) == (13, 24, "PROMPT")
 
 
 def test_suite_that_was_never_begun_has_nothing_to_resume(shop, model):

@@ -117,6 +117,8 @@ def _findings_lines(done: Document) -> Iterator[str]:
         yield f"compared with nothing: no run of {done['name']} has ended before this one (baseline: {baseline['run']})"
     elif done["comparison"] is not None:
         yield f"compared with run {baseline['run_id']} ({baseline['name']})"
+        if more := [section for section in baseline["differs"] if section != "task"]:
+            yield f"  NOT ALIKE: they differ in {', '.join(more)}"
         for label, found in done["comparison"].items():
             yield from _tree(label, found)
     yield from (f"BROKEN: {message}" for message in done["broken"].values())

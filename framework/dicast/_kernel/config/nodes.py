@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -71,6 +71,14 @@ class Node:
                 return node
             node = child
         return node
+
+    def texts(self) -> Iterator[str]:
+        """Yield all texts below, without keys."""
+        if isinstance(self.value, str):
+            yield self.value
+        elif isinstance(self.value, dict | list):
+            for child in self.value.values() if isinstance(self.value, dict) else self.value:
+                yield from child.texts()
 
     def component(self) -> str | None:
         """Return the name when this is a component: ``plugin/name`` or ``{plugin/name: …}``."""

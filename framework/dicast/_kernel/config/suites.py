@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
 from ..errors import ConfigError, Problem
+from ..lines import nearest
 from .nodes import Node, dotted, kind
 from .overrides import put
 
@@ -18,6 +19,7 @@ OWN = "experiment"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_USED = re.compile(rf"\$\{{({_VARIABLE.pattern})")
 
 
 @attrs.frozen
@@ -50,10 +52,11 @@ def experiments(root: Node, problems: list[Problem]) -> dict[str, Experiment]:
         message = f"experiments is a mapping of names to {{variables: {{}}, set: {{}}}}, not {kind(section.value)}"
         problems.append(section.place.problem(message, (SECTION,)))
         return {}
-    return {name: _experiment(name, node, problems) for name, node in section.value.items()}
+    used = {name for text in root.texts() for name in _USED.findall(text)}
+    return {name: _experiment(name, node, used, problems) for name, node in section.value.items()}
 
 
-def _experiment(name: str, node: Node, problems: list[Problem]) -> Experiment:
+def _experiment(name: str, node: Node, used: Collection[str], problems: list[Problem]) -> Experiment:
     at = (SECTION, name)
     if not _NAME.fullmatch(name):
         message = f"the name {name!r} of an experiment has other characters than letters, digits, '_', '-' and '.'"
@@ -65,7 +68,7 @@ def _experiment(name: str, node: Node, problems: list[Problem]) -> Experiment:
         problems.append(node.place.problem(message, at))
         given = given if isinstance(given, dict) else {}
     variables, changes = (_mapping(given.get(key), (*at, key), problems) for key in KEYS)
-    return Experiment(name, {OWN: name, **_texts(variables, (*at, KEYS[0]), problems)}, changes)
+    return Experiment(name, {OWN: name, **_texts(variables, (*at, KEYS[0]), used, problems)}, changes)
 
 
 def _mapping(node: Node | None, at: tuple[str, ...], problems: list[Problem]) -> dict[str, Node]:
@@ -77,12 +80,17 @@ def _mapping(node: Node | None, at: tuple[str, ...], problems: list[Problem]) ->
     return {}
 
 
-def _texts(variables: Mapping[str, Node], at: tuple[str, ...], problems: list[Problem]) -> dict[str, str]:
+def _texts(
+    variables: Mapping[str, Node], at: tuple[str, ...], used: Collection[str], problems: list[Problem]
+) -> dict[str, str]:
     texts = {}
     for name, node in variables.items():
         if not _VARIABLE.fullmatch(name) or name == OWN:
             message = f"{name!r} is no name for a variable" + ("; it names the experiment" if name == OWN else "")
             problems.append((node.key or node.place).problem(message, (*at, name), name))
+        elif name not in used:
+            message = f"nothing in the pipeline uses the variable {name}: no ${{{name}}} is there"
+            problems.append((node.key or node.place).problem(message, (*at, name), name, nearest(name, used)))
         elif isinstance(node.value, str | int | float):
             value = node.value
             texts[name] = str(value).lower() if isinstance(value, bool) else str(value)

@@ -40,11 +40,19 @@ class Results:
     """One run's records, for comparing it with another's.
 
     *records()* yields the subject's id with its record, in the order of the run, each time from the beginning; of a subject that was
-    judged again the newest comes last. Where no task or extractor made a record, its ``metrics.scores`` holds what each metric and
-    judge said of the subject, by label. *fingerprints* are what could change a number, by section.
+    judged again the newest comes last. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
+    judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
+    section; a file of records has none.
     """
 
     run_id: str
     name: str
     records: Callable[[], Iterator[tuple[str, Record]]]
     fingerprints: Mapping[str, str] = attrs.field(factory=dict)
+
+    def differs(self, other: Results) -> list[str]:
+        """The sections and components that made the two runs and are not the same; ``fingerprints`` where that is not known."""
+        ours, theirs = self.fingerprints, other.fingerprints
+        if not ours or not theirs:
+            return ["fingerprints"]
+        return sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))

@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
+
 from ..errors import ConfigError, DataError, Problem
 from ..lines import InputFile, nearest
 from ..model import Event, Query, Record, Results
 from ..protocols import Ledger
 from ..report import results
+from ..sections import Pipeline
 
 LAST = "last"
+
+
+def find_baseline(ledger: Ledger, pipeline: Pipeline, but: str | None = None) -> Results | None:
+    """What the run *but* of *pipeline* is compared with; None where that is nothing.
+
+    :raises RequestError: when the baseline that the pipeline names is not there.
+    """
+    if pipeline.baseline is None:
+        return None
+    try:
+        return find_results(ledger, pipeline.baseline.run, pipeline.base, of=pipeline.name, but=but)
+    except ConfigError as error:
+        raise ConfigError(
+            attrs.evolve(problem, file=pipeline.file, path="baseline.run") for problem in error.problems
+        ) from error
 
 
 def find_results(
@@ -20,7 +38,7 @@ def find_results(
     """The results that *wanted* names: a run's id, the name of a pipeline (its newest finished run), or a file below *base*.
 
     ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
-    never meant, and one that was limited to some subjects only by its id.
+    never meant, and one that was limited to some subjects, or could score none, only by its id.
 
     :raises ConfigError: when there is no such run or file, or the run has not ended in order.
     :raises DataError: when the file is not one of records.
@@ -46,7 +64,7 @@ def _finished(ledger: Ledger) -> Iterator[Event]:
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
     started = next(ledger.read(Query(run_id=finished.run_id, types=("run.started",), limit=1)))
-    return started.event.payload.get("limit") is None
+    return started.event.payload.get("limit") is None and bool(finished.payload["scored"])
 
 
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:

@@ -27,17 +27,17 @@ def conclude(
 
     The *ledger* has all records by now.
     """
-    aggregates = dict(_told(stream, "aggregate.completed", findings.finish(), {}))
-    comparison = None
-    if baseline is not None and whole:
-        compared = findings.compare(
-            pipeline.baseline.compare if pipeline.baseline else (), baseline, results(ledger, stream.run_id)
-        )
-        comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
-    wanted = None if pipeline.baseline is None else {"run": pipeline.baseline.run, "run_id": None, "name": None}
+    found: dict[str, Any] = {"aggregates": dict(_told(stream, "aggregate.completed", findings.finish(), {}))}
+    wanted, said, comparison = pipeline.baseline, dict[str, object](), None
+    if wanted is not None:
+        said = {"run": wanted.run, "run_id": None, "name": None}
     if wanted is not None and baseline is not None:
-        wanted |= {"run_id": baseline.run_id, "name": baseline.name}
-    return {"aggregates": aggregates, "comparison": comparison, "baseline": wanted, "broken": dict(findings.broken)}
+        own = results(ledger, stream.run_id)
+        said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
+        if whole:
+            compared = findings.compare(wanted.compare, baseline, own)
+            comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
+    return found | {"comparison": comparison, "baseline": said or None, "broken": dict(findings.broken)}
 
 
 def _told(

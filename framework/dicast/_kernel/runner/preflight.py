@@ -10,7 +10,7 @@ import attrs
 from ..clock import Clock
 from ..model import RunContext
 from ..sections import Pipeline, Slot
-from .baseline import find_results
+from .baseline import find_baseline
 from .opening import open_component
 from .subjects import digest
 
@@ -24,7 +24,7 @@ async def preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) ->
         draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
         live = await open_component(ledger.component, draft, stack)
         if pipeline.baseline is not None and pipeline.baseline.run not in later:
-            find_results(live, pipeline.baseline.run, pipeline.base, of=pipeline.name)
+            find_baseline(live, pipeline)
         slot = pipeline.source
         assert slot is not None  # dicast run needs one
         source = await open_component(slot.component, attrs.evolve(draft, read=live.read), stack)

@@ -18,7 +18,7 @@ from ..sections import Pipeline, Slot
 from ..sinks import SinkFeed
 from ..spool import UnitSpool
 from . import resume
-from .baseline import find_results
+from .baseline import find_baseline
 from .calls import Caller
 from .claim import alive, claimed
 from .collector import patient_collector
@@ -133,7 +133,7 @@ class _Run:
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
             self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
-            self.baseline = self._find_baseline()
+            self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
             executor = await open_component(self.pipeline.executor.component, self.context, stack)
             plan = await make_plan(self.pipeline, self.context, stack, executor)
             subjects = read(source, self._source_name())
@@ -166,12 +166,6 @@ class _Run:
         return await self._end(
             stream, findings, stopped and ({**stopped, "live": True} if self.request.live else stopped)
         )
-
-    def _find_baseline(self) -> Results | None:
-        wanted, name = self.pipeline.baseline, self.pipeline.name
-        if wanted is None:
-            return None
-        return find_results(self.ledger, wanted.run, self.pipeline.base, of=name, but=self.context.run_id)
 
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""
