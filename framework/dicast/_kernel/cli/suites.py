@@ -77,7 +77,7 @@ def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Seq
     fingerprints = _preflights(pipelines)
     earlier = {} if request.resume is None else _earlier(pipelines, fingerprints, retry=request.retry_failed)
     first = next((one.payload["suite"] for one in earlier.values()), None)
-    request = attrs.evolve(request, suite=first or Clock().id(), preview=head)
+    request = attrs.evolve(request, suite=first or {"id": Clock().id(), "experiments": order}, preview=head)
     outcomes: dict[str, Outcome] = {}
     baseline = next((run for run in compared.values() if run in pipelines), None)
     for name in order:

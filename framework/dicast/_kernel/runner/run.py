@@ -43,7 +43,7 @@ class Request:
 
     *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
     the file) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
-    live one, and takes up an unfinished run of it unless *new*; *suite* is the id of the suite that it belongs to; a *preview* is
+    live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it belongs; a *preview* is
     nothing to take up or to compare with; *signals* lets Ctrl-C and SIGTERM end the run in order;
     *progress* is called now and then.
     """
@@ -54,7 +54,7 @@ class Request:
     source: Source | None = None
     live: bool = False
     new: bool = False
-    suite: str | None = None
+    suite: Mapping[str, object] | None = None
     preview: bool = False
     signals: bool = False
     progress: Callable[[Report], None] | None = None
