@@ -66,10 +66,24 @@ def test_a_criterion_without_any_number_has_no_mean(aggregated):
 
 @pytest.mark.parametrize("record", [{}, {"metrics": None}, {"metrics": {}}, {"metrics": {"scores": [1, 2]}}])
 def test_records_without_scores_are_passed_over(aggregated, record):
-    assert aggregated(ScoreStats(), [record]) == {"criteria": {}, "overall": {"count": 0, "missing": 0}}
+    found = aggregated(ScoreStats(), [record])
+    assert found["criteria"] == {}
+    assert found["overall"] == {"count": 0, "missing": 0, "reason": found["overall"]["reason"]}
     assert aggregated(VariantRanking(), [record]) == {}
     assert aggregated(Agreement(), [record])["n"] == 0
     assert aggregated(CostSummary(), [record]) == {"total_requests": 0, "requests_with_cost": 0}
+
+
+def test_a_field_that_no_record_has_is_told_with_those_that_there_are(aggregated):
+    records = [{"metrics": {"scores": {"a": 1, "b": {}}, "cost": 2}}] * 2
+    reason = "no record has scores by criterion at metrics.scoers; there is 'scores.a', 'scores.b', 'cost'"
+    nothing = {"count": 0, "missing": 0, "reason": reason}
+    assert aggregated(ScoreStats("scoers"), records) == {"criteria": {}, "overall": nothing}
+    assert aggregated(Recommendation(source_field="scoers"), records)["summary"] == nothing
+    assert "there is 'scores'" in aggregated(ScoreStats(), [{"metrics": {"scores": 1}}])["overall"]["reason"]
+    assert "there is nothing" in aggregated(ScoreStats(), [{}])["overall"]["reason"]
+    for fine in ([], [{"metrics": {}}, *scored({"a": None})]):
+        assert "reason" not in aggregated(ScoreStats(), fine)["overall"]
 
 
 def test_other_fields_can_be_read(aggregated):

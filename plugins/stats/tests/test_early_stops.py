@@ -121,6 +121,20 @@ def test_a_plateau_is_where_the_best_has_not_grown_for_a_window(observed, values
     assert fired == (list(range(flat[0], len(values))) if flat else [])
 
 
+@pytest.mark.parametrize(
+    "stop", [Threshold("scores.clairty", 1), Plateau("scores.clairty", 1)], ids=lambda one: one.name
+)
+def test_a_metric_that_no_record_has_is_warned_of(observed, caplog, stop):
+    observed(stop, [{}, *rows(1, path="scores.clarity")])
+    [warning] = caplog.messages
+    told = "could not stop the run: no record has a number at metrics.scores.clairty; there is 'scores.clarity'"
+    assert warning == f"stats/{stop.name} {told}"
+    caplog.clear()
+    observed(stop, [{}, *rows(0.5, path="scores.clairty"), {}])
+    observed(stop, [])
+    assert caplog.messages == []
+
+
 def test_a_run_stops_and_says_why():
     text = (
         "metrics: [proxy/length: {max: 4}]\nexecutor: {dicast/async: {concurrency: 1}}\n"

@@ -10,7 +10,7 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
-from .threshold import check_count, check_metric
+from .threshold import check_count, check_metric, warn_unseen
 from .values import number, value_at
 
 _NOISE = 1e-12
@@ -43,8 +43,10 @@ class Plateau:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:
-        """Begin with no record."""
-        yield Climb(self)
+        """Begin with no record; at the end, warn of a metric that none had."""
+        climb = Climb(self)
+        yield climb
+        warn_unseen(self.name, self.metric, None if climb.rows else climb.without)
 
 
 class Climb:
@@ -53,16 +55,22 @@ class Climb:
     def __init__(self, options: Plateau) -> None:
         self._options = options
         self._best: deque[float] = deque(maxlen=options.window + 1)
-        self._rows = 0
+        self.rows = 0
+        self.without: Record | None = None
         self._reason: Mapping[str, object] | None = None
 
     def observe(self, record: Record) -> Mapping[str, object] | None:
         """Take a record; why the run is to stop, or None."""
         options, best = self._options, self._best
-        if self._reason is None and (value := number(value_at(record, options.metric))) is not None:
-            self._rows += 1
+        if self._reason is not None:
+            return self._reason
+        value = number(value_at(record, options.metric))
+        if value is None:
+            self.without = record
+        else:
+            self.rows += 1
             best.append(max(value, best[-1]) if best else value)
-            if self._rows > options.window and best[-1] - best[0] <= options.threshold + _NOISE:
+            if self.rows > options.window and best[-1] - best[0] <= options.threshold + _NOISE:
                 told = {"metric": options.metric, "window": options.window, "threshold": options.threshold}
-                self._reason = {**told, "value": best[-1], "rows_observed": self._rows}
+                self._reason = {**told, "value": best[-1], "rows_observed": self.rows}
         return self._reason

@@ -13,7 +13,7 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
-from .values import finder, finite, number_or_nan, plain, quiet
+from .values import finder, finite, nowhere, number_or_nan, plain, quiet
 
 if TYPE_CHECKING:
     from .values import Column
@@ -32,7 +32,8 @@ class ScoreStats:
     For each criterion in ``criteria``, and in ``overall`` of all scores put together: ``count``, ``missing`` (scores that are null
     or no finite number; a criterion that a record does not name at all is not counted), ``mean``, ``median``, ``min``, ``max``,
     ``std``, ``flagged`` (how many have a flag), ``passes`` (true flags) and ``pass_rate``, which is passes/(count + missing). What
-    is not defined is absent. Flags are the extractor's, by its threshold; without one nothing passes, and ``flagged`` is 0.
+    is not defined is absent; where no record has scores, ``reason`` in ``overall`` says what there is instead. Flags are the
+    extractor's, by its threshold; without one nothing passes, and ``flagged`` is 0.
 
     :param source_field: where the scores are, a dotted path under ``metrics``: an object with a number for each criterion.
     :param flag_field: where the flags are: an object with true or false for each criterion.
@@ -61,11 +62,15 @@ class Stats:
         self._scores_of, self._flags_of, self._ddof = finder(source_field), finder(flag_field), ddof
         self._scores: dict[str, array[float]] = {}
         self._flags: dict[str, bytearray] = {}
+        self._field = source_field
+        self._without: Record | None = None
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        columns = self._scores
-        for criterion, value in self._scores_of(record).items():
+        columns, scores = self._scores, self._scores_of(record)
+        if not scores:
+            self._without = record
+        for criterion, value in scores.items():
             if criterion not in columns:
                 columns[criterion] = array("d")
             columns[criterion].append(value if value.__class__ is float else number_or_nan(value))
@@ -83,7 +88,10 @@ class Stats:
         columns = {name: np.frombuffer(column) for name, column in self._scores.items()}
         names = dict.fromkeys((*columns, *self._flags))
         criteria = {name: self._summary([columns[name]] if name in columns else [], name) for name in names}
-        return {"criteria": criteria, "overall": self._summary(list(columns.values()), *names)}
+        overall = self._summary(list(columns.values()), *names)
+        if not columns and self._without is not None:
+            overall["reason"] = nowhere(self._field, "scores by criterion", self._without)
+        return {"criteria": criteria, "overall": overall}
 
     def _summary(self, columns: Sequence[Column], *names: str) -> dict[str, Any]:
         import numpy as np

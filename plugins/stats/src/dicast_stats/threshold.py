@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
-from .values import number, value_at
+from .values import nowhere, number, value_at
 
 Comparison = Literal["gte", "gt", "lte", "lt"]
 _COMPARE = {"gte": operator.ge, "gt": operator.gt, "lte": operator.le, "lt": operator.lt}
@@ -35,6 +36,13 @@ def check_count(_instance: object, attribute: attrs.Attribute[int], count: int) 
         raise ConfigError(f"{attribute.name} is {count}; it counts records, from 1")
 
 
+def warn_unseen(name: str, metric: str, record: Record | None) -> None:
+    """Warn that no record has a number at *metric*, where *record* is given, which is one of them."""
+    if record is not None:
+        told = nowhere(metric, "a number", record)
+        logging.getLogger(__name__).warning("stats/%s could not stop the run: %s", name, told)
+
+
 def _check_comparison(_instance: object, _attribute: attrs.Attribute[Comparison], comparison: Comparison) -> None:
     if comparison not in _COMPARE:
         raise ConfigError(f"unknown comparison {comparison!r}: it is {', '.join(_COMPARE)}")
@@ -44,8 +52,9 @@ def _check_comparison(_instance: object, _attribute: attrs.Attribute[Comparison]
 class Threshold:
     """Stops the run at the first record whose metric reaches the threshold.
 
-    A record counts where it has the metric and that is a number; others are passed over. The reason is ``{metric, comparison,
-    threshold, value, rows_observed, label}``: the value that did it, and how many records had counted by then.
+    A record counts where it has the metric and that is a number; others are passed over, and where no record counts a warning says
+    what they have. The reason is ``{metric, comparison, threshold, value, rows_observed, label}``: the value that did it, and how
+    many records had counted by then.
 
     :param metric: what is watched, a dotted path under ``metrics``: ``score``, ``scores.analysis``.
     :param threshold: the number it is compared with.
@@ -64,8 +73,10 @@ class Threshold:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
-        """Begin with no record."""
-        yield Watch(self)
+        """Begin with no record; at the end, warn of a metric that none had."""
+        watch = Watch(self)
+        yield watch
+        warn_unseen(self.name, self.metric, None if watch.rows else watch.without)
 
 
 class Watch:
@@ -73,7 +84,8 @@ class Watch:
 
     def __init__(self, options: Threshold) -> None:
         self._options = options
-        self._rows = 0
+        self.rows = 0
+        self.without: Record | None = None
         self._reason: Mapping[str, object] | None = None
 
     def observe(self, record: Record) -> Mapping[str, object] | None:
@@ -82,8 +94,10 @@ class Watch:
         found = None if self._reason else value_at(record, options.metric)
         value = number(found)
         if value is not None or isinstance(found, float):  # NaN counts, and reaches nothing
-            self._rows += 1
-        enough = self._rows >= options.min_rows
+            self.rows += 1
+        else:
+            self.without = record
+        enough = self.rows >= options.min_rows
         if value is not None and enough and _COMPARE[options.comparison](value, options.threshold):
             self._reason = self._told(value)
         return self._reason
@@ -92,4 +106,4 @@ class Watch:
         options = self._options
         told = {"metric": options.metric, "comparison": options.comparison, "threshold": options.threshold}
         label = {} if options.label is None else {"label": options.label}
-        return {**told, "value": value, "rows_observed": self._rows, **label}
+        return {**told, "value": value, "rows_observed": self.rows, **label}

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\
 
 _NOISE = 1e-12
 """How far apart values may lie, by the largest of them, and still be equal but for rounding."""
+
+_NAMED = 10
+"""How many places are named to choose from."""
 
 _NONE: Mapping[str, object] = {}
 
@@ -76,6 +80,20 @@ def value_at(record: Record, path: str) -> object:
     """What the metrics of *record* have at the dotted *path*; None where they have nothing."""
     found = lookup(mapping(record), path)
     return None if found is MISSING else found
+
+
+def nowhere(path: str, what: str, record: Record) -> str:
+    """What to say where no record has *what* at *path*; *record* is one of them."""
+    there = [repr(name) for name in islice(_leaves(mapping(record)), _NAMED)]
+    return f"no record has {what} at metrics.{path}; there is {', '.join(there) or 'nothing'}"
+
+
+def _leaves(metrics: Mapping[str, object], place: str = "") -> Iterator[str]:
+    for name, value in metrics.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}"
 
 
 def score_of(record: Record) -> float | None:
