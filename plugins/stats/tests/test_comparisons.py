@@ -48,7 +48,7 @@ def test_score_delta_is_of_any_figure(results):
 def test_cliffs_delta_has_the_settled_figures(results):
     one, other = results({"a": [1, 2, 3]}), results({"a": [4, 5, 6]})
     found = only(CliffsDelta().compare(one, other))
-    assert found == {"delta": 1.0, "interpretation": "large", "n_baseline": 3, "n_variant": 3, "reasons": {}}
+    assert found == {"delta": 1.0, "interpretation": "large", "n_baseline": 3, "n_variant": 3}
     itself = only(CliffsDelta().compare(one, one))
     assert (itself["delta"], itself["interpretation"]) == (0.0, "negligible")
 
@@ -145,7 +145,8 @@ FIELDS = {
 @pytest.mark.parametrize("component", FIELDS)
 def test_a_comparison_has_all_its_fields_whatever_the_scores(results, component, scores):
     found = only(component().compare(results({"a": scores}), results({"a": [0.3, 0.4, 0.8]})))
-    assert found.keys() >= FIELDS[component] | {"reasons"}
+    assert found.keys() >= FIELDS[component]
+    assert ("reasons" in found) is (None in found.values())
 
 
 def test_every_p_value_comes_with_an_effect_size_a_count_and_an_interval(results):
@@ -183,7 +184,7 @@ def test_criteria_of_one_run_alone_are_named(results):
             ["new"],
         )
     other = ScoreDelta(criteria=["new"]).compare(baseline, variant)
-    assert (other["criteria"], other["only_in_baseline"], other["only_in_variant"]) == ({}, [], ["new"])
+    assert other == {"criteria": {}, "only_in_variant": ["new"]}
 
 
 def test_runs_that_share_no_subject_have_no_pairs(results):

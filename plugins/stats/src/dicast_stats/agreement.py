@@ -13,6 +13,7 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
+from .table import there
 from .values import finder, number_or_nan, plain, quiet, varies
 
 if TYPE_CHECKING:
@@ -116,7 +117,13 @@ def _document(names: Sequence[str], columns: Sequence[Column], rows: int, least:
             if figure is None:
                 reasons[name] = why
     complete = int((ratings == len(columns)).sum()) if columns else 0
-    return {"n": int((ratings > 1).sum()), "complete": complete, "criteria": list(names), **figures, "reasons": reasons}
+    return {
+        "n": int((ratings > 1).sum()),
+        "complete": complete,
+        "criteria": list(names),
+        **figures,
+        **there({"reasons": reasons}),
+    }
 
 
 def _correlation(columns: Sequence[Column]) -> tuple[float | None, str]:

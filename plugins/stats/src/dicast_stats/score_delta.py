@@ -10,7 +10,7 @@ import attrs
 from dicast import ConfigError, Problem, Results, nearest
 
 from .score_stats import summary
-from .table import Sides, Table, compared
+from .table import Sides, Table, compared, there
 
 Figure = Literal["mean", "median", "min", "max", "std", "pass_rate"]
 FIGURES: tuple[str, ...] = get_args(Figure)
@@ -40,7 +40,8 @@ class ScoreDelta:
         """The differences by criterion."""
         found = compared(baseline, variant, self.criteria, self._delta)
         nothing = f"{self.metric} needs a score in both runs"
-        return {**found, "reasons": {name: nothing for name, delta in found["criteria"].items() if delta is None}}
+        reasons = {name: nothing for name, delta in found["criteria"].items() if delta is None}
+        return {**found, **there({"reasons": reasons})}
 
     def _delta(self, sides: Sides) -> float | None:
         before, after = (_summary(table, sides.criterion).get(self.metric) for table in (sides.baseline, sides.variant))

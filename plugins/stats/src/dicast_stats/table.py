@@ -126,7 +126,7 @@ class Sides:
 def compared(
     baseline: Results, variant: Results, criteria: Sequence[str], measure: Callable[[Sides], Any]
 ) -> dict[str, Any]:
-    """What *measure* says of each criterion that both runs have, in alphabetical order, and which one of them alone has.
+    """What *measure* says of each criterion that both runs have, in alphabetical order, and which ones one of them alone has.
 
     *criteria* are those that are wanted, all when it is empty.
     """
@@ -135,13 +135,20 @@ def compared(
     ours, theirs = (table.criteria & wanted for table in tables)
     with quiet():
         found = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
-    return {"criteria": found, "only_in_baseline": sorted(ours - theirs), "only_in_variant": sorted(theirs - ours)}
+    alone = {"only_in_baseline": sorted(ours - theirs), "only_in_variant": sorted(theirs - ours)}
+    return {"criteria": found, **there(alone)}
 
 
 def explained(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
     """*figures*, and why some of them are null, by the count that is too small or the test that it is about."""
     unknown = [name for name, figure in figures.items() if figure is None]
-    return {**figures, "reasons": dict(reasons) or dict.fromkeys(unknown[:1], "the scores are too large")}
+    why = dict(reasons) or dict.fromkeys(unknown[:1], "the scores are too large")
+    return {**figures, **there({"reasons": why})}
+
+
+def there(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of *found* that are not empty."""
+    return {name: one for name, one in found.items() if one}
 
 
 def few(needed: int, counts: Mapping[str, int]) -> dict[str, str]:

@@ -53,7 +53,7 @@ def _reasons(criteria: Figures) -> Mapping[tuple[str, str], list[str]]:
 
 def _alone(comparison: Figures) -> Iterator[str]:
     for side in ("baseline", "variant"):
-        if names := comparison[f"only_in_{side}"]:
+        if names := comparison.get(f"only_in_{side}"):
             yield f"  only in {'A' if side == 'baseline' else 'B'}: {', '.join(names)}"
 
 
