@@ -238,6 +238,7 @@ def test_show_tells_what_was_made_of_a_row(shop, model):
     text = shop.dicast("show", "r3").out
     assert "clarity:" in text
     assert '{"score": 4}' in text
+    assert "    scores: clarity 3, depth 4\n" in text
     document = shop.dicast("show", run.json["run_id"], "--json").json
     assert scores(document) == WHOLE
     assert document["comparison"] is None

@@ -191,6 +191,8 @@ def subject_text(found: Document) -> str:
     for name, response in (record.get("responses") or {"response": record.get("response")}).items():
         if response is not None:
             lines.append(f"  {name}: {_cut(repr(response['content']))}")
+    if record.get("metrics"):
+        lines += _tree("metrics", record["metrics"], 1)
     for verdict in found["verdicts"]:
         lines += [verdict_line(verdict), *_grounds(verdict)]
     lines += [failure_line(failure) for failure in found["failures"]]
