@@ -88,6 +88,15 @@ def test_an_answer_that_is_none_is_a_failure_that_says_why(data, said):
     assert said in failure.message
 
 
+def test_what_python_writes_for_no_number_is_null_in_an_answer():
+    data = b'{"content": "x", "metrics": {"score": NaN, "low": -Infinity, "cost": 1}}'
+    made = answered(ROW, data, 0.5)
+    assert made.output == "x"
+    assert made.responses["default"]["metrics"] == {"latency_seconds": 0.5, "score": None, "low": None, "cost": 1}
+    for text in ('{"a": NaN}', '{"content": NaN, }', '{"content": "\\ud800"}', '{"content": ' + "[" * 100_000):
+        assert answered(ROW, text.encode(), 0.5).output == text
+
+
 @given(st.binary() | st.recursive(st.none() | st.text(), lambda inner: st.dictionaries(st.sampled_from(["content", "metrics", "responses", "a"]), inner)).map(orjson.dumps))  # fmt: skip
 def test_any_answer_is_an_output_or_a_failure(data):
     made = answered(ROW, data, 0.5)

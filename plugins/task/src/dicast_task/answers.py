@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,14 +53,21 @@ def _responses(data: bytes) -> dict[str, dict[str, Any]]:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    """The JSON object that *text* is; an empty one where it is something else."""
+    """The JSON object that *text* is, with null for the NaN that Python writes; an empty one where it is something else."""
     if not text.lstrip().startswith("{"):
         return {}
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return {}
+        value = _without_nan(text)
     return value if isinstance(value, dict) else {}
+
+
+def _without_nan(text: str) -> Any:
+    try:
+        return orjson.loads(orjson.dumps(json.loads(text)))
+    except (ValueError, TypeError, RecursionError):  # it is no JSON at all, or nothing that can be written as such
+        return None
 
 
 def _named(value: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
