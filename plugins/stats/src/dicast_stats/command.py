@@ -78,10 +78,7 @@ class Pair:
     @property
     def differs(self) -> list[str]:
         """The sections and components whose fingerprints differ."""
-        ours, theirs = self.a.fingerprints, self.b.fingerprints
-        if not ours or not theirs:
-            return [UNKNOWN]
-        return sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+        return self.b.differs(self.a)
 
     @property
     def comparable(self) -> bool:
