@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -129,6 +132,42 @@ def test_a_locked_ledger_is_refused_to_writers_and_open_to_readers(tmp_path, ope
                 reader.append([make_event()])
         other.execute("ROLLBACK")
         assert ledger.append([make_event()]).seq == 2
+
+
+@pytest.fixture
+def ticking():
+    """A timer that interrupts every nap, as that of a run does."""
+    before = signal.signal(signal.SIGALRM, lambda signum, frame: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("ticking")
+def test_a_lock_is_waited_for_as_long_as_is_said_by_the_clock(tmp_path, opened, make_event):
+    path = tmp_path / "ledger.db"
+    with opened(path, busy_timeout=1) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        with pytest.raises(LedgerError, match="locked for 1 s"):
+            ledger.append([make_event()])
+        assert 1 <= time.monotonic() - began < 1.5  # a tenth over, and what a busy machine adds
+        assert "locked for 0.05 s" in refusal(opened, path, busy_timeout=0.05)
+
+
+@pytest.mark.usefixtures("ticking")
+def test_a_lock_that_is_let_go_of_in_time_is_only_waited_for(tmp_path, opened, make_event):
+    path = tmp_path / "ledger.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with opened(path, busy_timeout=60) as ledger, closing(other):
+        other.execute("BEGIN IMMEDIATE")
+        letting_go = threading.Timer(0.2, other.execute, ["ROLLBACK"])
+        letting_go.start()
+        began = time.monotonic()
+        assert ledger.append([make_event()]).seq == 1
+        assert time.monotonic() - began < 30
+        letting_go.join()
 
 
 def test_a_parent_that_is_a_file_is_refused(tmp_path, opened):

@@ -8,6 +8,7 @@ import time
 from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from dicast import LedgerRefused
 
@@ -16,6 +17,9 @@ from .spending import SPENDING_TABLES
 APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
 FORMAT = 2
 PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: on SQLite's usual 4096 a page holds two, and the rest is waste
+
+_NAPS = 0.001, 0.05
+"""Seconds between two looks at a lock: the first time, and at the most."""
 
 _SESSIONS = "CREATE INDEX IF NOT EXISTS sessions ON events (session_id) WHERE session_id IS NOT NULL"
 _SCHEMA = f"""
@@ -30,6 +34,43 @@ CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 """
+
+
+class Patient(sqlite3.Connection):
+    """A connection whose statements wait *timeout* seconds for a lock, by the clock.
+
+    SQLite's own timeout adds up the naps it asked for, which every tick of the run's timer cuts short.
+    """
+
+    timeout = 0.0
+
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        """Execute a statement, once the lock that it needs is free.
+
+        :raises sqlite3.OperationalError: when it is not within the timeout, too.
+        """
+        try:
+            return super().execute(*statement)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise
+        return self._wait(*statement)
+
+    def _wait(self, *statement: Any) -> sqlite3.Cursor:
+        deadline, (nap, longest) = time.monotonic() + self.timeout, _NAPS
+        while True:
+            left = deadline - time.monotonic()
+            time.sleep(max(0.0, min(nap, left)))
+            try:
+                return super().execute(*statement)
+            except sqlite3.OperationalError as error:
+                if left <= 0 or not _is_busy(error):
+                    raise
+            nap = min(2 * nap, longest)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection:
@@ -48,7 +89,7 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
     try:
         connection = connect(path, timeout)
         try:
-            _prepare(connection, path, create, timeout)
+            _prepare(connection, path, create)
         except BaseException:
             connection.close()
             raise
@@ -60,7 +101,10 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """Return a connection in autocommit mode, usable from any thread, that waits *timeout* seconds for a lock."""
     uri = f"{path.absolute().as_uri()}?{_mode(path)}"
-    connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False, factory=Patient
+    )
+    connection.timeout = timeout
     try:
         connection.execute("PRAGMA synchronous = NORMAL")  # a commit survives the process: docs/adr/0011
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -92,12 +136,12 @@ def _touch(path: Path) -> None:
         ) from error
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, create: bool, timeout: float) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if create and _is_blank(connection):
         _create(connection)
     _check_format(connection, path)
     if create:
-        _use_wal(connection, timeout)
+        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA user_version = {FORMAT}")  # beginning alone succeeds on a file that is read-only
         connection.execute(_SESSIONS)  # a ledger of before has none
@@ -128,20 +172,6 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is a ledger of format {found}, dicast-ledger {version('dicast-ledger')} reads format {FORMAT}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
         )
-
-
-def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
-    """Switch to write-ahead logging; SQLite itself does not wait for a lock here, so this does."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            return
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
