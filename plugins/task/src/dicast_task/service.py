@@ -27,11 +27,13 @@ _CHUNK = 65_536
 
 
 class Fault(Exception):
-    """A try that came to nothing. *again* says whether there may be another, *wait* in how many seconds."""
+    """A try that came to nothing. *again* says whether there may be another, *wait* in how many seconds; *kind* is the Failure's."""
 
-    def __init__(self, message: str, *, again: bool = False, wait: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, kind: str = "judge_call_failed", again: bool = False, wait: float | None = None
+    ) -> None:
         super().__init__(message)
-        self.again, self.wait = again, wait
+        self.kind, self.again, self.wait = kind, again, wait
 
 
 @asynccontextmanager
@@ -68,9 +70,7 @@ class Service:
             except Fault as fault:
                 history.append({"attempt": len(history) + 1, "error": str(fault)})
                 if not fault.again or len(history) > self.options.retries:
-                    return Failure(
-                        "judge_call_failed", str(fault), fault.again, retry=self._retry(history, len(history))
-                    )
+                    return Failure(fault.kind, str(fault), fault.again, retry=self._retry(history, len(history)))
                 await asyncio.sleep(_wait(len(history)) if fault.wait is None else fault.wait)
         retry = self._retry(history, len(history) + 1) if history else None
         return answered(subject, found, time.monotonic() - began, retry)
@@ -84,17 +84,21 @@ class Service:
                 body = await self._body(response)
                 if not 200 <= response.status < 300:
                     raise self._refusal(response.status, response.headers, body)
+                if len(body) > self.options.max_output_bytes:
+                    message = f"the answer has more than {self.options.max_output_bytes:,} bytes"
+                    raise Fault(message, kind="judge_output_invalid")
                 return body
         except (aiohttp.ClientError, OSError) as error:
             again = not isinstance(error, aiohttp.ClientSSLError)
             raise Fault(self._said(f"{type(error).__name__}: {error}"), again=again) from error
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        """The answer's body; of one that is too long the beginning, which is too long itself."""
         found = bytearray()
         async for chunk in response.content.iter_chunked(_CHUNK):
             found += chunk
             if len(found) > self.options.max_output_bytes:
-                raise Fault(f"the answer has more than {self.options.max_output_bytes:,} bytes")
+                break
         return bytes(found)
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
