@@ -67,7 +67,7 @@ class Steps:
         :raises Unrenderable: when it would be too long.
         """
         if length > MOST_CHARS:
-            raise Unrenderable(f"it makes something longer than {MOST_CHARS:,}")
+            raise Unrenderable(f"it makes something longer than {MOST_CHARS:,} characters or items")
         self.spend(length)
 
     def weigh(self, value: object) -> int:
