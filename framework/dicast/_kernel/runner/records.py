@@ -80,33 +80,26 @@ def _check(responses: object) -> None:
 
 async def extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:
     """Let each of *extractors* add to the metrics of *record*; the Failure of the first that cannot."""
-    writers: dict[str, str] = {}
     for call in extractors:
         answer = await caller.call(call, record)
         if not isinstance(answer, Failure):
-            wrong = _merge(record, answer, call, writers)
+            wrong = _merge(record, answer, call)
             answer = wrong and Failure("crashed", wrong)
         if isinstance(answer, Failure):
             return Failure(answer.kind, f"{call.slot.label}: {answer.message}")
     return None
 
 
-def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call, writers: dict[str, str]) -> str | None:
-    """Merge *found* under the metrics of *record*; what is wrong with it, where something is."""
+def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call) -> str | None:
+    """Merge *found*, where no other extractor writes, under the metrics of *record*; what is wrong with it, where something is."""
     for wrong in faults(found, call.slot.component.writes, record.get("responses", {})):
         return wrong
-    values = dict(_leaves(found))
-    for path, value in values.items():
-        name = ".".join(path)
-        other = next((label for written, label in writers.items() if _overlap(written, name)), None)
-        if other is not None:
-            return f"it writes metrics.{name}, which {other} has written"
+    for path, value in _leaves(found):
         place = record["metrics"]
         for key in path[:-1]:
             inner = place.get(key)
             place[key] = place = inner if isinstance(inner, dict) else {}
         place[path[-1]] = value
-    writers |= {".".join(path): call.slot.label for path in values}
     return None
 
 
@@ -139,7 +132,3 @@ def _fault(path: tuple[str, ...], value: object, writes: Sequence[str], criteria
     except TypeError as error:
         return f"metrics.{name} is not JSON: {error}"
     return None
-
-
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
