@@ -32,7 +32,13 @@ class Ingested:
 
     def rows(self) -> list[tuple[str, dict[str, str]]]:
         """The names and the properties of the events, in their order."""
-        return [(one["data"]["baseData"]["name"], one["data"]["baseData"]["properties"]) for one in self.envelopes]
+        events = [one["data"]["baseData"] for one in self.envelopes if one["data"]["baseType"] == "EventData"]
+        return [(one["name"], one["properties"]) for one in events]
+
+    def metrics(self) -> list[tuple[str, float, dict[str, str]]]:
+        """The names, the values and the properties of the metrics, in their order."""
+        found = [one["data"]["baseData"] for one in self.envelopes if one["data"]["baseType"] == "MetricData"]
+        return [(point["name"], point["value"], one["properties"]) for one in found for point in one["metrics"]]
 
     def take(self, handler: BaseHTTPRequestHandler) -> None:
         self.paths.append(f"{handler.command} {handler.path}")

@@ -10,6 +10,7 @@ import threading
 import time
 from decimal import Decimal
 
+import attrs
 import pytest
 
 from dicast import ConfigError, Entry, Event, RunContext, Secret
@@ -134,8 +135,12 @@ def test_nothing_but_rows_is_sent_and_nothing_is_read_from_the_environment(inges
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", watched)
+    monkeypatch.setenv("APPLICATIONINSIGHTS_METRIC_NAMESPACE_OPT_IN", "true")
     before, threads = dict(os.environ), threading.active_count()
     send(ingested, RUN)
+    send(ingested, [BEGUN, *RUN[1:]], run=of_suite(name="trial/plain"))
+    [metric] = [one["data"]["baseData"] for one in ingested.envelopes if one["data"]["baseType"] == "MetricData"]
+    assert metric["metrics"] == [{"name": "experiment_count", "value": 2, "count": 1}]  # without a namespace
     assert set(ingested.paths) == {"POST /v2.1/track"}
     assert {f"http://{host}:{port}" for host, port in called} == {ingested.endpoint}
     assert dict(os.environ) == before
@@ -227,6 +232,152 @@ def test_what_was_under_way_at_a_kill_is_sent_by_the_process_that_takes_the_run_
     assert len({row["subject_id"] for (name, *_), row in arrived.items() if name == "llm_response"}) == rows
     assert len(arrived) == 2 * rows + 2
     assert json.loads(done.stdout)["sinks"]["azure/monitor"] == {"written": 2 * rows + 2, "lost": 0}
+
+
+SUITE = {"id": "suite1", "experiments": ["plain", "strict"]}
+BEGUN = event("run.started", {**STARTED.payload, "suite": SUITE})
+
+
+def of_suite(*earlier, name="trial/strict") -> RunContext:
+    """The context of a run of the suite, in a ledger of these runs: each run's name and the payloads with which it ended."""
+    told: dict[str, list[Event]] = {"run.started": [], "run.completed": []}
+    for number, (other, *ends) in enumerate([*earlier, (name,)], 1):
+        run_id = "r1" if other == name else f"other{number}"
+        told["run.started"].append(
+            Event(f"s{number}", "run.started", STARTED.time, run_id, {"name": other, "suite": SUITE})
+        )
+        for end in ends:
+            told["run.completed"].append(Event(f"e{number}", "run.completed", STARTED.time, run_id, end))
+    told["run.started"].append(
+        Event("s0", "run.started", STARTED.time, "alien", {"name": "trial/plain", "suite": None})
+    )
+    told["run.completed"].append(
+        Event("e0", "run.completed", STARTED.time, "alien", {"subjects": 100, "failed": 100, "cost": {}})
+    )
+
+    def read(query):
+        assert query.types
+        found = [one for type_ in query.types for one in told.get(type_, []) if query.run_id in (None, one.run_id)]
+        found = found[::-1] if query.newest_first else found
+        return iter([Entry(1, one, "", "") for one in found[: query.limit]])
+
+    return RunContext("r1", name, None, read=read)
+
+
+PLAIN = {"subjects": 6, "failed": 2, "cost": {"usd": "0.25", "msat": "0"}}
+
+
+def test_a_suites_first_run_says_before_its_beginning_what_the_suite_has(ingested):
+    assert send(ingested, [BEGUN, ENDED], run=of_suite(name="trial/plain")) == [4, 0]
+    rows = ingested.rows()
+    assert [name for name, _ in rows] == ["suite_preflight", "experiment_start", "experiment_complete"]
+    (_, preflight) = rows[0]
+    assert (preflight["suite"], json.loads(preflight["experiments"])) == ("suite1", ["plain", "strict"])
+    assert preflight["experiment_count"] == "2"
+    [(name, value, properties)] = ingested.metrics()
+    assert (name, value, properties["suite"], properties["event_id"]) == ("experiment_count", 2, "suite1", BEGUN.id)
+    assert {row["suite"] for _, row in rows} == {"suite1"}
+    assert {one["iKey"] for one in ingested.envelopes} == {KEY}
+
+
+def test_a_suites_last_run_sums_up_the_suite_with_its_end(ingested):
+    before = {**PLAIN, "failed": 6}  # what it came to before its failures were retried
+    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/plain", before, PLAIN)))
+    rows = ingested.rows()
+    assert [name for name, _ in rows] == ["experiment_start", "experiment_complete", "suite_summary"]
+    summary = rows[-1][1]
+    assert (summary["suite"], summary["rows"], summary["failures"]) == ("suite1", "8", "3")
+    assert (summary["cost_usd"], summary["cost_msat"]) == ("0.35", "0")
+    assert (summary["experiment_count"], summary["completed"]) == ("2", "2")
+    assert "missing" not in summary
+    assert ingested.metrics() == []
+
+
+def test_a_suite_is_summed_up_without_what_has_not_completed_and_says_so(ingested):
+    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/plain",)))
+    summary = dict(ingested.rows())["suite_summary"]
+    assert (summary["completed"], json.loads(summary["missing"]), summary["rows"]) == ("1", ["plain"], "2")
+
+
+def test_a_sum_of_costs_of_which_one_is_unknown_is_left_out(ingested):
+    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/plain", {**PLAIN, "cost": {"usd": None, "msat": 0}})))
+    summary = dict(ingested.rows())["suite_summary"]
+    assert "cost_usd" not in summary
+    assert summary["cost_msat"] == "0"
+
+
+def test_a_suite_is_summed_up_again_when_an_earlier_run_of_it_is_completed_late(ingested):
+    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/strict", PLAIN), name="trial/plain"))
+    summary = dict(ingested.rows())["suite_summary"]
+    assert (summary["completed"], summary["rows"]) == ("2", "8")
+
+
+def test_a_suite_whose_last_run_was_stopped_is_not_summed_up(ingested):
+    stop = event("run.stopped", {"reason": "interrupted", "subjects": 1, "failed": 0, "cost": {}}, number=9)
+    send(ingested, [BEGUN, stop], run=of_suite(("trial/plain", PLAIN)))
+    assert [name for name, _ in ingested.rows()] == ["experiment_start", "experiment_complete"]
+
+
+def test_a_run_that_is_of_no_suite_says_nothing_of_one(ingested):
+    send(ingested, [event("run.started", {**STARTED.payload, "suite": None}), ENDED])
+    assert [name for name, _ in ingested.rows()] == ["experiment_start", "experiment_complete"]
+    assert ingested.metrics() == []
+    assert not any("suite" in row for _, row in ingested.rows())
+
+
+@pytest.mark.parametrize("answers", [[503], [200, 503]])
+def test_a_suites_beginning_of_which_a_part_was_not_taken_is_sent_again_whole(ingested, answers):
+    ingested.answers = answers
+
+    async def go() -> int:
+        async with Monitor(Secret(ingested.connection_string)).open(of_suite(name="trial/plain")) as live:
+            with pytest.raises(Exception, match="did not take 3 rows"):
+                await live.write([BEGUN])
+            return await live.write([BEGUN])
+
+    assert asyncio.run(go()) == 3
+    assert {name for name, _ in ingested.rows()} == {"suite_preflight", "experiment_start"}
+    assert [(name, value) for name, value, _ in ingested.metrics()] == [("experiment_count", 2)]
+
+
+def test_what_was_sent_of_a_suite_before_an_orderly_stop_is_not_sent_again(ingested):
+    stop = event(
+        "run.stopped", {"reason": "interrupted", "sinks": {"azure/monitor": {"written": 3, "lost": 0}}}, number=4
+    )
+    told = of_suite(("trial/strict", PLAIN), name="trial/plain")
+    both = lambda query: iter([Entry(1, stop, "", "")]) if "run.stopped" in query.types else told.read(query)  # noqa: E731
+    again = attrs.evolve(told, resumed=True, read=both)
+    send(ingested, [BEGUN, stop, ENDED], run=again)
+    assert [name for name, _ in ingested.rows()] == ["experiment_complete", "suite_summary"]
+    assert ingested.metrics() == []
+
+
+def test_a_suite_of_two_is_told_from_its_preflight_to_its_summary(ingested, tmp_path):
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "r{n}", "output": {{"score": 0.5}}}}\n' for n in range(3)))
+    (tmp_path / "run.yaml").write_text(
+        "name: trial\nsource: {rows/jsonl: {path: rows.jsonl}}\nextractors: [score_extractor/scores]\n"
+        f"sinks: [azure/monitor: {{connection_string: '{ingested.connection_string}'}}]\n"
+        "experiments: {plain: {}, strict: {}}\n"
+    )
+    command = [sys.executable, "-m", "dicast", "run", "run.yaml", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=True, timeout=60)
+    names = [(name, row["experiment"]) for name, row in ingested.rows() if not name.startswith("llm_")]
+    assert names == [
+        ("suite_preflight", "trial/plain"),
+        ("experiment_start", "trial/plain"),
+        ("experiment_complete", "trial/plain"),
+        ("experiment_start", "trial/strict"),
+        ("experiment_complete", "trial/strict"),
+        ("suite_summary", "trial/strict"),
+    ]
+    told = dict(ingested.rows())
+    assert json.loads(told["suite_preflight"]["experiments"]) == ["plain", "strict"]
+    summary = told["suite_summary"]
+    assert (summary["rows"], summary["failures"], summary["completed"], summary["cost_usd"]) == ("6", "0", "2", "0")
+    assert len({row["suite"] for _, row in ingested.rows()}) == 1
+    assert [(name, value) for name, value, _ in ingested.metrics()] == [("experiment_count", 2)]
+    told_lost = [one["sinks"]["azure/monitor"]["lost"] for one in json.loads(done.stdout)["experiments"].values()]
+    assert told_lost == [0, 0]
 
 
 @pytest.mark.parametrize("given", ["", KEY, f"InstrumentationKey={KEY}", "InstrumentationKey=x;IngestionEndpoint=http://localhost",

@@ -21,6 +21,7 @@ _ENVIRONMENT: Mapping[str, str | None] = {
     "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",
     "APPLICATIONINSIGHTS_SDKSTATS_DISABLED": "true",
     "APPLICATIONINSIGHTS_CONNECTION_STRING": None,
+    "APPLICATIONINSIGHTS_METRICS_TO_LOGANALYTICS_ENABLED": None,
 }
 """What the exporter reads when it is made; it can be kept from speaking to others only here. None stands for a variable that is not set."""
 
@@ -34,47 +35,78 @@ class Ingestion:
 
     def __init__(self, connection_string: str, seconds: float) -> None:
         # Here, because it takes a second and brings most of azure-core.
-        from azure.monitor.opentelemetry.exporter import AzureMonitorLogExporter
+        from azure.monitor.opentelemetry.exporter import AzureMonitorLogExporter, AzureMonitorMetricExporter
 
+        options: dict[str, Any] = {
+            "connection_string": connection_string,
+            "credential": None,
+            "timeout": seconds,
+            "read_timeout": seconds,
+            "disable_offline_storage": True,
+            "instrumentation_collection": True,  # the exporter's word for: no statistics of its own
+            "max_envelopes_per_second": 0,  # what is over a limit it would drop
+            "retry_total": 0,  # the kernel tries again
+            "redirect_max": 0,
+            "use_env_settings": False,
+        }
         with _environment(_ENVIRONMENT):
-            self._exporter = AzureMonitorLogExporter(
-                connection_string=connection_string,
-                credential=None,
-                timeout=seconds,
-                read_timeout=seconds,
-                disable_offline_storage=True,
-                instrumentation_collection=True,  # the exporter's word for: no statistics of its own
-                max_envelopes_per_second=0,  # what is over a limit it would drop
-                retry_total=0,  # the kernel tries again
-                redirect_max=0,
-                use_env_settings=False,
-            )
+            self._events = AzureMonitorLogExporter(**options)
+            self._metrics = AzureMonitorMetricExporter(**options)
 
     def send(self, rows: Sequence[Row]) -> None:
-        """Send *rows*.
+        """Send *rows*, events and metrics in a request each.
 
         :raises IngestionError: when they were not taken, or not all.
         """
         from opentelemetry.sdk._logs.export import LogRecordExportResult  # here, because it is heavy
+        from opentelemetry.sdk.metrics.export import MetricExportResult
 
-        if self._exporter.export([_record(row) for row in rows]) is not LogRecordExportResult.SUCCESS:
+        events = [_record(row) for row in rows if row.value is None]
+        metrics = [_metric(row) for row in rows if row.value is not None]
+        taken = not events or self._events.export(events) is LogRecordExportResult.SUCCESS
+        if taken and metrics:
+            taken = self._metrics.export(_metrics_data(metrics)) is MetricExportResult.SUCCESS
+        if not taken:
             raise IngestionError(
                 f"the ingestion endpoint did not take {len(rows)} rows; the logger azure.monitor says why"
             )
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._exporter.client.close()
+        self._events.client.close()
+        self._metrics.client.close()
 
 
 def _record(row: Row) -> Any:
     from opentelemetry._logs import LogRecord  # here, because it is heavy
     from opentelemetry.sdk._logs import ReadableLogRecord
-    from opentelemetry.sdk.resources import Resource
 
-    fields = {key: _as_text(value) for key, value in row.fields.items()}
-    record = LogRecord(timestamp=row.time, attributes={**fields, _EVENT: row.name})
-    return ReadableLogRecord(record, Resource({"service.name": "dicast"}))
+    record = LogRecord(timestamp=row.time, attributes={**_properties(row), _EVENT: row.name})
+    return ReadableLogRecord(record, _resource())
+
+
+def _metric(row: Row) -> Any:
+    from opentelemetry.sdk.metrics.export import Gauge, Metric, NumberDataPoint  # here, because it is heavy
+
+    assert row.value is not None
+    return Metric(row.name, None, None, Gauge([NumberDataPoint(_properties(row), row.time, row.time, row.value)]))
+
+
+def _metrics_data(metrics: Sequence[Any]) -> Any:
+    from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics  # here, because it is heavy
+
+    nowhere: Any = None  # with a scope the exporter would look into the environment for what to do with its name
+    return MetricsData([ResourceMetrics(_resource(), [ScopeMetrics(nowhere, metrics, "")], "")])
+
+
+def _resource() -> Any:
+    from opentelemetry.sdk.resources import Resource  # here, because it is heavy
+
+    return Resource({"service.name": "dicast"})
+
+
+def _properties(row: Row) -> dict[str, str]:
+    return {key: _as_text(value) for key, value in row.fields.items()}
 
 
 def _as_text(value: object) -> str:

@@ -46,8 +46,9 @@ class Monitor:
     """A run's rows as custom events in Azure Monitor (Application Insights), with the names that document 002's Azure telemetry has.
 
     ``experiment_start``, ``llm_request`` and ``llm_response`` for each response of a record, ``llm_retry_exhausted``,
-    ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``. Each row has ``azure_sequence``, ``az-1``, ``az-2`` and
-    so on, its request's; texts of prompts and replies are not sent. A run that is taken up sends its rows again, each with the
+    ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``; of a suite also ``suite_preflight``,
+    ``suite_summary`` and the metric ``experiment_count``. Each request's row has ``azure_sequence``, ``az-1``, ``az-2`` and so on, and its
+    response's the same; texts of prompts and replies are not sent. A run that is taken up sends its rows again, each with the
     ``event_id`` that it had, but for those before an orderly stop that lost nothing. Only the ingestion endpoint in *connection_string* is
     spoken to: the exporter's own statistics, its control plane, its storage on disk and what it reads from the environment are off.
 
@@ -66,7 +67,7 @@ class Monitor:
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
         """Make ready to send; what is told again is sent under the same ids."""
         stops = run.read(Query(run_id=run.run_id, types=("run.stopped",))) if run.resumed else ()
-        rows = Rows(run.run_id, run.name, [entry.event for entry in stops])
+        rows = Rows(run.run_id, run.name, run.read, [entry.event for entry in stops])
         with closing(Ingestion(self.connection_string.value, self.timeout)) as ingestion:
             yield Feed(ingestion, rows)
 

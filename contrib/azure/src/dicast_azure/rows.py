@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import attrs
 
-from dicast import ONLY, Event
+from dicast import ONLY, Entry, Event, Query
+
+from .suite import Suite
 
 RECORDS = ("record.completed", "record.failed")
 _FAILURES = 3
@@ -17,25 +19,30 @@ _FAILURES = 3
 
 @attrs.frozen
 class Row:
-    """One row: its *name*, the *time* in nanoseconds since 1970, and its *fields*."""
+    """One row: its *name*, the *time* in nanoseconds since 1970, and its *fields*; with a *value* it is a metric."""
 
     name: str
     time: int
     fields: Mapping[str, object]
+    value: int | None = None
 
 
 class Rows:
     """Makes the rows of one run, and counts its requests.
 
     A run that is taken up tells everything again. Of its earlier *stops*, what came before the newest at which no sink had lost
-    anything has arrived: of that no row is made again.
+    anything has arrived: of that no row is made again. What the other runs of its suite came to is *read* from the ledger.
     """
 
-    def __init__(self, run_id: str, experiment: str, stops: Sequence[Event] = ()) -> None:
+    def __init__(
+        self, run_id: str, experiment: str, read: Callable[[Query], Iterator[Entry]], stops: Sequence[Event] = ()
+    ) -> None:
         self._stops = {stop.id for stop in stops}
         self._received = next((stop.id for stop in reversed(stops) if _lost_nothing(stop)), None)
         self._common: dict[str, object] = {"experiment": experiment, "run_id": run_id}
         self._experiment = experiment
+        self._read = read
+        self._suite: Suite | None = None
         self._sequence = 0
         self._aggregates: dict[str, object] = {}
 
@@ -50,7 +57,7 @@ class Rows:
     def _of(self, event: Event) -> Iterator[Row]:
         payload: Mapping[str, Any] = event.payload
         if event.type == "run.started":
-            yield self._start(event, payload)
+            yield from self._start(event, payload)
         elif event.type == "record.completed":
             yield from self._responses(event, payload)
         elif event.type == "record.failed":
@@ -62,12 +69,22 @@ class Rows:
             yield self._row(f"baseline_{self._experiment}_{payload['label']}", event, told)
         else:
             yield from self._end(event, payload)
+            yield from self._summary(event)
 
-    def _start(self, event: Event, payload: Mapping[str, Any]) -> Row:
+    def _start(self, event: Event, payload: Mapping[str, Any]) -> Iterator[Row]:
         levels = {name: payload.get(name) for name in ("security_level", "determinism_level")}
         self._common |= {name: level for name, level in levels.items() if level}
+        if payload.get("suite"):
+            self._suite = Suite(payload["suite"], self._experiment)
+            self._common |= {"suite": payload["suite"]["id"]}
+            if self._suite.begins:
+                yield from self._preflight(event, self._suite.described)
         told = {name: payload.get(name) for name in ("task", "metrics", "judges", "fingerprints", "limit")}
-        return self._row("experiment_start", event, told)
+        yield self._row("experiment_start", event, told)
+
+    def _preflight(self, event: Event, told: Mapping[str, Any]) -> Iterator[Row]:
+        yield self._row("suite_preflight", event, told)
+        yield attrs.evolve(self._row("experiment_count", event, {}), value=told["experiment_count"])
 
     def _responses(self, event: Event, record: Mapping[str, Any]) -> Iterator[Row]:
         responses = record.get("responses") or {ONLY: record.get("response") or {}}
@@ -102,6 +119,10 @@ class Rows:
             "stopped": payload.get("reason"),
         }
         yield self._row("experiment_complete", event, told)
+
+    def _summary(self, event: Event) -> Iterator[Row]:
+        if self._suite and event.type == "run.completed" and (told := self._suite.summary(event, self._read)):
+            yield self._row("suite_summary", event, told)
 
     def _request(self, event: Event, criterion: str | None) -> dict[str, object]:
         self._sequence += 1
