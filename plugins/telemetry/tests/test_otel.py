@@ -152,6 +152,12 @@ def test_the_run_says_what_it_came_to_and_by_what_it_may_be_compared(receiver):
     assert json.loads(receiver.told(aggregate)["dicast.aggregate.result"]) == {"mean": 0.5}
 
 
+def test_the_run_says_to_which_suite_it_belongs_where_it_belongs_to_one(receiver):
+    for suite in ({"id": "suite1", "experiments": ["plain", "strict"]}, None):
+        send(receiver, [event("run.started", {**STARTED.payload, "suite": suite}), ENDED])
+    assert [receiver.told(span).get("dicast.suite.id") for span in receiver.spans()] == ["suite1", None]
+
+
 def test_the_security_level_is_on_every_span_and_on_the_resource(receiver):
     send(receiver, [STARTED, *SUBJECT, ENDED])
     assert [receiver.told(span)["dicast.security_level"] for span in receiver.spans()] == ["official", "official"]

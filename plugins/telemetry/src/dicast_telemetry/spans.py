@@ -157,6 +157,7 @@ class Spans:
         payload: Mapping[str, Any] = last.payload
         started: Mapping[str, Any] = next((event.payload for event in events if event.type == "run.started"), {})
         told: dict[str, object] = {"dicast.run.id": self._run_id, "dicast.run.name": self._name, **self._level}
+        told["dicast.suite.id"] = (started.get("suite") or {}).get("id")
         told |= {f"dicast.fingerprint.{name}": value for name, value in started.get("fingerprints", {}).items()}
         told |= {
             f"dicast.{name}": payload.get(name) for name in ("subjects", "scored", "failed", "skipped", "coverage")
