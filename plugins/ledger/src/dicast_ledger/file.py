@@ -37,36 +37,36 @@ PRAGMA user_version = {FORMAT};
 
 
 class Patient(sqlite3.Connection):
-    """A connection whose statements wait *timeout* seconds for a lock, by the clock.
+    """A connection whose statements wait *timeout* seconds for a lock, by the clock; after that they wait no more until one has had it.
 
     SQLite's own timeout adds up the naps it asked for, which every tick of the run's timer cuts short.
     """
 
     timeout = 0.0
+    _tired = False
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
         """Execute a statement, once the lock that it needs is free.
 
         :raises sqlite3.OperationalError: when it is not within the timeout, too.
         """
-        try:
-            return super().execute(*statement)
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error):
-                raise
-        return self._wait(*statement)
-
-    def _wait(self, *statement: Any) -> sqlite3.Cursor:
-        deadline, (nap, longest) = time.monotonic() + self.timeout, _NAPS
+        deadline, (nap, longest) = 0.0, _NAPS
         while True:
-            left = deadline - time.monotonic()
-            time.sleep(max(0.0, min(nap, left)))
             try:
-                return super().execute(*statement)
+                found = super().execute(*statement)
             except sqlite3.OperationalError as error:
-                if left <= 0 or not _is_busy(error):
+                if not _is_busy(error) or self._tired:
                     raise
-            nap = min(2 * nap, longest)
+                now = time.monotonic()
+                deadline = deadline or now + self.timeout
+                if now >= deadline:
+                    self._tired = True
+                    raise
+                time.sleep(min(nap, deadline - now))
+                nap = min(2 * nap, longest)
+            else:
+                self._tired = False
+                return found
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
