@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -195,6 +196,41 @@ def test_a_failed_task_is_no_score_and_says_how_it_tried():
     assert failed["row"]["id"] == "0"
     assert failed["error"] == "ask: no answer"
     assert [event.payload["failure_mode"] for event in done.of("eval.failed")] == ["judge_call_failed"] * 4
+
+
+UNWRITABLE = [
+    {"metrics": {"thing": object()}},
+    {"metrics": {1: 2}},
+    {"metrics": {"big": 2**64}},
+    {"retry": {"attempts": {1}}},
+    {"model": "\ud800"},
+    {"usage": Usage(2**70, 1)},
+]
+
+
+@pytest.mark.parametrize("cost", [Cost("0.01"), Cost.zero()], ids=["paid", "free"])
+@pytest.mark.parametrize("reports", UNWRITABLE, ids=lambda reports: next(iter(reports)))
+def test_a_reply_that_is_no_json_fails_its_row_alone_and_names_the_model(reports, cost):
+    def answer(request):
+        return Reply("0.5", cost=cost, **(reports if "question 2" in request.messages[0].content else {}))
+
+    done = run("task: ask\n", ask=Ask(FakeChatModel(answer, cost=cost)))
+    assert (done.document["scored"], done.document["failures"]) == (3, {"crashed": 1})
+    (failed,) = done.of("record.failed")
+    assert (
+        "ask: the chat model dicast.testing.fakes.FakeChatModel made a reply that is not JSON: "
+        in failed.payload["error"]
+    )
+    assert Decimal(done.document["cost"]["usd"]) == 7 * cost.amount  # that row's second criterion is not asked about
+    assert done.document["spend_lost"]["usd"] == "0"
+
+
+def test_a_failure_whose_tries_are_no_json_fails_its_row_alone():
+    broken = Failure("judge_call_failed", "no answer", retry={"attempts": object()})
+    model = FakeChatModel(lambda request: broken if "question 2" in request.messages[0].content else Reply("0.5"))
+    done = run("task: ask\n", ask=Ask(model))
+    assert (done.document["scored"], done.document["failures"]) == (3, {"crashed": 1})
+    assert "ask: no answer (its retry is not JSON: " in done.of("record.failed")[0].payload["error"]
 
 
 def test_extractors_merge_deeply_and_run_without_a_task():

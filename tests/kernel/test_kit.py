@@ -224,6 +224,20 @@ ANSWERED = "test_answers_every_request_with_a_reply_or_a_failure"
         (ANSWERED, "def complete(self, request): return Reply('', usage=Usage(-1, 0))", "usage is Usage"),
         (ANSWERED, "def complete(self, request): return Reply('', logprobs=(Token('a', 0.5),))", "logprobs are"),
         (ANSWERED, "def complete(self, request): return Reply('', metrics={'x': object()})", "metrics are not JSON"),
+        (
+            ANSWERED,
+            "def complete(self, request): return Reply('', retry={'attempts': 2})",
+            "retry is {'attempts': 2}, not",
+        ),
+        (
+            ANSWERED,
+            """
+            def complete(self, request):
+                tried = [{'attempt': 3, 'error': '500'}]
+                return Failure('timeout', '', retry={'attempts': 2, 'max_attempts': 2, 'history': tried})
+            """,
+            "retry is .*numbered from 1",
+        ),
         ("test_estimate_is_a_cost", f"{REPLIES}\ndef estimate(self, request): return 0.01", r"dicast\.Cost, not 0\.01"),
         (
             "test_costs_no_more_than_the_estimate",

@@ -328,6 +328,21 @@ def test_what_a_model_does_amiss_is_an_answer_to_its_judge(error, kind):
     assert done.document["cost"]["usd"] == ("0.01" if isinstance(error, Failure) else "0")
 
 
+@pytest.mark.parametrize("reports", [{"metrics": {"thing": object()}}, {"usage": Usage(2**64, 1)}, {"model": "\ud800"}])
+def test_a_reply_that_is_no_json_is_paid_for_and_its_judges_failure(reports):
+    @attrs.frozen
+    class Chatty(Model):
+        """Reports what no ledger can keep."""
+
+        async def complete(self, request):
+            return Reply("fine", cost=CENT, **reports)
+
+    done = judged(Asking(Chatty()))
+    assert (done.document["failures"], done.document["cost"]["usd"]) == ({"crashed": 1}, "0.01")
+    (failed,) = done.of("eval.failed")
+    assert "Chatty made a reply that is not JSON" in failed.payload["error_message"]
+
+
 def test_judges_inside_a_judge_are_paid_one_by_one():
     done = judged(Both((Cheap(), Asking(Model()), Asking(Model(), times=2))))
     assert [(spent["amount"], spent["metric"], spent["judge"]) for spent in settled(done)] == [

@@ -150,9 +150,11 @@ async def _answer(live: Any, request: ChatRequest) -> object:
 
 
 def _faults(answer: object) -> Iterator[str]:
-    if isinstance(answer, Failure | ScoringError | AccessRefused):
+    if isinstance(answer, Failure):
+        yield from _retry_faults(answer.retry)
+    elif isinstance(answer, ScoringError | AccessRefused):
         return
-    if isinstance(answer, BaseException):
+    elif isinstance(answer, BaseException):
         yield f"raised {type(answer).__name__}: {answer}; return a Failure, or raise AccessRefused"
     elif not isinstance(answer, Reply):
         yield f"returned {answer!r:.200}, not a Reply or a Failure"
@@ -176,6 +178,25 @@ def _reply_faults(reply: Reply) -> Iterator[str]:
         orjson.dumps(dict(reply.metrics))
     except TypeError as error:
         yield f"metrics are not JSON: {error}"
+    yield from _retry_faults(reply.retry)
+
+
+def _retry_faults(retry: object) -> Iterator[str]:
+    match retry:
+        case None:
+            return
+        case {"attempts": int(made), "max_attempts": int(most), "history": list(history)} if 1 <= made <= most:
+            numbers = [one["attempt"] for one in history if _is_tried(one)]
+            if len(numbers) == len(history) and numbers == sorted({*numbers} & {*range(1, made + 1)}):
+                return
+    yield f"retry is {retry!r:.200}, not {{attempts, max_attempts, history: [{{attempt, error}}]}}, numbered from 1"
+
+
+def _is_tried(one: object) -> bool:
+    match one:
+        case {"attempt": int(), "error": str()}:
+            return True
+    return False
 
 
 def _is_usage(usage: object) -> bool:

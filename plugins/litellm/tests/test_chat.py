@@ -196,7 +196,9 @@ def test_provider_that_litellm_does_not_know_stops_the_run():
 def test_passing_fault_is_asked_again_and_costs_nothing(chat_server, fault):
     chat_server.script(fault, "Fine.")
     (reply,) = ask(chat(chat_server))
-    assert (reply.text, reply.metrics) == ("Fine.", {"retries": 1})
+    assert (reply.text, reply.metrics) == ("Fine.", {})
+    assert (reply.retry["attempts"], reply.retry["max_attempts"]) == (2, 4)
+    assert [tried["attempt"] for tried in reply.retry["history"]] == [1]
     assert reply.cost.amount == Decimal("0.00014")
     assert chat_server.count == 2
 

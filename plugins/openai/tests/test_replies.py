@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, Price, Reply, Secret, Token, Usage
+from dicast import AccessRefused, ChatRequest, Cost, Message, Price, Reply, Secret, Token, Usage
 
 PRICE = Price(Decimal(10), Decimal(100))
 REQUEST = ChatRequest((Message("user", "Is it so?"),), max_output_tokens=64)
@@ -97,10 +97,16 @@ def test_usage_of_no_input_tokens_was_not_counted(chat_server, ask, written):
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 def test_tries_again_after_what_may_pass(chat_server, ask, status):
-    chat_server.script(status, status)
+    chat_server.script(chat_server.error(status, "busy"), chat_server.error(status, "still"))
     reply = ask(price=PRICE)
-    assert (reply.cost, reply.metrics) == (COUNTED, {"retries": 2})
-    assert chat_server.count == 3
+    assert (reply.cost, reply.metrics, chat_server.count) == (COUNTED, {}, 3)
+    said = f"m at {chat_server.url}/chat/completions: HTTP {status}:"
+    history = [{"attempt": 1, "error": f"{said} busy"}, {"attempt": 2, "error": f"{said} still"}]
+    assert reply.retry == {"attempts": 3, "max_attempts": 4, "history": history}
+
+
+def test_a_first_try_that_was_the_answer_tells_of_none(ask):
+    assert ask().retry is None
 
 
 @pytest.mark.usefixtures("no_waits")
@@ -108,8 +114,15 @@ def test_a_lasting_fault_is_one_call_and_its_retries(chat_server, ask):
     chat_server.answer = chat_server.error(500, "out of order")
     failure = ask(price=PRICE)
     assert (failure.kind, failure.cost, chat_server.count) == ("judge_call_failed", Cost.zero(), 4)
-    assert failure.message == f"m at {chat_server.url}/chat/completions: HTTP 500: out of order (4 tries)"
-    assert failure.retryable
+    said = f"m at {chat_server.url}/chat/completions: HTTP 500: out of order"
+    assert (failure.message, failure.retryable) == (f"{said} (4 tries)", True)
+    history = [{"attempt": number, "error": said} for number in (1, 2, 3, 4)]
+    assert failure.retry == {"attempts": 4, "max_attempts": 4, "history": history}
+
+
+def test_what_is_not_tried_again_has_tries_left(chat_server, ask):
+    chat_server.answer = 400
+    assert (ask().retry["attempts"], ask().retry["max_attempts"]) == (1, 4)
 
 
 @pytest.mark.parametrize("retries", [0, 1])
@@ -185,7 +198,7 @@ def test_a_broken_connection_is_tried_again_and_may_have_cost(chat_server, ask, 
 def test_a_lasting_broken_connection_says_so_and_what_it_may_have_cost(chat_server, ask):
     chat_server.answer = chat_server.Answer(fault="drop")
     failure = ask(REQUEST, price=PRICE, retries=1)
-    assert failure == Failure("judge_call_failed", failure.message, retryable=True, cost=MOST + MOST)
+    assert (failure.kind, failure.retryable, failure.cost) == ("judge_call_failed", True, MOST + MOST)
     assert "the connection broke" in failure.message
 
 

@@ -41,7 +41,7 @@ def without_time(response):
 
 
 def test_the_reply_is_the_output_and_what_the_model_reports_its_metrics():
-    reply = Reply("4", "qwen", usage=Usage(12, 3), cost=Cost("0.25"), metrics={"score": 0.5, "retries": 1})
+    reply = Reply("4", "qwen", usage=Usage(12, 3), cost=Cost("0.25"), metrics={"score": 0.5, "seed": 1})
     made = produce(Chat(FakeChatModel(reply), user="{{ input }}"))
     assert isinstance(made, Answered)
     assert made.output == "4"
@@ -56,7 +56,7 @@ def test_the_reply_is_the_output_and_what_the_model_reports_its_metrics():
             "model": "qwen",
             "stop_reason": "end_turn",
             "score": 0.5,
-            "retries": 1,
+            "seed": 1,
         },
     }
 
@@ -130,6 +130,39 @@ def test_a_failure_of_the_model_is_the_rows_and_is_not_asked_for_again():
     assert (failure.kind, failure.message) == ("judge_call_failed", "criterion depth: HTTP 500")
     assert (failure.cost, failure.retryable) == (Cost("0.10"), True)
     assert failure.retry == {"attempts": 1, "max_attempts": 6, "history": [{"attempt": 1, "error": "HTTP 500"}]}
+
+
+def tried(*errors, most=4, answered=True):
+    """How a model tried that failed by *errors*, and then had an answer."""
+    history = [{"attempt": number, "error": error} for number, error in enumerate(errors, 1)]
+    return {"attempts": len(errors) + answered, "max_attempts": most, "history": history}
+
+
+NOTHING = "the model said nothing (stop reason 'end_turn')"
+DOWN = Failure("judge_call_failed", "500 (4 tries)", retry=tried(*["500"] * 4, answered=False))
+REFUSED = Failure("judge_call_failed", "400", retry=tried("400", answered=False))
+
+
+@pytest.mark.parametrize(
+    ("answers", "attempts", "most", "errors"),
+    [
+        ([Reply("4", retry=tried("500", "429"))], 3, 12, ["500", "429"]),
+        ([Reply(""), Reply("4", retry=tried("500"))], 3, 9, [NOTHING, "500"]),
+        ([Reply("", retry=tried("500")), Reply("4")], 3, 7, ["500", NOTHING]),
+        ([Reply("", retry=tried("500")), Reply(""), Reply("")], 4, 4, ["500", *[NOTHING] * 3]),
+        ([DOWN], 4, 4, ["500"] * 4),
+        ([Reply(""), DOWN], 5, 5, [NOTHING, *["500"] * 4]),
+        ([REFUSED], 1, 4, ["400"]),
+    ],
+    ids=["passing", "after an empty one", "before an empty one", "empty for ever", "down", "empty and down", "refused"],
+)
+def test_the_models_own_tries_are_counted_with_the_tasks(answers, attempts, most, errors):
+    made = produce(Chat(FakeChatModel(answers), user="x", retries=2))
+    retry = made.retry if isinstance(made, Failure) else made.responses["default"]["retry"]
+    history = retry["history"]
+    assert (retry["attempts"], retry["max_attempts"]) == (attempts, most)
+    assert [one["error"] for one in history] == errors
+    assert [one["attempt"] for one in history] == [*range(1, len(errors) + 1)]
 
 
 def test_a_row_that_lacks_a_name_is_not_asked_about():

@@ -141,6 +141,8 @@ class Reply:
     :param cost: what all tries of this call cost together.
     :param logprobs: the tokens of *text* in order; None where they were not asked for or are not to be had.
     :param metrics: what else the model reports about this call, as JSON data.
+    :param retry: how the model tried, as JSON data: ``{attempts, max_attempts, history: [{attempt, error}]}`` with each try that
+        came to nothing, numbered from 1; None where the first one was the answer.
     """
 
     text: str
@@ -150,6 +152,7 @@ class Reply:
     cost: Cost = _ZERO
     logprobs: tuple[Token, ...] | None = None
     metrics: Mapping[str, object] = attrs.field(factory=dict)
+    retry: Mapping[str, Any] | None = None
 
 
 @attrs.frozen

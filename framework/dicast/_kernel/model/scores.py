@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from types import UnionType
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -165,8 +165,8 @@ class Failure:
     """The answer of a metric or judge that could not judge, or of a task that made no output. Never a score.
 
     *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it;
-    *throttled_reason* is the cap that left no room, where that is why; *retry* is how a task tried, as JSON data:
-    ``{attempts, max_attempts, history}``.
+    *throttled_reason* is the cap that left no room, where that is why; *retry* is how a task or a chat model tried, as JSON
+    data, as in :class:`Reply`.
 
     :raises ScoringError: for an unknown kind.
     """
@@ -176,7 +176,7 @@ class Failure:
     retryable: bool = False
     cost: Cost = _ZERO
     throttled_reason: str | None = None
-    retry: Mapping[str, object] | None = None
+    retry: Mapping[str, Any] | None = None
 
     def __attrs_post_init__(self) -> None:
         _check_type("message", self.message, str)

@@ -11,8 +11,10 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 import attrs
+import orjson
 
 from ..budget import Reservation
+from ..converter import unstructure
 from ..define import maybe_await
 from ..errors import AccessRefused, Interrupted
 from ..limits import WIRE, Wire
@@ -150,16 +152,17 @@ class Metered:
                 refused = await scope.asker.cover(scope, estimate(self.live, request))
             if refused is not None:
                 return refused
-        answer = await heard(self.live, request, scope)
-        scope.hear(answer)
-        return answer
+        return await heard(self.live, request, scope)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)
 
 
 async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply | Failure:
-    """What *model* answers for the call *scope*, whatever it raises; *scope* notes what was given up, or ended unheard."""
+    """What *model* answers for the call *scope*, whatever it raises.
+
+    *scope* notes what was heard and what it cost, what was given up, and what ended unheard.
+    """
     wire = Wire()
     token = WIRE.set(wire)
     with under_way(None):
@@ -179,9 +182,21 @@ async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply |
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
         finally:
             WIRE.reset(token)
-    if isinstance(answer, Reply | Failure):
-        return answer
-    return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
+    if not isinstance(answer, Reply | Failure):
+        return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
+    answer = _written(answer, model)
+    scope.hear(answer)
+    return answer
+
+
+def _written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
+    """*answer*, unless it is a reply that cannot be written: ledgers keep it, and a record has what it reports."""
+    try:
+        orjson.dumps(isinstance(answer, Reply) and unstructure(answer), dict)
+    except TypeError as error:
+        who = f"{type(model).__module__}.{type(model).__qualname__}"
+        return Failure("crashed", f"the chat model {who} made a reply that is not JSON: {error}", cost=answer.cost)
+    return answer
 
 
 @attrs.frozen

@@ -84,7 +84,6 @@ class Purchase:
         except BaseException as error:
             self._break_off(scope, error)
             raise
-        scope.hear(answer)
         self._close(scope, answer, request.label)
         if isinstance(answer, Reply):
             seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
@@ -217,7 +216,17 @@ class Producer:
             history.append({"attempt": len(history) + 1, "error": answer.message})
             if not answer.retryable or len(history) == most:
                 own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
-                return attrs.evolve(answer, message=f"{task.slot.label}: {answer.message}", retry=answer.retry or own)
+                return _told(attrs.evolve(answer, retry=answer.retry or own), task.slot.label)
+
+
+def _told(failure: Failure, label: str) -> Failure:
+    """*failure* of the task called *label*, as its record tells it."""
+    try:
+        orjson.dumps(failure.retry)
+    except TypeError as error:
+        message = f"{label}: {failure.message} (its retry is not JSON: {error})"
+        return Failure("crashed", message, cost=failure.cost)
+    return attrs.evolve(failure, message=f"{label}: {failure.message}")
 
 
 def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import stamina
@@ -42,11 +42,11 @@ class Fault(Exception):
         super().__init__(message)
         self.again, self.wait, self.cost, self.kind = again, wait, cost or Cost.zero(), kind
 
-    def failure(self, tries: int, cost: Cost) -> Failure:
+    def failure(self, cost: Cost, retry: Mapping[str, Any]) -> Failure:
         """The Failure of a call that ended with this."""
-        said = f"{self} ({tries} tries)" if tries > 1 else str(self)
+        said = f"{self} ({retry['attempts']} tries)" if retry["attempts"] > 1 else str(self)
         later = self.again or self.wait is not None or self.kind == "timeout"
-        return Failure(self.kind, said, retryable=later, cost=cost)
+        return Failure(self.kind, said, retryable=later, cost=cost, retry=retry)
 
 
 def backoff(error: Exception) -> bool | float:

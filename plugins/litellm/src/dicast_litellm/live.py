@@ -35,13 +35,21 @@ _NEVER_ASKED = ("ConnectError", "ConnectTimeout", "ClientConnectorError", "Conne
 
 @attrs.define
 class _Call:
-    """A request with its tries so far. *most* is what one try may cost, *spent* what the failed ones did or may have."""
+    """A request with its tries so far. *most* is what one try may cost; *history* has the failed ones, *spent* what they did cost,
+    or may have.
+    """
 
     request: ChatRequest
     tokens: int
+    options: Chat
     most: Cost
     tries: int = 0
     spent: Cost = Cost.zero()
+    history: list[Mapping[str, object]] = attrs.field(factory=list)
+
+    def retry(self) -> Mapping[str, Any]:
+        """How it was tried."""
+        return {"attempts": self.tries, "max_attempts": self.options.retries + 1, "history": self.history}
 
 
 class LiveChat:
@@ -81,7 +89,7 @@ class LiveChat:
         if self._litellm is None:
             await self._load()
         tokens = 0 if self._options.tokens_per_minute is None else request.input_tokens + request.max_output_tokens
-        call = _Call(request, tokens, self.estimate(request))
+        call = _Call(request, tokens, self._options, self.estimate(request))
         attempts = stamina.retry_context(
             backoff, self._options.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
         )
@@ -90,7 +98,7 @@ class LiveChat:
                 with attempt:
                     return await self._try(call)
         except Fault as fault:
-            return fault.failure(call.tries, call.spent)
+            return fault.failure(call.spent, call.retry())
         raise AssertionError("stamina ends with a result or an exception")
 
     async def _load(self) -> None:
@@ -109,9 +117,10 @@ class LiveChat:
             reply = self._read(call, completion, count)
         except Fault as fault:
             call.spent += fault.cost
+            call.history.append({"attempt": call.tries, "error": str(fault)})
             raise
-        metrics = {"retries": call.tries - 1} if call.tries > 1 else {}
-        return attrs.evolve(reply, cost=call.spent + self._cost(call, count), metrics=metrics)
+        cost = call.spent + self._cost(call, count)
+        return attrs.evolve(reply, cost=cost, retry=call.retry() if call.history else None)
 
     async def _ask(self, call: _Call) -> Any:
         """Ask in the best format that the endpoint takes, and keep in mind which that is."""

@@ -58,18 +58,23 @@ async def connect(options: Chat) -> AsyncIterator[Endpoint]:
 
 @attrs.define
 class _Call:
-    """A request with its tries so far; *spent* is what the failed ones did cost, or may have."""
+    """A request with its tries so far; *history* has the failed ones, *spent* what they did cost, or may have."""
 
     request: ChatRequest
     tokens: int
     options: Chat
     tries: int = 0
     spent: Cost = Cost.zero()
+    history: list[Mapping[str, object]] = attrs.field(factory=list)
 
     @property
     def most(self) -> Cost:
         """What one try may cost; counted where the endpoint does not say, for it takes as long as a tenth of the call."""
         return self.options.estimate(self.request)
+
+    def retry(self) -> Mapping[str, Any]:
+        """How it was tried."""
+        return {"attempts": self.tries, "max_attempts": self.options.retries + 1, "history": self.history}
 
 
 class Endpoint:
@@ -108,7 +113,7 @@ class Endpoint:
         try:
             return await self._try_again(call, first)
         except Fault as fault:
-            return fault.failure(call.tries, call.spent)
+            return fault.failure(call.spent, call.retry())
 
     async def _try_again(self, call: _Call, fault: Fault | None) -> Reply:
         """Go on after *fault*, the first try's; nearly all calls have none, and stamina takes as long as a request."""
@@ -129,10 +134,10 @@ class Endpoint:
             reply = self._read(call, await self._ask(call))
         except Fault as fault:
             call.spent += fault.cost
+            call.history.append({"attempt": call.tries, "error": str(fault)})
             raise
         cost = call.most if reply.usage is None else self._options.cost(reply.usage)
-        metrics = {"retries": call.tries - 1} if call.tries > 1 else {}
-        return attrs.evolve(reply, cost=call.spent + cost, metrics=metrics)
+        return attrs.evolve(reply, cost=call.spent + cost, retry=call.retry() if call.history else None)
 
     async def _ask(self, call: _Call) -> Answer:
         """Ask in the best format that the endpoint takes, and keep in mind which that is."""

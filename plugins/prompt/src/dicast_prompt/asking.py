@@ -109,10 +109,17 @@ class Asker:
 
 @attrs.define
 class Tries:
-    """The tries of one request, *most* of them, and what they came to together."""
+    """The tries of one request, and what they came to together.
+
+    The model is asked *most* times at most, and may try several times by itself when it is *asked*, as far as it says at most
+    *each* times. Of all these tries *made* were made; *left* are those that there could have been besides.
+    """
 
     most: int
+    asked: int = 0
+    each: int = 1
     made: int = 0
+    left: int = 0
     cost: Cost = Cost.zero()
     usage: Usage | None = attrs.field(factory=lambda: Usage(0, 0))
     seconds: float = 0.0
@@ -121,17 +128,19 @@ class Tries:
     async def ask(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         """Ask until there is a reply that is not empty; a Failure of the model ends it at once."""
         while True:
-            answer = await self._once(model, attrs.evolve(request, attempt=self.made) if self.made else request)
+            answer = await self._once(model, attrs.evolve(request, attempt=self.asked) if self.asked else request)
             fault = _fault(answer)
-            if fault is None:
+            self._note(answer, fault)
+            if fault is None or isinstance(answer, Failure):
                 return answer
-            self.history.append({"attempt": self.made, "error": fault.message})
-            if isinstance(answer, Failure) or fault.kind == "refused" or self.made == self.most:
+            if fault.kind == "refused" or self.asked == self.most:
                 return fault
 
     def told(self) -> Mapping[str, object] | None:
         """How it was tried, where not the first try was the answer."""
-        return {"attempts": self.made, "max_attempts": self.most, "history": self.history} if self.history else None
+        if not self.history:
+            return None
+        return {"attempts": self.made, "max_attempts": self.made + self.left, "history": self.history}
 
     def response(self, reply: Reply) -> Mapping[str, Any]:
         """What *reply* came to, as a record has it."""
@@ -144,11 +153,24 @@ class Tries:
         began = time.monotonic()
         answer = await maybe_await(model.complete(request))
         self.seconds += _seconds(answer, time.monotonic() - began)
-        self.made += 1
+        self.asked += 1
         self.cost += answer.cost
         usage = answer.usage if isinstance(answer, Reply) else None
         self.usage = usage and self.usage and _sum(self.usage, usage)
         return answer
+
+    def _note(self, answer: Reply | Failure, fault: Failure | None) -> None:
+        """Number the model's own tries on from those before; *fault* is why the last one is no output, if it is none."""
+        own = answer.retry or {"attempts": 1, "max_attempts": 1, "history": ()}
+        told = answer.retry is not None and isinstance(answer, Failure)
+        self.history += [{**tried, "attempt": self.made + tried["attempt"]} for tried in own["history"]]
+        self.made += own["attempts"]
+        if fault is not None and not told:
+            self.history.append({"attempt": self.made, "error": fault.message})
+        self.each = max(self.each, own["max_attempts"])
+        # After a fault that the model has retried it is not asked again, and after an empty reply it does not retry.
+        again = 0 if told else (self.most - self.asked) * self.each
+        self.left = again + (own["max_attempts"] - own["attempts"] if fault is None or told else 0)
 
     def _figures(self) -> dict[str, object]:
         figures: dict[str, object] = {}

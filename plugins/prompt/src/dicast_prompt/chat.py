@@ -89,9 +89,9 @@ class Chat:
 
     The reply becomes the output that is judged, with criteria the first one's. A reply that was cut (``metrics.stop_reason`` is
     ``max_tokens``) is an output, too; an empty one is asked for again, and then fails the row. What goes wrong on the way is the chat
-    model's to retry. ``responses.CRITERION.metrics`` has ``prompt_tokens``, ``completion_tokens``, ``total_tokens``, ``cost`` (usd;
-    ``cost_msat`` in msat) where they are known, and ``latency_seconds``, each for all tries together, then ``model``,
-    ``stop_reason``, and whatever else the model reports.
+    model's to retry, and ``retry`` counts its tries, too. ``responses.CRITERION.metrics`` has ``prompt_tokens``,
+    ``completion_tokens``, ``total_tokens``, ``cost`` (usd; ``cost_msat`` in msat) where they are known, and ``latency_seconds``,
+    each for all tries together, then ``model``, ``stop_reason``, and whatever else the model reports.
 
     :param model: the chat model.
     :param system: the system message's template; no such message by default.
