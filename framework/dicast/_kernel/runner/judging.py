@@ -28,9 +28,6 @@ from .teller import Desk
 AHEAD = 4
 """Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
 
-LIVE_SECONDS = 0.2
-"""How long an event of a live source waits for its batch, at most, while others keep coming."""
-
 WINDOW = 128
 """Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
 
@@ -65,7 +62,6 @@ class Judging:
         self._starter = Starter(
             plan, desk.spool, stream, ledger, self._families, retry=retry, live=live, records=producer is not None
         )
-        stream.seconds = LIVE_SECONDS if live else stream.seconds
 
     async def run(self, subjects: AsyncIterator[Due], limit: int | None) -> int:
         """Judge *subjects*, at most *limit*; return how many were read.

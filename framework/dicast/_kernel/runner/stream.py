@@ -17,8 +17,8 @@ from ..sinks import SinkFeed
 BATCH = 10_000
 """Events that are appended to the ledger in one transaction."""
 
-SECONDS = 1.0
-"""How long an event waits for its batch, at most."""
+SECONDS = 0.2
+"""How long an event waits for its batch, at most: what is passed on together keeps the event loop from its calls meanwhile."""
 
 Lost = Callable[[Entry], Event]
 """Makes the ``spend.lost`` event for a reservation that ran out."""
@@ -38,7 +38,6 @@ class Stream:
         self._ledger = ledger
         self._told: list[Event] = []
         self._committed: list[Event] = []
-        self.seconds = SECONDS
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
         self._committing = False
@@ -126,7 +125,7 @@ class Stream:
     async def pass_on(self) -> None:
         """Tell the report and the sinks what the ledger has taken."""
         async with self._feeding:
-            self._due = time.monotonic() + self.seconds
+            self._due = time.monotonic() + SECONDS
             events, self._committed = self._committed, []
             await self.tell_outside(events)
             if self.progress is not None:
