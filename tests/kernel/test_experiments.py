@@ -225,6 +225,22 @@ def test_a_reply_that_is_no_json_fails_its_row_alone_and_names_the_model(reports
     assert done.document["spend_lost"]["usd"] == "0"
 
 
+def test_a_reply_that_is_no_json_names_the_innermost_model():
+    @attrs.frozen
+    class Passes:
+        """Passes on what its model says."""
+
+        model: ChatModel
+
+        async def complete(self, request):
+            return await self.model.complete(request)
+
+    inner = FakeChatModel(Reply("0.5", cost=Cost("0.01"), metrics={"thing": object()}), cost=Cost("0.01"))
+    done = run("task: ask\n", rows=ROWS[:1], ask=Ask(Passes(inner)))
+    assert "the chat model dicast.testing.fakes.FakeChatModel made" in done.of("record.failed")[0].payload["error"]
+    assert done.document["cost"]["usd"] == "0.01"
+
+
 def test_a_failure_whose_tries_are_no_json_fails_its_row_alone():
     broken = Failure("judge_call_failed", "no answer", retry={"attempts": object()})
     model = FakeChatModel(lambda request: broken if "question 2" in request.messages[0].content else Reply("0.5"))

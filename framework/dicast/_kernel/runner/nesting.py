@@ -145,7 +145,7 @@ class Metered:
         """Ask the chat model on behalf of the call that is under way."""
         scope = SCOPE.get()
         if scope is None:  # asked by another chat model, whose reply is counted
-            return await maybe_await(self.live.complete(request))
+            return written(await maybe_await(self.live.complete(request)), self.live)
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
         if scope.held is None:
             async with scope.covering:  # one reservation, however many models it asks at once
@@ -184,12 +184,12 @@ async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply |
             WIRE.reset(token)
     if not isinstance(answer, Reply | Failure):
         return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
-    answer = _written(answer, model)
+    answer = written(answer, model)
     scope.hear(answer)
     return answer
 
 
-def _written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
+def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
     """*answer*, unless it is a reply that cannot be written: ledgers keep it, and a record has what it reports."""
     try:
         orjson.dumps(isinstance(answer, Reply) and unstructure(answer), dict)

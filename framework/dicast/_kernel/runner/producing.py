@@ -22,7 +22,7 @@ from ..protocols import ChatModel, estimate
 from ..scoring import Skip
 from ..sections import RECORD
 from .calls import Call
-from .nesting import SCOPE, Scope, heard, under_way
+from .nesting import SCOPE, Scope, heard, under_way, written
 from .records import columns, extract, new_record
 from .stream import Stream
 from .teller import Desk, throttled
@@ -40,7 +40,7 @@ class Bought:
         if scope is None or not isinstance(
             scope.asker, Purchase
         ):  # asked by another chat model, whose reply is counted
-            return await maybe_await(self.live.complete(request))
+            return written(await maybe_await(self.live.complete(request)), self.live)
         return await scope.asker.buy(self.live, request)
 
     def __getattr__(self, name: str) -> Any:
