@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from math import inf, nan
+from math import inf, ldexp, nan
 
 import pytest
 from hypothesis import given
@@ -228,6 +228,23 @@ def test_agreement_says_why_it_is_not_defined(aggregated, rows, reason):
     assert found["average_correlation"] is None
     assert reason in found["reasons"]["average_correlation"]
     assert set(found["reasons"]) == {"average_correlation", "cronbach_alpha", "krippendorff_alpha"}
+
+
+@pytest.mark.parametrize("power", [-1074, -700, -540, 500, 1013])
+def test_the_size_of_scores_changes_no_aggregate(aggregated, power):
+    def found(component, power):
+        rows = [(1, 3), (4, 5), (2, 900), (700, 1000)]
+        scores = ({"a": ldexp(one, power), "b": ldexp(other, power)} for one, other in rows)
+        return aggregated(component, [{"metrics": {"scores": each}} for each in scores])
+
+    ordinary, agreement = found(Agreement(), 0), found(Agreement(), power)
+    for name in ("average_correlation", "cronbach_alpha", "krippendorff_alpha"):
+        assert agreement[name] == pytest.approx(ordinary[name], rel=1e-9)
+    ordinary, stats = (found(ScoreStats(), one)["criteria"]["b"] for one in (0, power))
+    for name in ("mean", "median", "min", "max", "std"):
+        assert stats[name] == pytest.approx(ldexp(ordinary[name], power), rel=1e-9, abs=1e-323)
+    mean = found(VariantRanking(), 0)["mean"]
+    assert found(VariantRanking(), power)["mean"] == pytest.approx(ldexp(mean, power), rel=1e-9, abs=1e-323)
 
 
 def test_agreement_can_be_of_some_criteria(aggregated):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from math import nan
+from math import ldexp, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dicast import ConfigError, Results
 from dicast_stats import CliffsDelta, Paired, ScoreDelta, Significance
 
 ALL = (ScoreDelta(), CliffsDelta(), Significance(), Paired())
+TOO_LARGE = "the scores are too large"
 TESTS = (
     "ci_low",
     "ci_high",
@@ -300,6 +301,57 @@ def test_whatever_is_compared_the_document_is_json_without_nan(results, one, oth
         for figures in found["criteria"].values():
             if isinstance(figures, dict) and None in figures.values():
                 assert figures["reasons"]
+
+
+whole = st.lists(st.tuples(st.integers(-1000, 1000), st.integers(-1000, 1000)), min_size=3, max_size=12)
+LENGTHS = {"mean_difference", "ci_low", "ci_high", "bootstrap_ci_low", "bootstrap_ci_high"}
+
+
+def scaled(value, power):
+    """*value* times two to that *power*, None where that is no number."""
+    try:
+        return ldexp(value, power)
+    except OverflowError:
+        return None
+
+
+@settings(deadline=None, max_examples=25, phases=[Phase.explicit, Phase.generate])  # shrinking would take minutes
+@given(whole, st.integers(-1074, 1013))
+def test_the_size_of_scores_changes_no_test(results, pairs, power):
+    def measured(component, power):
+        sides = (results({"a": [ldexp(pair[side], power) for pair in pairs]}) for side in (0, 1))
+        return only(component.compare(*sides))
+
+    for component in (Significance(), Significance(equal_var=True), Paired(), CliffsDelta()):
+        found, ordinary = measured(component, power), measured(component, 0)
+        for name, figure in ordinary.items():
+            if name in LENGTHS and figure is not None:
+                wanted = scaled(figure, power)
+                assert found[name] == (None if wanted is None else pytest.approx(wanted, rel=1e-9, abs=1e-323)), name
+                assert wanted is not None or TOO_LARGE in found["reasons"].values()
+            elif name != "reasons":
+                assert found[name] == (pytest.approx(figure, rel=1e-9) if isinstance(figure, float) else figure), name
+    for metric in ("mean", "median", "min", "max", "std"):
+        wanted = scaled(measured(ScoreDelta(metric=metric), 0), power)
+        found = measured(ScoreDelta(metric=metric), power)
+        assert found == (None if wanted is None else pytest.approx(wanted, rel=1e-9, abs=1e-323)), metric
+
+
+def test_differences_that_are_too_large_are_not_said_to_be_all_alike(results):
+    one, other = results({"a": [1e308, -1e308, 1e308]}), results({"a": [-1e308, 1e308, 1e308]})
+    found = only(Paired().compare(one, other))
+    assert (found["t"], found["mean_difference"], found["n_pairs"]) == (0.0, 0.0, 3)
+    assert (found["ci_low"], found["ci_high"]) == (None, None)
+    assert found["reasons"]["ci_low"] == TOO_LARGE
+    assert "t" not in found["reasons"]
+    delta = ScoreDelta(metric="min").compare(results({"a": [-1.7e308]}), results({"a": [1.7e308]}))
+    assert (delta["criteria"], delta["reasons"]) == ({"a": None}, {"a": TOO_LARGE})
+
+
+def test_scores_that_differ_too_much_in_size_have_no_test(results):
+    found = only(Significance().compare(results({"a": [1e-200, 2e-200]}), results({"a": [1e200, 1e200]})))
+    assert (found["t"], found["p_value"], found["effect_size"], found["mean_difference"]) == (None, None, None, 1e200)
+    assert found["reasons"] == {"t": "the scores differ too much in size"}
 
 
 numbers = st.lists(st.tuples(st.floats(-10, 10), st.floats(-10, 10)), min_size=2, max_size=25)

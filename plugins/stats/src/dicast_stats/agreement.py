@@ -13,6 +13,7 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext
 
+from .scale import TOO_LARGE, divided, fit, power_of
 from .table import there
 from .values import finder, number_or_nan, plain, quiet, varies
 
@@ -107,8 +108,10 @@ def _document(names: Sequence[str], columns: Sequence[Column], rows: int, least:
         few = f"fewer than two criteria have {least} scores"
         reasons = dict.fromkeys(figures, few)
     else:
+        correlation, power = _correlation(columns), power_of(*columns)
+        columns = [divided(column, power) for column in columns]
         found = {
-            "average_correlation": _correlation(columns),
+            "average_correlation": correlation,
             "cronbach_alpha": _cronbach([column[ratings == len(columns)] for column in columns]),
             "krippendorff_alpha": _krippendorff(columns, ratings),
         }
@@ -138,7 +141,7 @@ def _correlations(columns: Sequence[Column]) -> Iterator[float]:
 
     for one, other in combinations(columns, 2):
         both = ~(np.isnan(one) | np.isnan(other))
-        first, second = one[both], other[both]
+        first, second = fit(one[both]), fit(other[both])
         if varies(first) and varies(second):
             yield float(np.corrcoef(first, second)[0, 1])
 
@@ -150,7 +153,7 @@ def _cronbach(columns: Sequence[Column]) -> tuple[float | None, str]:
     if not varies(totals):
         return None, "the sums of the records' scores are all equal"
     shares = sum(column.var(ddof=1) for column in columns) / totals.var(ddof=1)
-    return plain(count / (count - 1) * (1 - shares)), "the scores are too large"
+    return plain(count / (count - 1) * (1 - shares)), TOO_LARGE
 
 
 def _krippendorff(columns: Sequence[Column], ratings: Any) -> tuple[float | None, str]:
@@ -175,4 +178,4 @@ def _krippendorff(columns: Sequence[Column], ratings: Any) -> tuple[float | None
         return None, "all scores are equal, so chance would agree as well"
     pooled -= pooled.mean()
     n, spread = len(pooled), np.square(pooled, out=pooled).sum()
-    return plain(1 - (n - 1) / n * (counts * within / (counts - 1)).sum() / spread), "the scores are too large"
+    return plain(1 - (n - 1) / n * (counts * within / (counts - 1)).sum() / spread), TOO_LARGE

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .values import plain
-
 if TYPE_CHECKING:
     from .values import Column
 
@@ -17,10 +15,10 @@ PARTS = 1_000
 _BATCH = 1_000
 
 
-def interval(values: Column) -> dict[str, Any]:
-    """The 95 % interval of the mean of *values*, bias-corrected and accelerated (B. Efron, JASA 82(397), 1987), and how it is made.
+def interval(values: Column) -> tuple[str, dict[str, float]]:
+    """How it is made, and the 95 % interval of the mean of *values*, bias-corrected and accelerated (B. Efron, JASA 82(397), 1987).
 
-    It is the same for the same values in any order, and that of the negative values is the negative one. The ends are None where
+    It is the same for the same values in any order, and that of the negative values is the negative one. The ends are NaN where
     resamples show too little.
     """
     import numpy as np  # 0.1 s, which starting a run does not spend
@@ -41,7 +39,7 @@ def interval(values: Column) -> dict[str, Any]:
     low, high = sorted((sign * float(found.low), sign * float(found.high)))
     groups = f", in {PARTS:,} random groups" if len(samples) > 1 else ""
     method = f"BCa over pairs{groups}, {RESAMPLES:,} resamples, seed {SEED}"
-    return {"bootstrap_ci_low": plain(low), "bootstrap_ci_high": plain(high), "bootstrap_method": method}
+    return method, {"bootstrap_ci_low": low, "bootstrap_ci_high": high}
 
 
 def _parts(values: Column) -> tuple[Column, ...]:

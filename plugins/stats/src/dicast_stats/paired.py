@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,6 +11,7 @@ import attrs
 from dicast import Results
 
 from .bootstrap import interval
+from .scale import TOO_LARGE, divided, lengths, power_of
 from .significance import check_min_samples
 from .table import Sides, compared, explained, few
 from .values import plain, varies
@@ -78,29 +79,38 @@ class Paired:
     def _tested(self, sides: Sides, ours: Rows, theirs: Rows) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        differences = sides.variant.scores(sides.criterion)[theirs] - sides.baseline.scores(sides.criterion)[ours]
+        now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
+        differences, power = now - was, 0
+        if np.isinf(differences).any():  # of scores that are finite
+            differences, power = now / 2 - was / 2, 1
         differences = differences[~np.isnan(differences)]
-        count = len(differences)
-        figures, reasons = self._differences(differences)
+        more = power_of(differences)
+        figures, reasons = self._differences(divided(differences, more), power + more)
         passes, why = self._passes(sides, ours, theirs)
-        return explained({"n_pairs": count, **figures, **passes}, {**reasons, **why})
+        return explained({"n_pairs": len(differences), **figures, **passes}, {**reasons, **why})
 
-    def _differences(self, differences: Column) -> tuple[dict[str, Any], dict[str, str]]:
+    def _differences(self, differences: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
+        """The figures of *differences* that were divided by two to that *power*."""
         figures: dict[str, Any] = dict.fromkeys(_DIFFERENCES)
         count = len(differences)
-        if count:
-            figures["mean_difference"] = plain(differences.mean())
+        mean = {"mean_difference": float(differences.mean())} if count else {}
+        found, large = lengths(mean, power)
+        figures |= found
         if reasons := few(self.min_samples, {"n_pairs": count}):
-            return figures, reasons
+            return figures, {**reasons, **large}
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         # scipy has no p of pairs that are all equal where they are too many for the exact test.
         figures["wilcoxon_p"] = plain(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
         figures["sign_p"] = _even(int((differences > 0).sum()), int((differences < 0).sum()))
         if not varies(differences):
-            return figures, {"t": _ALIKE}
-        figures |= _t_test(differences) | interval(differences)
-        return figures, {} if figures["bootstrap_ci_low"] is not None else {"bootstrap_ci_low": _TOO_FEW}
+            return figures, {"t": _ALIKE, **large}
+        (test, ends), (method, resampled) = _t_test(differences), interval(differences)
+        few_alike = any(map(isnan, resampled.values()))
+        for one, why in ((ends, TOO_LARGE), (resampled, _TOO_FEW if few_alike else TOO_LARGE)):
+            found, unknown = lengths(one, power, why)
+            figures, large = {**figures, **found}, {**large, **unknown}
+        return {**figures, **test, "bootstrap_method": method}, large
 
     def _passes(self, sides: Sides, ours: Rows, theirs: Rows) -> tuple[dict[str, Any], dict[str, str]]:
         """McNemar's test, and what it rests on."""
@@ -131,14 +141,16 @@ def _pairs(sides: Sides) -> tuple[Rows, Rows]:
     return rows[:, 0], rows[:, 1]
 
 
-def _t_test(differences: Column) -> dict[str, float | None]:
+def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:
+    """The test's figures, and the ends of the interval."""
     from scipy import stats
 
     test = stats.ttest_1samp(differences, 0.0)
     low, high = test.confidence_interval(0.95)
     effect = differences.mean() / differences.std(ddof=1)
-    figures = {"ci_low": low, "ci_high": high, "t": test.statistic, "p_value": test.pvalue, "effect_size": effect}
-    return {name: plain(value) for name, value in figures.items()}
+    figures = {"t": test.statistic, "p_value": test.pvalue, "effect_size": effect}
+    ends = {"ci_low": float(low), "ci_high": float(high)}
+    return {name: plain(value) for name, value in figures.items()}, ends
 
 
 def _rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float, float]:

@@ -9,8 +9,10 @@ import attrs
 
 from dicast import ConfigError, Problem, Results, nearest
 
+from .scale import TOO_LARGE
 from .score_stats import summary
 from .table import Sides, Table, compared, there
+from .values import plain
 
 Figure = Literal["mean", "median", "min", "max", "std", "pass_rate"]
 FIGURES: tuple[str, ...] = get_args(Figure)
@@ -38,14 +40,21 @@ class ScoreDelta:
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The differences by criterion."""
-        found = compared(baseline, variant, self.criteria, self._delta)
-        nothing = f"{self.metric} needs a score in both runs"
-        reasons = {name: nothing for name, delta in found["criteria"].items() if delta is None}
-        return {**found, **there({"reasons": reasons})}
+        reasons: dict[str, str] = {}
 
-    def _delta(self, sides: Sides) -> float | None:
-        before, after = (_summary(table, sides.criterion).get(self.metric) for table in (sides.baseline, sides.variant))
-        return None if before is None or after is None else after - before
+        def delta(sides: Sides) -> float | None:
+            ours, theirs = (_summary(table, sides.criterion) for table in (sides.baseline, sides.variant))
+            if self.metric not in ours or self.metric not in theirs:
+                reasons[sides.criterion] = f"{self.metric} needs a score in both runs"
+                return None
+            before, after = ours[self.metric], theirs[self.metric]
+            found = None if before is None or after is None else plain(after - before)
+            if found is None:
+                reasons[sides.criterion] = TOO_LARGE
+            return found
+
+        found = compared(baseline, variant, self.criteria, delta)
+        return {**found, **there({"reasons": reasons})}
 
 
 def _summary(table: Table, criterion: str) -> dict[str, Any]:

@@ -7,13 +7,15 @@ from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import ConfigError, Record, RunContext
 
-from .values import finder, finite, nowhere, number_or_nan, plain, quiet
+from .scale import divided, multiplied, power_of
+from .values import finder, finite, nowhere, number_or_nan, quiet
 
 if TYPE_CHECKING:
     from .values import Column
@@ -118,9 +120,9 @@ def distribution(values: Column, ddof: int) -> dict[str, float | None]:
     """Mean, median, least, greatest and standard deviation; the last is 0 of one value, None of others too few for *ddof*."""
     import numpy as np
 
-    spread: float | None = 0.0 if len(values) == 1 else None
+    power = power_of(values)
+    values = divided(values, power)
     with quiet():
-        if len(values) > max(1, ddof):
-            spread = plain(values.std(ddof=ddof))
-        ends = {"min": plain(values.min()), "max": plain(values.max()), "std": spread}
-        return {"mean": plain(values.mean()), "median": plain(np.median(values)), **ends}
+        spread = values.std(ddof=ddof) if len(values) > max(1, ddof) else 0.0 if len(values) == 1 else nan
+        figures = {"mean": values.mean(), "median": np.median(values), "min": values.min(), "max": values.max()}
+        return {name: multiplied(value, power) for name, value in {**figures, "std": spread}.items()}

@@ -10,6 +10,7 @@ import attrs
 
 from dicast import ConfigError, Problem, Results, nearest
 
+from .scale import divided, lengths, power_of
 from .table import Sides, compared, explained, few
 from .values import plain, varies
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Adjustment = Literal["none", "bonferroni", "holm", "fdr"]
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
+
+_LEAST_SPREAD = 1e-140
+"""A pooled standard deviation below this, of scores of about 1, is not known."""
 
 _TESTED = ("t", "df", "p_value", "adjusted_p_value", "effect_size", "ci_low", "ci_high")
 
@@ -78,29 +82,36 @@ class Significance:
     def _tested(self, sides: Sides) -> dict[str, Any]:
         before, after = sides.present
         counts = {"n_baseline": len(before), "n_variant": len(after)}
-        difference = plain(after.mean() - before.mean()) if len(before) and len(after) else None
-        figures = {**counts, "mean_difference": difference, **dict.fromkeys(_TESTED)}
-        reasons = few(self.min_samples, counts)
-        if not reasons and not varies(before) and not varies(after):
+        figures: dict[str, Any] = {**counts, "mean_difference": None, **dict.fromkeys(_TESTED)}
+        reasons, long = few(self.min_samples, counts), dict[str, float]()
+        alike, power = not varies(before) and not varies(after), power_of(before, after)
+        before, after = divided(before, power), divided(after, power)
+        if len(before) and len(after):
+            long["mean_difference"] = float(after.mean() - before.mean())
+        if not reasons and alike:
             reasons = {"t": "the scores of each run are all alike: there is no variance to compare the difference with"}
-        return explained(figures if reasons else {**figures, **self._figures(before, after)}, reasons)
+        if not reasons and _pooled(before, after) < _LEAST_SPREAD:
+            reasons = {"t": "the scores differ too much in size"}
+        if not reasons:
+            test, long["ci_low"], long["ci_high"] = self._test(before, after)
+            figures |= test
+        found, large = lengths(long, power)
+        return explained({**figures, **found}, {**reasons, **large})
 
-    def _figures(self, before: Column, after: Column) -> dict[str, float | None]:
+    def _test(self, before: Column, after: Column) -> tuple[dict[str, float | None], float, float]:
+        """The test's figures, and the ends of the interval."""
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         test = stats.ttest_ind(after, before, equal_var=self.equal_var)
         low, high = test.confidence_interval(0.95)
-        spread = _pooled(before, after)
         figures = {
             "t": test.statistic,
             "df": test.df,
             "p_value": test.pvalue,
             "adjusted_p_value": test.pvalue,
-            "ci_low": low,
-            "ci_high": high,
+            "effect_size": (after.mean() - before.mean()) / _pooled(before, after),
         }
-        effect = (after.mean() - before.mean()) / spread
-        return {name: plain(value) for name, value in (*figures.items(), ("effect_size", effect))}
+        return {name: plain(value) for name, value in figures.items()}, float(low), float(high)
 
 
 def _pooled(*sides: Column) -> float:

@@ -11,6 +11,7 @@ import attrs
 
 from dicast import Record, Results
 
+from .scale import TOO_LARGE
 from .values import mapping, number, quiet
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def compared(
 def explained(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
     """*figures*, and why some of them are null, by the count that is too small or the test that it is about."""
     unknown = [name for name, figure in figures.items() if figure is None]
-    why = dict(reasons) or dict.fromkeys(unknown[:1], "the scores are too large")
+    why = dict(reasons) or dict.fromkeys(unknown[:1], TOO_LARGE)
     return {**figures, **there({"reasons": why})}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from math import isfinite, nan
@@ -102,7 +102,12 @@ def score_of(record: Record) -> float | None:
     if score is not None:
         return score
     scores = [found for value in mapping(record, "scores").values() if (found := number(value)) is not None]
-    return sum(scores) / len(scores) if scores else None
+    return _mean(scores) if scores else None
+
+
+def _mean(scores: Sequence[float]) -> float:
+    mean = sum(scores) / len(scores)
+    return mean if isfinite(mean) else sum(score / len(scores) for score in scores)
 
 
 def plain(value: float) -> float | None:

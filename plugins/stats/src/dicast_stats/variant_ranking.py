@@ -10,7 +10,8 @@ import attrs
 
 from dicast import Record, RunContext
 
-from .values import score_of
+from .scale import divided, multiplied, power_of
+from .values import plain, score_of
 
 
 @attrs.frozen
@@ -62,7 +63,8 @@ class Ranking:
         if not samples:
             return {}
         values = np.frombuffer(self._values)
-        mean, passes = float(values.mean()), int((values >= options.threshold).sum())
+        power, passes = power_of(values), int((values >= options.threshold).sum())
+        mean = multiplied(divided(values, power).mean(), power)
         pass_rate = passes / (samples + self._missing)
         return {
             "samples": samples,
@@ -70,5 +72,5 @@ class Ranking:
             "mean": mean,
             "threshold": options.threshold,
             "pass_rate": pass_rate,
-            "composite": options.weight_mean * mean + options.weight_pass * pass_rate,
+            "composite": None if mean is None else plain(options.weight_mean * mean + options.weight_pass * pass_rate),
         }
