@@ -201,15 +201,17 @@ def known_run(ledger: Ledger, run_id: str) -> str:
     return found
 
 
-def results(ledger: Ledger, run: str) -> Results:
+def results(ledger: Ledger | None, run: str) -> Results:
     """The records of a finished run: its id, the name of its pipeline (the newest of them), ``last``, or a file of ``jsonl/rows``.
+
+    Without a *ledger* it can only be a file.
 
     :raises ConfigError: when there is none, or it has not ended in order.
     :raises DataError: when the file is not one of records.
     """
-    from .runner.baseline import find_results  # the runner takes 40 ms to import
+    from .runner.baseline import find_results, of_file  # the runner takes 40 ms to import
 
-    found = find_results(ledger, run, Path())
+    found = of_file(Path(run)) if ledger is None else find_results(ledger, run, Path())
     if found is None:
         raise ConfigError("no run in this ledger has ended in order")
     return found

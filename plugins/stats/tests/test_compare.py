@@ -7,10 +7,12 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dicast
-from dicast import ConfigError, RequestError, Results
-from dicast_stats.command import compare
+from dicast import ConfigError, LedgerRefused, RequestError, Results
+from dicast_stats.command import COMPARISONS, Pair, compare
 from dicast_stats.flips import flips
 
 ANSWER = """
@@ -127,6 +129,76 @@ def test_without_flags_a_score_from_one_half_on_passes(results):
     assert found == [("0", False, True, None), ("1", True, False, None)]
     assert flips(one, other)[1] == 3
     assert flips(one, Results("r", "n", lambda: iter(()))) == ([], 0)
+
+
+records = st.dictionaries(
+    st.sampled_from("xyz"),
+    st.tuples(
+        st.dictionaries(st.sampled_from("ab"), st.sampled_from([0.25, 0.5, None])),
+        st.dictionaries(st.sampled_from("ab"), st.sampled_from([True, False, None])),
+    ),
+)
+
+
+@given(records, records)
+def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
+    def run(records):
+        rows = {
+            name: {"metrics": {"scores": scores, "score_flags": flags}} for name, (scores, flags) in records.items()
+        }
+        return Results("r", "n", lambda: iter(rows.items()))
+
+    found, known = flips(run(one), run(other))
+    told = {(flip["subject_id"], flip["criterion"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in found}
+    expected, seen = {}, set()
+    for subject in one.keys() & other.keys():
+        (scores, flags), (theirs, others) = one[subject], other[subject]
+        both = [name for name in "ab" if flags.get(name) is not None and others.get(name) is not None]
+        for name in both:
+            if flags[name] is not others[name]:
+                expected[subject, name] = (flags[name], scores.get(name), theirs.get(name))
+        means = [
+            sum(there) / len(there) if (there := [score for score in side.values() if score is not None]) else None
+            for side in (scores, theirs)
+        ]
+        if not both and None not in means and (means[0] >= 0.5) is not (means[1] >= 0.5):
+            expected[subject, None] = (means[0] >= 0.5, *means)
+        if both or None not in means:
+            seen.add(subject)
+    assert (told, known, len(found)) == (expected, len(seen), len(expected))
+    assert [flip["subject_id"] for flip in found] == sorted((flip["subject_id"] for flip in found), key=[*one].index)
+
+
+def test_the_records_of_a_run_are_read_once_for_all_comparisons():
+    read = []
+
+    def records(name):
+        read.append(name)
+        return iter([(str(row), {"metrics": {"scores": {"a": row}}}) for row in range(4)])
+
+    pair = Pair(Results("1", "a", lambda: records("a")), Results("2", "b", lambda: records("b")))
+    pair.document(list(COMPARISONS))
+    assert read == ["a", "b"]
+
+
+def test_two_files_of_records_need_no_ledger(ask, made, tmp_path, monkeypatch):
+    both = ("plain.jsonl", "copy.jsonl", "--allow-incomparable")
+    (made / "copy.jsonl").write_bytes((made / "plain.jsonl").read_bytes())
+    found = document(ask, *both)
+    for name in both[:2]:
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    assert json.loads(run(compare, [*both, "--json"], catch_exceptions=False).output) == found
+    with pytest.raises(LedgerRefused, match="no ledger at"):
+        run(compare, ["plain.jsonl", "plain"], catch_exceptions=False)
+    with pytest.raises(LedgerRefused, match=r"no ledger at gone\.db"):
+        run(compare, [*both, "--ledger", "gone.db"], catch_exceptions=False)
+    with pytest.raises(ConfigError, match="are the same file, plain.jsonl"):
+        run(compare, ["plain.jsonl", "plain.jsonl"], catch_exceptions=False)
+    with pytest.raises(ConfigError, match="does not say how they were made"):
+        run(compare, both[:2], catch_exceptions=False)
+    assert not (tmp_path / ".dicast").exists()
 
 
 def test_where_no_subject_has_a_score_in_both_runs_it_is_not_said_that_none_has_flipped(ask, made):

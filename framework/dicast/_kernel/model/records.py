@@ -30,9 +30,8 @@ class Answered(Subject):
     @classmethod
     def of(cls, subject: Subject, responses: Mapping[str, Mapping[str, Any]]) -> Self:
         """*subject* with the first of *responses* as its output."""
-        first = next(iter(responses.values()))
         same = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
-        return cls(**{**same, "output": first["content"]}, responses=responses)
+        return cls(**{**same, "output": next(iter(responses.values()))["content"]}, responses=responses)
 
 
 @attrs.frozen
@@ -42,13 +41,15 @@ class Results:
     *records()* yields the subject's id with its record, in the order of the run, each time from the beginning; of a subject that was
     judged again the newest comes last. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
     judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
-    section; a file of records has none.
+    section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
+    read them all again: by whatever key it finds it by.
     """
 
     run_id: str
     name: str
     records: Callable[[], Iterator[tuple[str, Record]]]
     fingerprints: Mapping[str, str] = attrs.field(factory=dict)
+    kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:
         """The sections and components that made the two runs and are not the same; ``fingerprints`` where that is not known."""

@@ -53,7 +53,7 @@ def find_results(
     if named is not None:
         return results(ledger, named.run_id)
     if (base / wanted).is_file():
-        return _of_file(base / wanted)
+        return of_file(base / wanted)
     raise ConfigError(_missing(ledger, wanted, finished))
 
 
@@ -75,8 +75,11 @@ def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
     return f"there is no finished run {wanted!r} in this ledger, and no file of that name{hint}"
 
 
-def _of_file(path: Path) -> Results:
-    """The records that ``jsonl/rows`` wrote to *path*; its first reading finds what is wrong with it."""
+def of_file(path: Path) -> Results:
+    """The records that ``jsonl/rows`` wrote to *path*; its first reading finds what is wrong with it.
+
+    :raises DataError: when it is not a file of records.
+    """
 
     def records() -> Iterator[tuple[str, Record]]:
         with InputFile.opened(path) as file:

@@ -10,7 +10,18 @@ import attrs
 import click
 import orjson
 
-from dicast import Comparison, ConfigError, Ledger, Problem, Query, Results, nearest, read_ledger, results
+from dicast import (
+    Comparison,
+    ConfigError,
+    Ledger,
+    LedgerRefused,
+    Problem,
+    Query,
+    Results,
+    nearest,
+    read_ledger,
+    results,
+)
 
 from .cliffs_delta import CliffsDelta
 from .flips import flips
@@ -48,11 +59,12 @@ def compare(
 ) -> None:
     """Say what run B has over run A, by subject where both have judged the same.
 
-    A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows. Differences are B less A.
+    A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
+    Differences are B less A.
     """
     chosen = [_known(name) for name in dict.fromkeys(names or COMPARISONS)]
 
-    def read(live: Ledger) -> tuple[Pair, Mapping[str, Any]]:
+    def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = Pair(results(live, a), results(live, b))
         if pair.a.run_id == pair.b.run_id:
             raise ConfigError(_same(live, pair.a, a, b))
@@ -60,7 +72,12 @@ def compare(
             raise ConfigError(pair.refusal())
         return pair, pair.document(chosen)
 
-    pair, found = read_ledger(ledger, read)
+    try:
+        pair, found = read_ledger(ledger, read)
+    except LedgerRefused:
+        if ledger is not None or not (Path(a).is_file() and Path(b).is_file()):
+            raise
+        pair, found = read(None)
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         return
@@ -111,8 +128,10 @@ class Pair:
         }
 
 
-def _same(live: Ledger, run: Results, *given: str) -> str:
+def _same(live: Ledger | None, run: Results, *given: str) -> str:
     """What to say where *given* both lead to *run*."""
+    if live is None:
+        return f"A and B are the same file, {run.run_id}; give another one"
     finished = (entry.event for entry in live.read(Query(types=("run.completed",), newest_first=True)))
     others = {one.run_id: f"{one.run_id} ({one.payload['name']})" for one in finished if one.run_id != run.run_id}
     which = (

@@ -13,16 +13,12 @@ from dicast import Results
 from .bootstrap import interval
 from .scale import TOO_LARGE, divided, lengths, power_of
 from .significance import check_min_samples
-from .table import Sides, compared, explained, few
+from .table import Sides, Table, compared, explained, few, pairs
 from .values import plain, varies
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from .table import Rows
     from .values import Column
-
-    Rows = NDArray[np.intp]
 
 _DIFFERENCES = (
     *("mean_difference", "ci_low", "ci_high", "t", "p_value", "effect_size", "wilcoxon_p", "sign_p"),
@@ -67,14 +63,8 @@ class Paired:
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The tests of each criterion."""
-        pairs: list[tuple[Rows, Rows]] = []  # the same for all criteria
-
-        def tested(sides: Sides) -> dict[str, Any]:
-            if not pairs:
-                pairs.append(_pairs(sides))
-            return self._tested(sides, *pairs[0])
-
-        return compared(baseline, variant, self.criteria, tested)
+        rows = pairs(Table.of(baseline), Table.of(variant))
+        return compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, *rows))
 
     def _tested(self, sides: Sides, ours: Rows, theirs: Rows) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
@@ -129,16 +119,6 @@ class Paired:
         kept = int((both & was & now).sum())
         ends = _rate_interval(kept, gained, lost, count)
         return {**figures, "mcnemar_p": _even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
-
-
-def _pairs(sides: Sides) -> tuple[Rows, Rows]:
-    """The rows of each subject that both have, in baseline and variant."""
-    import numpy as np
-
-    ours, theirs = sides.baseline.rows, sides.variant.rows
-    found = [(row, theirs[subject]) for subject, row in ours.items() if subject in theirs]
-    rows = np.array(found, np.intp).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1]
 
 
 def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:

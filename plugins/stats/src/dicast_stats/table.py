@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import attrs
 from dicast import Record, Results
 
 from .scale import TOO_LARGE
-from .values import mapping, number, quiet
+from .values import mapping, number_or_nan, quiet, score_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .values import Column
 
     Marks = NDArray[np.uint8]
+    Rows = NDArray[np.intp]
 
 SCORES, FLAGS = "scores", "score_flags"
 
@@ -35,15 +37,31 @@ class Table:
         self.rows: dict[str, int] = {}
         self._scores: dict[str, array[float]] = {}
         self._marks: dict[str, bytearray] = {}
+        self._whole = array("d")
         for subject_id, record in results.records():
             self._put(self._row(subject_id), record)
         for scores, marks in zip(self._scores.values(), self._marks.values(), strict=True):
             self._fill(scores, marks, len(self.rows))
 
+    @classmethod
+    def of(cls, results: Results) -> Table:
+        """That of *results*, which are read once for all comparisons."""
+        found: Table | None = results.kept.get(cls)
+        if found is None:
+            found = results.kept[cls] = cls(results)
+        return found
+
     @property
-    def criteria(self) -> set[str]:
-        """The names of those criteria that any record has."""
-        return set(self._scores)
+    def criteria(self) -> AbstractSet[str]:
+        """The names of those criteria that any record has, in the order in which they are met."""
+        return self._scores.keys()
+
+    @property
+    def whole(self) -> Column:
+        """The one score of each row, NaN where there is none."""
+        import numpy as np
+
+        return np.frombuffer(self._whole)
 
     def scores(self, criterion: str) -> Column:
         """The scores in the order of the rows, NaN where there is none."""
@@ -80,17 +98,22 @@ class Table:
 
     def _row(self, subject_id: str) -> int:
         """The row of the subject, an empty one."""
-        row = self.rows.setdefault(subject_id, len(self.rows))
+        count = len(self.rows)
+        row = self.rows.setdefault(subject_id, count)
+        if row == count:
+            self._whole.append(nan)
+            return row
         for criterion, scores in self._scores.items():
             if row < len(scores):
                 scores[row], self._marks[criterion][row] = nan, 0
         return row
 
     def _put(self, row: int, record: Record) -> None:
+        whole = score_of(record)
+        self._whole[row] = nan if whole is None else whole
         for criterion, value in mapping(record, SCORES).items():
-            score = number(value)
             self._mark(criterion, row, _NAMED)
-            self._scores[criterion][row] = nan if score is None else score
+            self._scores[criterion][row] = number_or_nan(value)
         for criterion, flag in mapping(record, FLAGS).items():
             if flag is not None:
                 self._mark(criterion, row, _FLAGGED | (_PASSED if flag else 0))
@@ -99,7 +122,8 @@ class Table:
         if criterion not in self._scores:
             self._scores[criterion], self._marks[criterion] = array("d"), bytearray()
         marks = self._marks[criterion]
-        self._fill(self._scores[criterion], marks, row + 1)
+        if len(marks) <= row:
+            self._fill(self._scores[criterion], marks, row + 1)
         marks[row] |= bits
 
     @staticmethod
@@ -108,6 +132,16 @@ class Table:
         if (short := length - len(scores)) > 0:
             scores.extend([nan] * short)
             marks.extend(bytes(short))
+
+
+def pairs(baseline: Table, variant: Table) -> tuple[Rows, Rows]:
+    """The rows of each subject that both have, in baseline and variant."""
+    import numpy as np
+
+    theirs = variant.rows.get
+    found = np.fromiter((theirs(subject, -1) for subject in baseline.rows), np.intp, len(baseline.rows))
+    ours = np.flatnonzero(found >= 0)
+    return ours, found[ours]
 
 
 @attrs.frozen
@@ -131,9 +165,9 @@ def compared(
 
     *criteria* are those that are wanted, all when it is empty.
     """
-    tables = Table(baseline), Table(variant)
+    tables = Table.of(baseline), Table.of(variant)
     wanted = set(criteria) or tables[0].criteria | tables[1].criteria
-    ours, theirs = (table.criteria & wanted for table in tables)
+    ours, theirs = (set(table.criteria & wanted) for table in tables)
     with quiet():
         found = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
     alone = {"only_in_baseline": sorted(ours - theirs), "only_in_variant": sorted(theirs - ours)}
