@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager, nullcontext
+
 import attrs
 import pytest
 
-from dicast import Score
+from dicast import DataError, Judgment, Score
 from dicast._kernel import sinks
-from dicast.testing import FakeMetric, MemorySink, run_pipeline, sample
+from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +127,114 @@ def test_the_pause_between_the_attempts_doubles(monkeypatch):
     monkeypatch.setattr(sinks.asyncio, "sleep", sleep)
     run(Flaky(writes=99, closes=0), rows=1)
     assert [pause for pause in pauses if pause] == [0.25, 0.5]
+
+
+@attrs.frozen
+class Leaving(Flaky):
+    """Raises when it is left, and says so in *left*."""
+
+    left: list = attrs.field(factory=list, eq=False)
+
+    @asynccontextmanager
+    async def open(self, run):
+        try:
+            yield self
+        finally:
+            self.left.append(True)
+            raise RuntimeError("stuck")
+
+
+def test_a_sink_that_raises_when_it_is_left_loses_one_and_the_run_has_its_document():
+    sink, other = Leaving(), MemorySink()
+    done = run(sink, other)
+    assert done.document["sinks"]["s0"] == {"written": 3, "lost": 1, "error": "RuntimeError: stuck"}
+    assert done.document["sinks"]["s1"]["lost"] == 0
+    assert (done.exit_code, done.document["scored"], done.document["broken"]) == (4, 3, {})
+    assert sink.left == [True]
+
+
+def test_a_sink_that_can_neither_be_closed_nor_left_loses_one():
+    done = run(Leaving(closes=99))
+    assert done.document["sinks"]["s0"] == {"written": 3, "lost": 1, "error": "OSError: cannot finish"}
+    assert (done.exit_code, done.document["broken"]) == (4, {})
+
+
+def test_an_error_of_the_run_is_not_hidden_by_a_sink_that_raises_when_it_is_left():
+    def subjects():
+        yield sample("x", id="1")
+        raise ConnectionAbortedError("the source's own")
+
+    sink = Leaving()
+    with pytest.raises(DataError, match="the source's own"):
+        run_pipeline(
+            "metrics: [m]\nsinks: [s]", subjects=subjects(), components={"m": FakeMetric(Score(0.5)), "s": sink}
+        )
+    assert sink.left == [True]
+
+
+@attrs.frozen
+class Counting:
+    """An aggregate."""
+
+    def add(self, record):
+        return None
+
+    def finish(self):
+        return {"n": 1}
+
+
+@attrs.frozen
+class Never:
+    """An early stop."""
+
+    def observe(self, record):
+        return None
+
+
+@attrs.frozen
+class Given:
+    """A source."""
+
+    def subjects(self):
+        yield sample("x", id="1")
+
+
+def stuck(component):
+    """*component* as one that raises when a run leaves it."""
+
+    @asynccontextmanager
+    async def open(self, run, **options):
+        async with component.open(run, **options) if hasattr(component, "open") else nullcontext(component) as live:
+            yield live
+        if run is not None:
+            raise RuntimeError("stuck")
+
+    return attrs.make_class("Stuck", {}, frozen=True, class_body={"open": open, "name": "stuck"})()
+
+
+@pytest.mark.parametrize(
+    ("text", "component", "at"),
+    [
+        ("aggregates: [broken]", Counting(), "aggregates[0]"),
+        ("early_stop: [broken]", Never(), "early_stop[0]"),
+        ("judges: [{broken: {as: j}}]", FakeJudge(Judgment(0.5)), "executor"),
+    ],
+)
+def test_what_raises_when_it_is_left_is_broken_and_the_run_is_not(text, component, at):
+    ready = {"m": FakeMetric(Score(0.5)), "broken": stuck(component)}
+    done = run_pipeline(f"metrics: [m]\n{text}", subjects=[sample("x", id="1")], components=ready)
+    assert done.document["broken"] == {at: f"{at}: RuntimeError: stuck"}
+    assert (done.exit_code, done.document["scored"]) == (0, 1)
+
+
+def test_a_source_that_raises_when_it_is_left_is_broken_and_the_run_is_not():
+    done = run_pipeline("metrics: [m]", source=stuck(Given()), components={"m": FakeMetric(Score(0.5))})
+    assert done.document["broken"] == {"source": "source: RuntimeError: stuck"}
+    assert (done.exit_code, done.document["scored"]) == (0, 1)
+
+
+def test_a_ledger_that_raises_when_it_is_left_may_have_lost_what_it_was_told():
+    ready = {"m": FakeMetric(Score(0.5)), "book": stuck(MemoryLedger())}
+    done = run_pipeline("metrics: [m]\nledger: book", subjects=[sample("x", id="1")], components=ready)
+    assert done.document["stopped"] == {"reason": "ledger_failed", "error": "RuntimeError: stuck"}
+    assert (done.exit_code, done.document["scored"]) == (4, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from itertools import chain
 from typing import Any
 
@@ -12,7 +11,7 @@ import orjson
 from ..model import Event, Record, Results, RunContext
 from ..report import RecordReader
 from ..sections import Pipeline, Slot
-from .opening import open_component
+from .opening import Parts, open_component
 
 
 class Findings:
@@ -30,12 +29,14 @@ class Findings:
         self.stopped: Mapping[str, object] | None = None
 
     @classmethod
-    async def open(
-        cls, pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, started: Mapping[str, Any]
-    ) -> Findings:
+    async def open(cls, pipeline: Pipeline, run: RunContext, parts: Parts, started: Mapping[str, Any]) -> Findings:
         """Open what *pipeline* has of them."""
-        aggregates = [(slot, await open_component(slot.component, run, stack)) for slot in pipeline.aggregates]
-        stops = [(slot, await open_component(slot.component, run, stack)) for slot in pipeline.early_stop]
+        aggregates = [
+            (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.aggregates
+        ]
+        stops = [
+            (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.early_stop
+        ]
         return cls(aggregates, stops, started)
 
     @property

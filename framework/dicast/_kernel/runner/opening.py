@@ -16,6 +16,27 @@ Wrap = Callable[[Any, str], Any]
 """What the kernel makes of a live object inside another: given the object and where it stands in it."""
 
 
+class Parts(AsyncExitStack):
+    """What is open in a run. What a part raises when it is left is in *faults*, by where it stands, and ends no run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: dict[str, str] = {}
+
+    def part(self, at: str) -> AsyncExitStack:
+        """What the part *at* is opened on."""
+        part = AsyncExitStack()
+
+        async def leave(*raised: Any) -> None:
+            try:
+                await part.__aexit__(*raised)
+            except Exception as error:  # the border to a plugin's code
+                self.faults[at] = f"{type(error).__name__}: {error}"
+
+        self.push_async_exit(leave)
+        return part
+
+
 async def open_component(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
     """The live object of *component*, closed with *stack*; the component itself where it needs no opening."""
     return await Opener(run, stack).open(component)
@@ -66,8 +87,6 @@ class Opener:
         return value
 
     async def _open_once(self, component: Any, wrap: Wrap | None, at: str) -> Any:
-        if not hasattr(component, "open"):
-            return await self.open(component, wrap, at)
         for known, live in self._shared:
             if type(known) is type(component) and known == component:
                 return live

@@ -127,9 +127,12 @@ def _reply_key(event: Event) -> ReplyKey:
     return str(event.subject_kind), str(event.subject_id), str(label), str(about), payload["rollout"]
 
 
-def replayed(ledger: Ledger, earlier: EarlierRun, spool: UnitSpool, *, retry: bool) -> Iterator[Event]:
-    """The run's events as sinks and report are to hear them again, but for the subjects that have :func:`moved`."""
-    for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq - 1)):
+def replayed(ledger: Ledger, run: EarlierRun, spool: UnitSpool, now: dict[str, Any], *, retry: bool) -> Iterator[Event]:
+    """The run's events as sinks and report are to hear them again, but for the subjects that have :func:`moved`.
+
+    ``run.started`` says what it says *now*.
+    """
+    for entry in ledger.read(Query(run_id=run.run_id, after=run.entry.seq - 1)):
         event = entry.event
         if event.type in LAST:
             continue
@@ -137,7 +140,7 @@ def replayed(ledger: Ledger, earlier: EarlierRun, spool: UnitSpool, *, retry: bo
             spool.states(str(event.subject_kind), str(event.subject_id)), retry=retry
         ):
             continue
-        yield event
+        yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == "run.started" else event
 
 
 def standing(ledger: Ledger, run_id: str) -> Report:

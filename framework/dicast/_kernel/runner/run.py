@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -11,7 +11,7 @@ import attrs
 from ..budget import Purse
 from ..clock import Clock
 from ..errors import ConfigError, Interrupted, LedgerError
-from ..model import Due, Event, Results, RunContext, TraceEvent
+from ..model import Due, Results, RunContext, TraceEvent
 from ..protocols import Ledger, Source
 from ..report import Report, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
@@ -27,7 +27,7 @@ from .ending import EARLY_STOP, Stopped, conclude, failed, kept, ledger_json, si
 from .findings import Findings
 from .interrupt import Stop
 from .judging import Judging
-from .opening import open_component
+from .opening import Parts, open_component
 from .plan import Plan, file_identity, levels, lookahead, make_plan, refuse_experiment, run_started
 from .producing import Producer
 from .rubrics import unchanged_rubrics
@@ -77,19 +77,19 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
     if request.live:
         refuse_experiment(pipeline)
     clock, stop = Clock(), Stop()
-    async with AsyncExitStack() as stack:
+    async with Parts() as parts:
         if request.signals:
-            stack.enter_context(stop.on_signals())
+            parts.enter_context(stop.on_signals())
         draft = RunContext(clock.id(), pipeline.name, pipeline.base)
-        live: Ledger = await open_component(ledger.component, draft, stack)
+        live: Ledger = await open_component(ledger.component, draft, parts.part("ledger"))
         if request.live and not getattr(live, "keeps_content", True):
             raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
         earlier = _earlier(pipeline, live, request)
         draft = attrs.evolve(draft, read=live.read)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
-        stack.enter_context(claimed(context.run_id))
+        parts.enter_context(claimed(context.run_id))
         run = _Run(pipeline, live, clock, stop, context, earlier, request)
-        return await run.carry_out(stack)
+        return await run.carry_out(parts)
 
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
@@ -124,29 +124,30 @@ class _Run:
         self.baseline: Results | None = None
         self._kinds: tuple[str, ...] = ()
 
-    async def carry_out(self, stack: AsyncExitStack) -> Outcome:
+    async def carry_out(self, parts: Parts) -> Outcome:
         """Open everything, judge, close, and write down what came of it."""
         try:
-            source = await self._open_source(stack)
+            source = await self._open_source(parts)
             fingerprints = await self._fingerprints(source)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
             self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
-            executor = await open_component(self.pipeline.executor.component, self.context, stack)
-            plan = await make_plan(self.pipeline, self.context, stack, executor)
+            part = parts.part("executor")
+            executor = await open_component(self.pipeline.executor.component, self.context, part)
+            plan = await make_plan(self.pipeline, self.context, part, executor)
             subjects = read(source, self._source_name())
-            if not is_live(source):
-                subjects = await peeked(subjects)
+            subjects = subjects if is_live(source) else await peeked(subjects)
             spool = self._spool(fingerprints)
-            feeds = await self._open_sinks(stack)
+            feeds = await self._open_sinks(parts)
             request = self.request
             started = run_started(self.pipeline, plan, fingerprints, self.rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
-            findings = await Findings.open(self.pipeline, self.context, stack, started)
+            findings = await Findings.open(self.pipeline, self.context, parts, started)
         except KeyboardInterrupt:
-            return self._unbegun()
+            done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
+            return Outcome(done, exit_code(done, self.pipeline.gate))
         self.stop.begun = True
         stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
@@ -163,9 +164,8 @@ class _Run:
         except BaseException:
             stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
             raise
-        return await self._end(
-            stream, findings, stopped and ({**stopped, "live": True} if self.request.live else stopped)
-        )
+        stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
+        return await self._end(stream, findings, parts, stopped)
 
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""
@@ -177,15 +177,11 @@ class _Run:
             stream.tell([stream.event("source.position", position)])
         stream.commit()
 
-    def _unbegun(self) -> Outcome:
-        done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
-        return Outcome(done, exit_code(done, self.pipeline.gate))
-
-    async def _open_source(self, stack: AsyncExitStack) -> Source:
+    async def _open_source(self, parts: Parts) -> Source:
         slot = self.pipeline.source
         given = self.request.source or (slot and slot.component)
         assert given is not None  # a pipeline without one is only built for subjects from elsewhere
-        source: Source = await open_component(given, self.context, stack)
+        source: Source = await open_component(given, self.context, parts.part("source"))
         return source
 
     async def _fingerprints(self, source: Source) -> dict[str, str]:
@@ -198,16 +194,14 @@ class _Run:
         return "the program" if isinstance(self.request.source, Given) or slot is None else f"source {slot.name}"
 
     def _spool(self, fingerprints: Mapping[str, str]) -> UnitSpool | None:
-        if self.earlier is None:
-            return None
-        resume.refuse_changes(self.earlier, fingerprints)
-        return resume.index(self.ledger, self.earlier)
+        if self.earlier is not None:
+            resume.refuse_changes(self.earlier, fingerprints)
+        return None if self.earlier is None else resume.index(self.ledger, self.earlier)
 
-    async def _open_sinks(self, stack: AsyncExitStack) -> list[SinkFeed]:
-        return [
-            SinkFeed.of(slot.label, slot.component, await open_component(slot.component, self.context, stack))
-            for slot in self.pipeline.sinks
-        ]
+    async def _open_sinks(self, parts: Parts) -> list[SinkFeed]:
+        run, sinks = self.context, self.pipeline.sinks
+        live = [await open_component(slot.component, run, parts.part(slot.path)) for slot in sinks]
+        return [SinkFeed.of(slot.label, slot.component, sink) for slot, sink in zip(sinks, live, strict=True)]
 
     async def _begin(
         self, stream: Stream, started: Mapping[str, Any], spool: UnitSpool | None, findings: Findings
@@ -217,24 +211,13 @@ class _Run:
             await stream.flush()
             return
         may_change = {key: started[key] for key in ("name", "counted")}
-        batch: list[Event] = []
-        for event in resume.replayed(self.ledger, self.earlier, spool, retry=self.request.retry_failed):
-            begins = event.type == "run.started"
-            batch.append(attrs.evolve(event, payload={**event.payload, **may_change}) if begins else event)
-            if len(batch) >= BATCH:
-                findings.observe(batch)
-                await stream.tell_again(batch)
-                batch = []
-        findings.observe(batch)
-        await stream.tell_again(batch)
+        events = resume.replayed(self.ledger, self.earlier, spool, may_change, retry=self.request.retry_failed)
+        while batch := list(islice(events, BATCH)):
+            findings.observe(batch)
+            await stream.tell_again(batch)
 
     async def _judge(
-        self,
-        stream: Stream,
-        plan: Plan,
-        subjects: AsyncIterator[Due],
-        spool: UnitSpool | None,
-        findings: Findings,
+        self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: UnitSpool | None, findings: Findings
     ) -> None:
         purse = Purse(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, alive)
         if self.earlier is not None:
@@ -266,12 +249,11 @@ class _Run:
         return Producer(desk, stream, plan.task, plan.extractors, rollouts, levels(self.pipeline), self.clock.time)
 
     def _limit(self) -> int | None:
-        if self.request.limit is None and self.earlier is not None:
-            limit: int | None = self.earlier.payload["limit"]
-            return limit
-        return self.request.limit
+        given, earlier = self.request.limit, self.earlier
+        limit: int | None = earlier.payload["limit"] if given is None and earlier is not None else given
+        return limit
 
-    async def _end(self, stream: Stream, findings: Findings, stopped: Stopped) -> Outcome:
+    async def _end(self, stream: Stream, findings: Findings, parts: Parts, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
         stopped, pipeline, concluded = kept(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
@@ -288,5 +270,13 @@ class _Run:
         await stream.tell_outside([event])
         await stream.close_sinks()
         stopped = kept(stopped, lambda: self.ledger.append([event]))
-        done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "ledger": ledger_json(self.ledger)}
+        done["ledger"] = ledger_json(self.ledger)
+        await parts.aclose()
+        if fault := (faults := parts.faults).pop("ledger", None):
+            stopped = failed(stopped, LedgerError(fault))
+        for slot, feed in zip(pipeline.sinks, stream.feeds, strict=True):
+            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is told already
+                feed.lost, feed.error = 1, fault
+        broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
+        done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken}
         return Outcome(done, exit_code(done, pipeline.gate))
