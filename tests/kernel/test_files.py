@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -122,3 +123,23 @@ def test_a_write_that_breaks_off_appends_nothing_and_may_be_repeated(tmp_path):
         file.write(b"3")
         file.commit()
     assert (tmp_path / "file").read_bytes() == b"1" + b"2" * 70_000 + b"3"
+
+
+def test_a_file_that_lacks_a_write_does_not_replace_a_whole_one(tmp_path):
+    target = tmp_path / "file"
+    target.write_bytes(b"older and whole")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with AtomicFile(target) as file:
+        file.write(b"first")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="too large"):
+                file.write(b"2" * 70_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        file.write(b"third")
+        for _ in range(2):
+            with pytest.raises(OSError, match="too large"):
+                file.commit()
+    assert target.read_bytes() == b"older and whole"
+    assert list(tmp_path.iterdir()) == [target]

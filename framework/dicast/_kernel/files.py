@@ -31,7 +31,8 @@ class AtomicFile:
     """A file that appears under its name only when it is whole; folders above it are made.
 
     The bytes go to a hidden file beside it until :meth:`commit` moves that into place, so a process that dies leaves
-    what was there before. Leaving the ``with`` block without a commit discards them. With the id of a *run*, the hidden
+    what was there before. Leaving the ``with`` block without a commit discards them. A file that lacks something, because a
+    :meth:`write` failed and was not repeated, has no commit. With the id of a *run*, the hidden
     file that a dead process of that run has left is removed: only one process at a time has a run.
 
     :raises ConfigError: when *path* cannot be written, is no regular file, or exists and *overwrite* is False.
@@ -44,6 +45,7 @@ class AtomicFile:
         self._overwrite = overwrite
         self._pending = bytearray()
         self._size = 0
+        self._lacks: tuple[bytes, OSError] | None = None
         self._ended = False
         try:
             self._refuse_to_replace()
@@ -60,14 +62,22 @@ class AtomicFile:
         if len(self._pending) >= _BLOCK:
             try:
                 self._flush()
-            except OSError:
+            except OSError as error:
                 del self._pending[before:]
+                self._lacks = self._lacks or (data, error)
                 raise
+        if self._lacks is not None and self._lacks[0] == data:
+            self._lacks = None
 
     def commit(self) -> None:
-        """Give the file its name. The second time does nothing; after an OSError it may be repeated."""
+        """Give the file its name. The second time does nothing; after an OSError it may be repeated.
+
+        :raises OSError: when it cannot, or when a write has failed and was not repeated: with that one's error.
+        """
         if self._ended:
             return
+        if self._lacks is not None:
+            raise self._lacks[1]
         if not self._file.closed:
             self._flush()
             os.fsync(self._file.fileno())
