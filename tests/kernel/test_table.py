@@ -10,8 +10,8 @@ from dicast import DicastError, Event, RunTable
 SUBJECT = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]
 
 
-def event(type, payload, id=None, session=None) -> Event:
-    return Event("01", type, "2026-01-02T03:04:05.678Z", "r1", payload, session, None, "row" if id else None, id)
+def event(type, payload, id=None, session=None, at="01") -> Event:
+    return Event(at, type, "2026-01-02T03:04:05.678Z", "r1", payload, session, None, "row" if id else None, id)
 
 
 def started(metrics=(), judges=(), counted=("metrics",), **more) -> Event:
@@ -98,6 +98,32 @@ def test_a_failed_tasks_row_has_the_level_that_all_rows_have(tmp_path):
     failed = event("record.failed", {"row": {"id": "2"}, "error": "late", "failure_mode": "timeout"}, "2")
     rows = table(tmp_path, started(security_level="official"), record("1", security_level="official"), failed)
     assert [row["security_level"] for row in rows] == ["official", "official"]
+
+
+def test_subjects_that_nobody_judges_have_a_row(tmp_path):
+    rows = table(tmp_path, started(), *(event("subject.read", {}, id) for id in "123"), judged("2"))
+    assert [(row["subject_id"], row["score"]) for row in rows] == [("1", None), ("2", 0.5), ("3", None)]
+
+
+@pytest.mark.parametrize("makes", [{}, {"task": "prompt/chat"}, {"extractors": ["extract/label"]}])
+def test_subjects_that_were_about_to_be_judged_when_the_run_stopped_have_none(tmp_path, makes):
+    begun = [] if makes else [event("eval.started", {"judge": "metrics"}, id) for id in "123"]
+    rows = table(tmp_path, started(**makes), *(event("subject.read", {}, id) for id in "123"), *begun, judged("1"))
+    assert [row["subject_id"] for row in rows] == ["1"]
+
+
+def test_subjects_that_are_judged_again_stand_where_they_were_read(tmp_path):
+    """As after --retry-failed: 1 and 4 had failed, are told behind the others, and 6 is read for the first time."""
+    again = [
+        told
+        for id in "14"
+        for told in (event("subject.read", {}, id, at=f"0{id}"), record(id), *([judged(id)] if id == "1" else []))
+    ]
+    new = [event("subject.read", {}, "6", at="06"), judged("6")]
+    replayed = [told for id in "235" for told in (event("subject.read", {}, id, at=f"0{id}"), judged(id))]
+    rows = table(tmp_path, started(), *replayed, *again, *new)
+    assert [row["subject_id"] for row in rows] == ["1", "2", "3", "4", "5", "6"]
+    assert [row["id"] for row in rows] == ["1", None, None, "4", None, None]
 
 
 def test_metrics_may_be_left_out(tmp_path):

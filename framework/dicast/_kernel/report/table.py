@@ -7,7 +7,9 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from heapq import merge
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,17 @@ Key = tuple[str | None, str | None]
 
 @attrs.define
 class Row:
-    """A subject with its record and the terminal events it has had: *ended* maps a label to the payload."""
+    """A subject with its record and the terminal events it has had: *ended* maps a label to the payload.
+
+    *first* is the id of the event that told of it first, and such ids ascend in the order of reading; *begun* says that
+    something is made of it, or is to be.
+    """
 
     kind: str | None
     id: str | None
     session_id: str | None
+    first: str
+    begun: bool
     record: Mapping[str, Any] = attrs.field(factory=dict)
     ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
@@ -55,11 +63,12 @@ class RunTable:
     *metrics* False there is none whose name begins with ``metric_``.
     """
 
-    wants = ("run.started", "subject.read", *_RECORDS, *_ENDS)
+    wants = ("run.started", "subject.read", "eval.started", *_RECORDS, *_ENDS)
 
     def __init__(self, folder: Path, *, metrics: bool = True) -> None:
         self.started: Mapping[str, Any] | None = None
         self._levels: Mapping[str, Any] = {}
+        self._makes_records = False
         self._metrics = metrics
         self._columns = Columns()
         self._spool = _Spool(folder)
@@ -71,6 +80,7 @@ class RunTable:
         """Note *events*, and return how many rows are finished with them. May be repeated after an OSError.
 
         The events that end subjects come in the order in which these were read: one for a later subject finishes the earlier.
+        A subject that is judged again may come later: all is told of it then, the event that it was read as well.
         """
         for event in events:
             if event.type == "run.started":
@@ -80,8 +90,11 @@ class RunTable:
         return 0 if self._newest is None else self._keep(list(takewhile(self._newest.__ne__, self._rows)))
 
     def end(self) -> int:
-        """Take the subjects that are left for finished, and return their number: those that nobody judged have a row, too."""
-        return self._keep(list(self._rows))
+        """Take the subjects that are left for finished, and return their number.
+
+        Those that nobody judges have a row, too; those that were about to be judged when the run stopped have none.
+        """
+        return self._keep([key for key, row in self._rows.items() if row.ended or row.record or not row.begun])
 
     def close(self) -> None:
         """Give the file back."""
@@ -96,7 +109,7 @@ class RunTable:
         numbers = [self._columns.numbers[_SESSION if place == _ROWS_SESSION else place] for place in self._places()]
         width = len(self._columns.numbers)
         in_order = numbers == list(range(width))
-        for row in self._spool.rows():
+        for _, row in merge(_ascending(self._spool, False), _ascending(self._spool, True), key=itemgetter(0)):
             cells = row if len(row) == width else row + [None] * (width - len(row))
             yield cells if in_order else [cells[number] for number in numbers]
 
@@ -110,6 +123,7 @@ class RunTable:
         if self._verdicts is None:
             self.started = payload
             self._levels = {"security_level": payload.get("security_level")}
+            self._makes_records = bool(payload.get("task") or payload.get("extractors"))
             self._verdicts = _Verdicts.of(payload, metrics=self._metrics)
             for place in self._verdicts.places:
                 self._columns.number(place)
@@ -118,8 +132,10 @@ class RunTable:
         key = event.subject_kind, event.subject_id
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = Row(*key, event.session_id)
-        if event.type in _ENDS:
+            row = self._rows[key] = Row(*key, event.session_id, event.id, self._makes_records)
+        if event.type == "eval.started":
+            row.begun = True
+        elif event.type in _ENDS:
             row.ended[str(event.payload["judge"])] = event.payload
             self._newest = key
         elif event.type in _RECORDS:
@@ -132,7 +148,8 @@ class RunTable:
         if self._verdicts is None:
             raise DicastError("a table was told of subjects before run.started, which names its columns")
         # The rows are forgotten only when they are written, so that the kernel may try again.
-        self._spool.add([self._cells(self._verdicts, self._rows[key]) for key in keys])
+        verdicts, rows = self._verdicts, map(self._rows.__getitem__, keys)
+        self._spool.add([(row.first, self._cells(verdicts, row)) for row in rows])
         for key in keys:
             del self._rows[key]
         return len(keys)
@@ -192,7 +209,7 @@ class _Spool:
         self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # closed by close()
         self._size = 0
 
-    def add(self, rows: Sequence[list[object]]) -> None:
+    def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Keep *rows*, or raise OSError and keep none of them."""
         blocks = [_packed(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
         data = b"".join(len(block).to_bytes(8, "big") + block for block in blocks)
@@ -202,7 +219,7 @@ class _Spool:
             written += self._file.write(data[written:])
         self._size += len(data)
 
-    def rows(self) -> Iterator[list[Any]]:
+    def rows(self) -> Iterator[Any]:
         """The rows, each time from the first."""
         place = 0
         while place < self._size:
@@ -212,40 +229,40 @@ class _Spool:
             place += 8 + length
 
     def _read(self, length: int) -> bytes:
-        data = self._file.read(length) or b""
-        while len(data) < length:
-            more = self._file.read(length - len(data))
-            if not more:
-                raise OSError("a temporary file is shorter than what was written to it")
+        data = b""
+        while len(data) < length and (more := self._file.read(length - len(data))):
             data += more
-        return data
+        return data  # one that is shorter than what was written is refused as what it is to be
 
     def close(self) -> None:
         """Let go of the rows."""
         self._file.close()
 
 
+def _ascending(spool: _Spool, late: bool) -> Iterator[Any]:
+    """The rows in *spool* that came in the order of reading; or those that came *late*, behind one that was read later."""
+    newest = ""
+    for row in spool.rows():
+        if (row[0] < newest) == late:
+            yield row
+        newest = max(newest, row[0])
+
+
 def _packed(rows: Any) -> bytes:
     try:
         return marshal.dumps(rows)
     except ValueError:  # something in them is no plain value: written as JSON has it
-        return marshal.dumps([[_as_json(value) for value in row] for row in rows])
+        return marshal.dumps([(first, [_as_json(value) for value in cells]) for first, cells in rows])
 
 
 def _as_json(value: object) -> object:
-    return value if _is_plain(value) else orjson.loads(orjson.dumps(value, _plain))
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or type(value) in (str, int, float, bool)
+    return value if type(value) in (str, int, float, bool, type(None)) else orjson.loads(orjson.dumps(value, _plain))
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    return (
+        dict(value) if isinstance(value, Mapping) else format(value, "f")
+    )  # which only a Decimal takes, of what comes here
 
 
 def _cost(row: Row) -> str | None:
