@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import resource
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -107,3 +110,113 @@ def test_parquet_and_csv_hold_the_same_table(finished):
         ).fetchone()
     stats = finished.document["aggregates"]["stats/score_stats"]["criteria"]["truth"]
     assert found == (5, 0.75) == (stats["count"], stats["mean"])
+
+
+SINKS = ["csv/rows", "jsonl/rows", "jsonl/events", "parquet/rows"]
+TO_A_FILE = "extractors: [extract/json_path: {path: $.score, into: score}]\nsinks: [SINK: {path: out/file}]\n"
+
+
+def long_rows(meanwhile=None):
+    """Rows that no 64 KB hold; *meanwhile* is called when half of them are read."""
+    for number in range(80):
+        if number == 40 and meanwhile is not None:
+            meanwhile()
+        yield Subject("row", f"q{number}", output={"score": 0.5, "text": f"{number:04}" * 500})
+
+
+@contextmanager
+def files_of(size):
+    """No file grows beyond *size* bytes, as on a disk that is full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.fixture
+def out(tmp_path, monkeypatch) -> Path:
+    """A folder with an older file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "file").write_text("older and whole")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_full_disk_leaves_the_older_file_and_the_run_has_its_document(out, sink):
+    with files_of(10_000):
+        done = run_pipeline(TO_A_FILE.replace("SINK", sink), subjects=list(long_rows()))
+    told = done.document["sinks"][sink]
+    assert (done.exit_code, done.document["subjects"]) == (4, 80)
+    assert told["lost"] >= 1
+    assert "File too large" in told["error"]
+    assert [path.name for path in out.iterdir()] == ["file"]
+    assert (out / "file").read_text() == "older and whole"
+    assert done.of("run.completed")
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_path_that_becomes_a_folder_is_a_loss_and_the_run_has_its_document(out, sink):
+    def become_a_folder():
+        (out / "file").unlink()
+        (out / "file").mkdir()
+
+    done = run_pipeline(TO_A_FILE.replace("SINK", sink), subjects=long_rows(become_a_folder))
+    assert (done.exit_code, done.document["subjects"]) == (4, 80)
+    assert "not a regular file" in done.document["sinks"][sink]["error"]
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_folder_that_is_removed_is_a_loss_or_made_again(out, sink):
+    done = run_pipeline(TO_A_FILE.replace("SINK", sink), subjects=long_rows(lambda: shutil.rmtree(out)))
+    assert done.document["subjects"] == 80
+    assert done.document["sinks"][sink]["lost"] == (0 if (out / "file").exists() else 1)
+    assert done.exit_code == (0 if (out / "file").exists() else 4)
+
+
+def in_files():
+    """The ids of the subjects in each file of rows, in its order."""
+    with Path("rows.csv").open(encoding="utf-8", newline="") as file:
+        yield [row["subject_id"] for row in csv.DictReader(file)]
+    yield parquet.read_table("rows.parquet")["subject_id"].to_pylist()
+    yield [json.loads(line)["subject_id"] for line in Path("rows.jsonl").read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("more", ["metrics: [proxy/format]", ""])
+def test_rows_that_were_only_read_ahead_when_a_run_stopped_early_are_in_no_file(tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    stop = "early_stop: [stats/threshold: {metric: scores.tone, threshold: 0.1, min_rows: 3}]\n"
+    text = PIPELINE.replace("metrics: [proxy/format]", more) + stop + "executor: {dicast/async: {concurrency: 2}}\n"
+    rows = [Subject("row", f"q{number}", input=f"question {number}") for number in range(100)]
+    model = FakeChatModel(answer, seconds=0.001, cost=Cost("0.0001"))
+    done = run_pipeline(text, subjects=rows, components={"fake": model})
+    made = [event.subject_id for event in done.of("record.completed")]
+    assert done.document["stopped"]["reason"] == "early_stop"
+    assert 3 <= len(made) < len(done.of("subject.read"))
+    assert list(in_files()) == [made] * 3
+    assert [done.document["sinks"][f"{kind}/rows"] for kind in ("csv", "parquet", "jsonl")] == [
+        {"written": len(made), "lost": 0}
+    ] * 3
+
+
+def test_rows_that_failed_and_were_retried_stand_where_they_were_read_or_last_and_once(shop, chat_server, monkeypatch):
+    monkeypatch.setenv("JUDGE_URL", chat_server.url)
+    monkeypatch.chdir(shop.folder)
+    shop.rows(*["An output."] * 6)
+    model = "openai/chat: {base_url: '${JUDGE_URL}', model: m-1, price: free, retries: 0}"
+    text = f"""\
+task: {{prompt/chat: {{model: {{{model}}}, user: "{{{{ id }}}}"}}}}
+sinks: [csv/rows: {{path: rows.csv}}, parquet/rows: {{path: rows.parquet}}, jsonl/rows: {{path: rows.jsonl}}]
+"""
+    chat_server.answer = lambda asked: 500 if asked.prompt in ("r0", "r3") else "fine"
+    assert shop.run(text).json["failures"] == {"judge_call_failed": 2}
+    assert list(in_files()) == [[f"r{number}" for number in range(6)]] * 3
+    chat_server.answer = lambda asked: "better"
+    done = shop.dicast("run", "p.yaml", "--json", "--resume", "--retry-failed")
+    assert (done.code, done.json["scored"]) == (0, 6)
+    *tables, lines = in_files()
+    assert tables == [[f"r{number}" for number in range(6)]] * 2
+    assert lines == ["r1", "r2", "r4", "r5", "r0", "r3"]
+    assert all(done.json["sinks"][f"{kind}/rows"] == {"written": 6, "lost": 0} for kind in ("csv", "parquet", "jsonl"))

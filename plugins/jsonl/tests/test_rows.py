@@ -31,9 +31,7 @@ def write(folder: Path, *events: Event) -> list[dict]:
         async with Rows("rows.jsonl").open(RunContext("r1", "test", folder)) as live:
             written = live.write(events)
             assert not (folder / "rows.jsonl").exists()
-            live.close()
-            live.close()
-            return written
+            return written + live.close() + live.close()
 
     written = asyncio.run(run())
     lines = (folder / "rows.jsonl").read_bytes().splitlines()
@@ -76,6 +74,19 @@ def test_a_failed_tasks_line_has_the_levels_of_the_run(tmp_path):
     failed = {"row": {"id": "q1"}, "error": "late", "failure_mode": "timeout"}
     [line] = write(tmp_path, event("run.started", {**levels, "metrics": []}), event("record.failed", failed, "q1"))
     assert {name: line[name] for name in levels} == levels
+
+
+def test_a_failure_that_was_retried_has_one_line(tmp_path):
+    failed = {"row": {"id": "q1"}, "error": "late", "failure_mode": "timeout"}
+    lines = write(
+        tmp_path,
+        STARTED,
+        event("record.completed", RECORD, "q0"),
+        event("record.failed", failed, "q1"),
+        event("record.completed", RECORD, "q1"),
+        event("record.completed", RECORD, "q2"),
+    )
+    assert [(line["subject_id"], "failure" in line) for line in lines] == [("q0", False), ("q1", False), ("q2", False)]
 
 
 def test_a_run_without_records_has_an_empty_file(tmp_path):

@@ -77,8 +77,9 @@ def column_types(names: Sequence[str], rows: Iterable[Sequence[object]]) -> list
 
 
 def as_text(value: object) -> str:
-    """A text as it is, anything else as JSON; without lone surrogates, which Parquet does not have."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """*value* as ``csv/rows`` writes it: lists and mappings are JSON. Without lone surrogates, which Parquet does not have."""
+    nested = isinstance(value, list | dict)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")) if nested else str(value)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
