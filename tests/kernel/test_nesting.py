@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from types import MappingProxyType
 
 import attrs
 import pytest
@@ -328,7 +329,10 @@ def test_what_a_model_does_amiss_is_an_answer_to_its_judge(error, kind):
     assert done.document["cost"]["usd"] == ("0.01" if isinstance(error, Failure) else "0")
 
 
-@pytest.mark.parametrize("reports", [{"metrics": {"thing": object()}}, {"usage": Usage(2**64, 1)}, {"model": "\ud800"}])
+@pytest.mark.parametrize(
+    "reports",
+    [{"metrics": {"thing": object()}}, {"metrics": {"set": {"ab"}}}, {"usage": Usage(2**64, 1)}, {"model": "\ud800"}],
+)
 def test_a_reply_that_is_no_json_is_paid_for_and_its_judges_failure(reports):
     @attrs.frozen
     class Chatty(Model):
@@ -341,6 +345,27 @@ def test_a_reply_that_is_no_json_is_paid_for_and_its_judges_failure(reports):
     assert (done.document["failures"], done.document["cost"]["usd"]) == ({"crashed": 1}, "0.01")
     (failed,) = done.of("eval.failed")
     assert "Chatty made a reply that is not JSON" in failed.payload["error_message"]
+
+
+def test_half_a_character_in_a_reply_comes_to_its_judge_as_an_escape():
+    @attrs.frozen
+    class Cut(Model):
+        """Ends in the middle of a character."""
+
+        async def complete(self, request):
+            return Reply("fine \ud83d", "m-1", cost=CENT, metrics=MappingProxyType({"cut": True}))
+
+    @attrs.frozen
+    class Quoting(Asking):
+        """Says what its model replied."""
+
+        async def judge(self, subject, children):
+            answer = await self.model.complete(ChatRequest((Message("user", subject.text),)))
+            return Judgment(0.5, judge_model=answer.text)
+
+    done = judged(Quoting(Cut()))
+    assert (done.document["scored"], done.document["cost"]["usd"]) == (1, "0.01")
+    assert done.of("eval.completed")[0].payload["judge_model"] == r"fine \ud83d"
 
 
 def test_judges_inside_a_judge_are_paid_one_by_one():

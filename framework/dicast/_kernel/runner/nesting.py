@@ -184,16 +184,23 @@ async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply |
             WIRE.reset(token)
     if not isinstance(answer, Reply | Failure):
         return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
-    answer = written(answer, model)
-    scope.hear(answer)
+    scope.hear(answer := written(answer, model))
     return answer
 
 
 def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
-    """*answer*, unless it is a reply that cannot be written: ledgers keep it, and a record has what it reports."""
+    """*answer* as it can be written, for ledgers keep it, and a record has what it reports: half a character in its text as an escape.
+
+    A Failure where anything else in a reply cannot be written.
+    """
+    if not isinstance(answer, Reply):
+        return answer
     try:
-        orjson.dumps(isinstance(answer, Reply) and unstructure(answer), dict)
+        orjson.dumps(unstructure(answer), lambda mapping: {**mapping})
     except TypeError as error:
+        text = answer.text.__class__ is str and answer.text.encode(errors="backslashreplace").decode()
+        if text and text != answer.text:
+            return written(attrs.evolve(answer, text=text), model)
         who = f"{type(model).__module__}.{type(model).__qualname__}"
         return Failure("crashed", f"the chat model {who} made a reply that is not JSON: {error}", cost=answer.cost)
     return answer

@@ -37,9 +37,8 @@ class Bought:
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask the chat model on behalf of the task that is under way."""
         scope = SCOPE.get()
-        if scope is None or not isinstance(
-            scope.asker, Purchase
-        ):  # asked by another chat model, whose reply is counted
+        # Asked by another chat model, whose reply is counted.
+        if scope is None or not isinstance(scope.asker, Purchase):
             return written(await maybe_await(self.live.complete(request)), self.live)
         return await scope.asker.buy(self.live, request)
 
@@ -68,15 +67,13 @@ class Purchase:
         asked = f"{request.label}:{digest}"
         self._asked[asked] = number = self._asked[asked] + 1
         key = f"{asked}:{number}"
-        kept = self._kept(key)
-        if kept is not None:
+        if (kept := self._kept(key)) is not None:
             return kept
         scope = self._scope()
         projected = estimate(model, request)
         if projected.is_zero:
             projected = self._desk.purse.dearest.get(self._call.slot.path, projected)
-        refused = await self.cover(scope, projected)
-        if refused is not None:
+        if (refused := await self.cover(scope, projected)) is not None:
             return refused
         began = time.monotonic()
         try:

@@ -141,8 +141,7 @@ class Teller:
             scope.held = self._held.pop(call.slot.path, None)
         if projected.is_zero:
             projected = self._desk.purse.dearest.get(call.slot.path, projected)
-        refused = await self.cover(scope, projected)
-        if refused is not None:
+        if (refused := await self.cover(scope, projected)) is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
             answer = await self._heard(call, children, scope)
