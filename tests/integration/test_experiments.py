@@ -387,6 +387,15 @@ def test_run_that_differs_in_more_than_its_task_from_its_baseline_says_in_what(s
     assert "NOT ALIKE: they differ in data, extractors[score_extractor/scores]\n" in shop.dicast("show", "last").out
 
 
+def test_whether_a_run_is_like_a_file_of_records_is_not_known(shop, model):
+    shop.run(TASK + "sinks: [jsonl/rows: {path: kept.jsonl}]\n")
+    text = TASK + COMPARED.replace("run: last", "run: kept.jsonl")
+    assert shop.run(text).json["baseline"]["differs"] == ["fingerprints"]
+    told = shop.dicast("show", "last").out
+    assert "whether they are alike is not known: a file of records does not say" in told
+    assert "NOT ALIKE" not in told
+
+
 def test_last_run_is_never_one_that_scored_nothing(shop, model):
     first = shop.run(TASK + COMPARED)
     model.answer = but(500, "r")

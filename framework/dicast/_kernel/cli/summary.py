@@ -117,8 +117,11 @@ def _findings_lines(done: Document) -> Iterator[str]:
         yield f"compared with nothing: no run of {done['name']} has ended before this one (baseline: {baseline['run']})"
     elif done["comparison"] is not None:
         yield f"compared with run {baseline['run_id']} ({baseline['name']})"
-        if more := [section for section in baseline["differs"] if section != "task"]:
-            yield f"  NOT ALIKE: they differ in {', '.join(more)}"
+        more = ", ".join(section for section in baseline["differs"] if section != "task")
+        if more == "fingerprints":
+            yield "  whether they are alike is not known: a file of records does not say how they were made"
+        elif more:
+            yield f"  NOT ALIKE: they differ in {more}"
         for label, found in done["comparison"].items():
             yield from _tree(label, found)
     yield from (f"BROKEN: {message}" for message in done["broken"].values())

@@ -163,8 +163,7 @@ async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply |
 
     *scope* notes what was heard and what it cost, what was given up, and what ended unheard.
     """
-    wire = Wire()
-    token = WIRE.set(wire)
+    token = WIRE.set(wire := Wire())
     with under_way(None):
         try:
             answer: object = await maybe_await(model.complete(request))
