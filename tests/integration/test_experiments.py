@@ -613,6 +613,19 @@ def test_variable_of_a_suite_that_nothing_uses_is_refused_and_the_nearest_named(
     assert (error["line"], error["column"], error["hint"]) == (13, 24, "PROMPT")
 
 
+def test_value_of_a_suites_variable_may_use_the_environments_and_no_other_of_the_suite(shop, model, monkeypatch):
+    monkeypatch.setenv("STYLE", "kind ${NO} words")
+    variables = 'variables: {PROMPT: "better, in ${STYLE}"}'
+    assert shop.run(TASK + f"experiments:\n  better: {{{variables}}}\n", "--limit", "1").code == 0
+    asked = model.count
+    assert asked == sum("better, in kind ${NO} words" in request.prompt for request in model.requests) > 0
+    done = shop.run(TASK + f"experiments:\n  better: {{{variables.replace('STYLE', 'OTHER')}}}\n")
+    assert (done.code, model.count) == (2, asked)
+    (error,) = done.json["error"]["errors"]
+    assert "the environment variable OTHER is not set" in error["message"]
+    assert (error["path"], error["line"]) == ("experiments.better.variables.PROMPT", 12)
+
+
 def test_suite_that_was_never_begun_has_nothing_to_resume(shop, model):
     assert shop.run(TASK, "--limit", "1").code == 0
     asked = model.count

@@ -63,7 +63,10 @@ def read_document(
     root = reader.whole(source, start, overrides)
     suite = experiments(root, reader.problems)
     if experiment is not None and experiment in suite:
-        reader = attrs.evolve(reader, environ={**environ, **suite[experiment].variables})
+        at = (SECTION, experiment, "variables")
+        given = {(*at, name): text for name, text in suite[experiment].variables.items()}
+        own = {path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in given.items()}
+        reader = attrs.evolve(reader, environ={**environ, **own})
         root = suite[experiment].laid_on(root, reader.problems)
     elif suite:
         message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
