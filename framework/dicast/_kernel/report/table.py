@@ -260,9 +260,11 @@ def _as_json(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    return (
-        dict(value) if isinstance(value, Mapping) else format(value, "f")
-    )  # which only a Decimal takes, of what comes here
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def _cost(row: Row) -> str | None:
