@@ -406,8 +406,7 @@ def test_last_run_is_never_one_that_scored_nothing(shop, model):
 
 @pytest.mark.parametrize("by", ["last", "shop", "id", "kept/rows.jsonl"])
 def test_baseline_is_found_by_what_names_it(shop, model, by):
-    text = TASK + "sinks: [jsonl/rows: {path: 'kept/rows.jsonl', overwrite: true}]\n"
-    first = shop.run(text.replace(", overwrite: true", ""))
+    first = shop.run(TASK + "sinks: [jsonl/rows: {path: 'kept/rows.jsonl'}]\n")
     named = first.json["run_id"] if by == "id" else by
     text = TASK.replace("name: shop", "name: shop" if by == "last" else "name: other")
     compared = f"baseline: {{run: {named}, compare: [stats/score_delta]}}\n"
