@@ -161,6 +161,47 @@ def test_retry_failed_asks_about_what_failed_alone(shop, model):
     assert shown["subject"]["record"]["metrics"]["scores"] == {"clarity": 1, "depth": 2}
 
 
+@pytest.mark.parametrize("said", ["", " \n"])
+def test_reply_that_said_nothing_is_asked_for_again_where_its_failure_is_retried(shop, model, said):
+    model.answer = but(said, "r1 depth")
+    text = TASK.replace("    model: model\n", "    model: model\n    retries: 0\n")
+    first = shop.run(text)
+    assert first.json["failures"] == {"judge_output_invalid": 1}
+    model.answer, before = rated, questions(model)
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", first.json["run_id"], "--retry-failed")
+    assert (again.json["scored"], scores(again.json)) == (6, WHOLE)
+    assert questions(model) - before == Counter({"r1 depth": 1})
+
+
+def test_failures_of_a_task_are_listed_and_shown(shop, model):
+    model.answer = but(500, *(f"r{row} depth" for row in range(1, 4)))
+    run = shop.run(TASK)
+    listed = shop.dicast("verdicts", "--failed", "--run", "last", "--json").json["failures"]
+    assert [(one["subject_id"], one["judge"], one["failure_mode"]) for one in listed] == [
+        (f"r{row}", "record", "judge_call_failed") for row in range(1, 4)
+    ]
+    assert [one["error_message"] for one in listed] == [one["error_message"] for one in run.json["failed_subjects"]]
+    (shown,) = shop.dicast("show", "r2", "--json").json["failures"]
+    assert (shown["judge"], shown["failure_mode"], shown["row"]["id"]) == ("record", "judge_call_failed", "r2")
+    assert "row r2  record: judge_call_failed: " in shop.dicast("show", "r2").out
+
+
+def test_failure_of_a_task_is_listed_once_where_its_verdicts_failed_too(shop, model):
+    model.answer = but(500, "r1 depth")
+    assert shop.run(TASK + "metrics: [proxy/format]\n").json["failed"] == 1
+    listed = shop.dicast("verdicts", "--failed", "--json").json["failures"]
+    assert [(one["subject_id"], one["judge"]) for one in listed] == [("r1", "metrics")]
+
+
+def test_task_that_counts_as_zero_where_it_fails_is_shown_to_have_failed(shop, model):
+    model.answer = but(500, "r1 depth")
+    text = TASK.replace("  prompt/chat:\n", "  prompt/chat:\n    on_failure: zero\n")
+    assert shop.run(text + "metrics: [proxy/format]\n").json["failed"] == 0
+    shown = shop.dicast("show", "r1", "--json").json
+    assert [verdict["score"] for verdict in shown["verdicts"]] == [0.0]
+    assert [one["failure_mode"] for one in shown["failures"]] == ["judge_call_failed"]
+
+
 def test_retry_failed_needs_a_run_to_take_up(shop, model):
     done = shop.run(TASK, "--retry-failed")
     assert (done.code, model.count) == (2, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, pairwise
 from typing import Any
 
 import attrs
@@ -10,6 +11,9 @@ import attrs
 from .converter import structure
 from .model import Event, Query, Verdict
 from .protocols import Ledger
+
+_RECORD = "record"
+"""What stands in the place of a label in a record's failure, as in a run's document."""
 
 _FIELDS = frozenset(field.name for field in attrs.fields(Verdict))
 
@@ -32,12 +36,12 @@ class Wanted:
     latest: bool = False
     limit: int | None = None
 
-    def events(self, ledger: Ledger, type_: str) -> Iterator[Event]:
-        """The events of *type_* that are meant, oldest first."""
-        query = Query(self.run_id, (type_,), self.kind, self.subject, until=self.as_of)
-        found: Iterable[Event] = (entry.event for entry in ledger.read(query))
+    def events(self, ledger: Ledger, *types: str) -> Iterator[Event]:
+        """The events of *types* that are meant, oldest first; a record's failure only where no verdict failed with it."""
+        query = Query(self.run_id, types, self.kind, self.subject, until=self.as_of)
+        found: Iterable[Event] = _told_once(entry.event for entry in ledger.read(query))
         if self.judge is not None:
-            found = (event for event in found if event.payload["judge"] == self.judge)
+            found = (event for event in found if event.payload.get("judge", _RECORD) == self.judge)
         if self.latest:
             found = _latest(found)
         for number, event in enumerate(found):
@@ -46,11 +50,29 @@ class Wanted:
             yield event
 
 
+def _told_once(events: Iterable[Event]) -> Iterator[Event]:
+    """*events* without a record's failure where the next ones are those of its verdicts, which say the same."""
+    for event, after in pairwise(chain(events, [None])):
+        if event is not None and not (
+            event.type == "record.failed"
+            and after is not None
+            and (after.run_id, after.subject_kind, after.subject_id, after.type)
+            == (event.run_id, event.subject_kind, event.subject_id, "eval.failed")
+        ):
+            yield event
+
+
+def failure(event: Event) -> dict[str, Any]:
+    """The failure of a verdict or a record, as ``dicast show`` has it."""
+    told = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": _RECORD}
+    return {**told, "error_message": event.payload.get("error"), **event.payload}
+
+
 def _latest(events: Iterable[Event]) -> Iterable[Event]:
     """The newest of each subject and judge, in the order in which these came."""
     newest: dict[tuple[Any, ...], Event] = {}
     for event in events:
-        key = (event.subject_kind, event.subject_id, event.payload["judge"])
+        key = (event.subject_kind, event.subject_id, event.payload.get("judge", _RECORD))
         newest.pop(key, None)
         newest[key] = event
     return newest.values()

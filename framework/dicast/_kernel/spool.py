@@ -147,6 +147,14 @@ class UnitSpool:
         self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
         self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
 
+    def forget_empty(self, kind: str, subject_id: str) -> None:
+        """Let go of the replies for a subject's record that say nothing."""
+        self._database.execute(
+            "DELETE FROM replies WHERE kind = ? AND id = ? AND label = '' "
+            "AND trim(json_extract(CAST(reply AS TEXT), '$.text'), char(9, 10, 13, 32)) = ''",
+            (kind, subject_id),
+        )
+
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
         """A paid answer under *key*."""
         self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", (*key, reply))

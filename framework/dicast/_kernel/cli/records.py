@@ -12,7 +12,7 @@ import orjson
 
 from ..api import known_run, read_ledger
 from ..errors import ConfigError
-from ..ledgers import Wanted, verdict
+from ..ledgers import Wanted, failure, verdict
 from ..model import Query, Verification
 from ..protocols import Ledger
 from .output import print_json
@@ -65,7 +65,8 @@ def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> No
         wanted = attrs.evolve(wanted, run_id=known_run(ledger, wanted.run_id))
     if failed:
         failures = [
-            {key: event.payload[key] for key in FAILURE_FIELDS} for event in wanted.events(ledger, "eval.failed")
+            {key: told.get(key) for key in FAILURE_FIELDS}
+            for told in map(failure, wanted.events(ledger, "eval.failed", "record.failed"))
         ]
         _list("failures", failures, failure_line, as_json=as_json)
     else:

@@ -12,7 +12,7 @@ import click
 from ..api import as_source, execute, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
 from ..config import experiment_names, load_pipeline
 from ..errors import ConfigError
-from ..ledgers import Wanted, document, newest_run, started, subject, verdict
+from ..ledgers import Wanted, document, failure, newest_run, started, subject, verdict
 from ..protocols import Ledger
 from ..report import flat, results
 from ..runner.run import Outcome, Request
@@ -177,7 +177,7 @@ def _find(ledger: Ledger, name: str) -> dict[str, Any]:
     return {
         "subject": content,
         "verdicts": [verdict(event) for event in wanted.events(ledger, "eval.completed")],
-        "failures": [dict(event.payload) for event in wanted.events(ledger, "eval.failed")],
+        "failures": [*map(failure, wanted.events(ledger, "eval.failed", "record.failed"))],
     }
 
 

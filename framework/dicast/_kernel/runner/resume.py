@@ -105,6 +105,8 @@ def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
         if event.type in STATES:
             unit = (str(event.subject_kind), str(event.subject_id), _label(event))
             spool.note(unit, str(event.payload.get("eval_id", RECORD)), STATES[event.type], entry.seq)
+            if event.type == "record.failed":
+                spool.forget_empty(unit[0], unit[1])  # perhaps it failed for them: then they are asked for again
             if live and event.type != "eval.started":
                 spool.forget(unit[0], unit[1])
         elif event.type == "subject.read":
