@@ -128,16 +128,16 @@ def _findings_lines(done: Document) -> Iterator[str]:
 
 
 def _tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
-    """*found* under its *name*: what has no more mappings inside in one line."""
+    """*found* under its *name*: its figures in one line, mappings below it."""
     margin = "  " * depth
     if not isinstance(found, Mapping):
         yield _cut(f"{margin}{name}: {_figure(found)}")
-    elif any(isinstance(value, Mapping) for value in found.values()):
-        yield f"{margin}{name}"
-        for key, value in found.items():
-            yield from _tree(key, value, depth + 1)
     else:
-        yield _cut(f"{margin}{name}: " + ", ".join(f"{key} {_figure(value)}" for key, value in found.items()))
+        figures = [f"{key} {_figure(value)}" for key, value in found.items() if not isinstance(value, Mapping)]
+        inside = {key: value for key, value in found.items() if isinstance(value, Mapping)}
+        yield _cut(f"{margin}{name}" + (f": {', '.join(figures)}" if figures or not inside else ""))
+        for key, value in inside.items():
+            yield from _tree(key, value, depth + 1)
 
 
 def _figure(value: object) -> str:
