@@ -8,6 +8,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
@@ -143,6 +144,14 @@ def part_of(path: Path) -> str:
     inside = path.relative_to(KERNEL / "_kernel")
     named = {inside.parts[0], inside.as_posix()}
     return next(part for part, (_, members) in PARTS.items() if members is None or named & set(members))
+
+
+def test_importing_dicast_brings_in_nothing_that_only_a_run_needs():
+    """Which takes as long as all else in it."""
+    heavy = ("asyncio", "ssl", "yaml", "dicast._kernel.runner.run", "numpy", "aiohttp")
+    asked = f"import sys, dicast; print([name for name in {heavy} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("part", PARTS)

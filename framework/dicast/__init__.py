@@ -5,6 +5,8 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
@@ -25,7 +27,6 @@ from ._kernel.errors import (
 from ._kernel.fields import MISSING, check_field, locate, lookup, too_deep
 from ._kernel.files import AtomicFile, output_path
 from ._kernel.hooks import hookimpl
-from ._kernel.limits import RateLimiter
 from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
 from ._kernel.model import (
     COMPLETE,
@@ -84,6 +85,9 @@ from ._kernel.protocols import (
 )
 from ._kernel.report import RunTable, flat
 from ._kernel.runner.records import as_json, columns, responses
+
+if TYPE_CHECKING:
+    from ._kernel.limits import RateLimiter
 
 __all__ = [
     "COMPLETE",
@@ -181,3 +185,12 @@ __all__ = [
     "run",
     "too_deep",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """``RateLimiter``, on first use: asyncio takes 25 ms, which importing dicast does not spend."""
+    if name != "RateLimiter":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._kernel.limits import RateLimiter
+
+    return RateLimiter

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ..fields import MISSING
 from ..model import ONLY, Failure, Record, Subject
-from .calls import Call, Caller
+
+if TYPE_CHECKING:
+    from .calls import Call, Caller  # importing dicast would take 40 ms more
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
