@@ -184,8 +184,15 @@ class ChatServer:
         self.port = runner.addresses[0][1]
         self._started.set()
         await self._stopping.wait()
+        server = runner.server
+        assert server is not None  # it is set up
+        transports = [protocol.transport for protocol in server.connections]
         await runner.cleanup()
         await asyncio.sleep(0.05)  # what was closed is let go by the loop, which must not end before
+        transports += [protocol.transport for protocol in server.connections]  # of clients that came at the very end
+        for transport in filter(None, transports):
+            transport.abort()  # also one that still has something to write, to a client that reads no more
+        await asyncio.sleep(0.01)
 
     async def _stats(self, request: web.Request) -> web.Response:
         seconds = self.requests[-1].time - self.requests[0].time if self.requests else 0.0
