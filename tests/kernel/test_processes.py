@@ -337,7 +337,8 @@ def test_an_access_that_is_refused_ends_the_run():
 def test_what_a_metric_prints_does_not_get_among_the_answers(capfd):
     assert run("[cpu/act]", ["print"] * 3).document["scored"] == 3
     out, err = capfd.readouterr()
-    assert (out, err.split()) == ("", ["printed"] * 3)
+    # Two processes write: the end of one's line may come after the other's beginning.
+    assert (out, err.count("printed"), err.replace("printed", "").strip()) == ("", 3, "")
 
 
 @pytest.mark.usefixtures("cpu")
