@@ -188,7 +188,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """``RateLimiter``, on first use: asyncio takes 25 ms, which importing dicast does not spend."""
+    """``RateLimiter``, on first use: it needs asyncio, which importing dicast does without, as starting takes long enough."""
     if name != "RateLimiter":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._kernel.limits import RateLimiter

@@ -13,7 +13,7 @@ from ..fields import MISSING
 from ..model import ONLY, Failure, Record, Subject
 
 if TYPE_CHECKING:
-    from .calls import Call, Caller  # importing dicast would take 40 ms more
+    from .calls import Call, Caller  # with asyncio, which importing dicast does without
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
