@@ -92,18 +92,22 @@ Told = Answer | str | int | Callable[[Asked], Any]
 
 
 class ChatServer:
-    """The server, in a thread of its own. *requests*, *count* and *peak* (most at once) say what came in."""
+    """The server, in a thread of its own. *requests*, *count* and *peak* (most at once) say what came in.
+
+    With *gathers* no request is answered before so many have been there at once.
+    """
 
     Answer = Answer
 
     def __init__(self, latency: float = 0.0, port: int = 0) -> None:
         self.latency, self.port = latency, port
         self.answer: Told = lambda asked: self.sealed(score=0.5, confidence=0.9)
-        self.keep = True
+        self.keep, self.gathers = True, 0
         self.requests: list[Asked] = []
         self.count = self.peak = self._active = 0
         self._script: deque[Told] = deque()
         self._started = threading.Event()
+        self._gathered = asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
     @property
@@ -208,7 +212,10 @@ class ChatServer:
             self.requests[1:] = [asked]
         self._active += 1
         self.peak = max(self.peak, self._active)
+        if self.peak >= self.gathers:
+            self._gathered.set()
         try:
+            await self._gathered.wait()
             return await self._give(request, asked, self._decide(asked))
         finally:
             self._active -= 1

@@ -58,9 +58,9 @@ def test_an_async_metric_that_never_ends_is_a_timeout(shop):
 
 
 def test_a_timeout_holds_for_each_call_and_not_for_the_run(shop):
-    shop.rows(*[1] * 8)
-    done = shop.run("metrics: [fake/spin: {timeout: 0.2, seconds: 0.05}]\n")
-    assert (done.code, done.json["scored"]) == (0, 8)
+    shop.rows(*[1] * 5)
+    done = shop.run("metrics: [fake/spin: {timeout: 1, seconds: 0.25}]\n")
+    assert (done.code, done.json["scored"]) == (0, 5)
 
 
 @pytest.mark.parametrize(

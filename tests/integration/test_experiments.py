@@ -105,13 +105,13 @@ def test_resumed_run_comes_to_what_an_undisturbed_one_does(shop, model):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_run_asks_again_for_what_was_under_way_alone(shop, model, how):
     at_once = 3
-    model.latency = 0.05
+    model.answer = lambda asked: rated if asked.number <= 4 else model.Answer(fault="hang")
     name = shop.pipeline(TASK + f"executor: {{dicast/async: {{concurrency: {at_once}}}}}\n").name
     process = shop.start("run", name, "--json")
     wait_for(lambda: model.count >= 6)
     process.send_signal(how)
     assert finish(process).code == (130 if how == signal.SIGINT else -how)
-    model.latency = 0
+    model.answer = rated
     resumed = shop.dicast("run", name, "--json", "--resume")
     assert (resumed.code, resumed.json["scored"]) == (0, 6)
     again = {question: count for question, count in questions(model).items() if count > 1}

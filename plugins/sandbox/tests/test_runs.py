@@ -142,11 +142,11 @@ def test_cancelling_ends_the_program():
 
 
 def test_without_a_sandbox_wall_time_holds_where_a_child_keeps_the_output():
-    program = Program(("sh", "-c", "setsid sleep 4 & echo hi"), attrs.evolve(SMALL, wall=0.3))
+    program = Program(("sh", "-c", "setsid sleep 30 & echo hi"), attrs.evolve(SMALL, wall=0.3))
     started = time.monotonic()
     execution = asyncio.run(Unconfined().execute(program))
     assert (execution.limit, execution.output) == ("wall", "hi\n")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
 
 
 FIRST_PROCESS = """
