@@ -316,6 +316,96 @@ def test_what_is_wrong_in_all_sections_is_found_at_once():
     ]
 
 
+UNSET = '"a ${NO_SUCH}"'
+
+
+def test_an_unset_variable_is_one_problem_among_the_others():
+    found = problems(
+        "scoring: {threshold: 2}\nnowhere: ${NO_SUCH}\nsinks: [t/nul]\n",
+        metrics=f"metrics: [{{t/cheap: {{words: {UNSET}, as: {UNSET}, weight: -1}}}}, tt/cheap]\n",
+        environ={},
+    )
+    unset = [problem.line for problem in found if "NO_SUCH is not set" in problem.message]
+    others = [(problem.line, problem.path) for problem in found if "NO_SUCH is not set" not in problem.message]
+    assert unset == [2, 2, 4]
+    assert others == [(2, "metrics[0].weight"), (2, "metrics[1]"), (3, "scoring.threshold"), (4, None), (5, "sinks[0]")]
+    assert the_problem(f"name: {UNSET}\n", environ={}).path == "name"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"source: {UNSET}\nmetrics: [t/cheap]\n",
+        f"source: {{t/rows: {{path: {UNSET}}}}}\nmetrics: [t/cheap]\n",
+        f"source: {{t/rows: {{token: {UNSET}}}}}\nmetrics: [t/cheap]\n",
+        f"source: {{t/rows: {UNSET}}}\nmetrics: [t/cheap]\n",
+        f"source: t/rows\nmetrics: {UNSET}\n",
+        f"source: t/rows\nmetrics: [{UNSET}]\n",
+        f"source: t/rows\nmetrics: {{proxy: {UNSET}}}\n",
+        f"source: t/rows\nmetrics: [t/gold: {{range: [0, {UNSET}]}}]\n",
+        f"source: t/rows\nmetrics: [t/gold: {{on_failure: {UNSET}}}]\n",
+        f"source: t/rows\njudges: [t/stern: {{rubric: {UNSET}}}]\n",
+        f"source: t/rows\njudges: [t/any_kind]\ngate: {{on: {UNSET}}}\n",
+        f"define: {{gold: {UNSET}}}\nsource: t/rows\nmetrics: [gold: {{as: a}}, gold: {{as: b}}]\n",
+        f"source: t/rows\nmetrics: [t/gold]\nbudget: {{run: [{UNSET}]}}\n",
+        f"source: t/rows\nmetrics: [t/gold]\nscoring: {{aggregation: {UNSET}}}\n",
+        f"source: t/rows\nmetrics: [t/gold]\nbaseline: {{run: last, compare: {UNSET}}}\n",
+        f"source: t/rows\nmetrics: [t/gold]\ninclude: {UNSET}\n",
+    ],
+)
+def test_an_unset_variable_is_told_once_and_nothing_that_follows_from_it(text):
+    found = the_problem(source="", metrics=text, environ={})
+    assert "the environment variable NO_SUCH is not set" in found.message
+
+
+def test_an_unset_variable_inside_an_option_of_any_value_is_told_once(plugin):
+    plugin(
+        "loose",
+        """
+def check(component, attribute, value):
+    if not isinstance(value["a"]["b"], str):
+        raise ConfigError("b is a text")
+
+@attrs.frozen
+class Loose:
+    deep: dict[str, object] = attrs.field(validator=check)
+    tier = "truth"
+    def score(self, subject): ...
+
+@hookimpl
+def dicast_metrics():
+    return [Loose]
+""",
+    )
+    assert "b is a text" in the_problem(metrics="metrics: [loose/loose: {deep: {a: {b: 1}}}]\n").message
+    found = the_problem(metrics=f"metrics: [loose/loose: {{deep: {{a: {{b: {UNSET}}}}}}}]\n", environ={})
+    assert "NO_SUCH is not set" in found.message
+
+
+def test_what_is_wrong_with_a_definition_has_no_consequences_where_it_is_used_again(plugin):
+    plugin(
+        "many",
+        """
+def check(component, attribute, judges):
+    if len(judges) < 2:
+        raise ConfigError("two judges are needed")
+
+@attrs.frozen
+class Many:
+    judges: tuple[Judge, ...] = attrs.field(validator=check)
+    def judge(self, subject, children): ...
+
+@hookimpl
+def dicast_judges():
+    return [Many]
+""",
+    )
+    text = (
+        "define: {j: {t/stern: {rubrik: x}}}\njudges: [many/many: {as: a, judges: [j]}, many/many: {judges: [j, j]}]\n"
+    )
+    assert "rubrik" in the_problem(text, metrics="").message
+
+
 def test_only_plugins_at_fault_are_a_plugin_error(broken):
     broken("boom")
     problem = the_problem(metrics="metrics: [boom/x]\n", error=PluginError)

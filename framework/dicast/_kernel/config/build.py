@@ -95,7 +95,7 @@ def build_pipeline(
     """
     building = _Building(document, registry, ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
-    if building.faults or pipeline is None:
+    if building.faults or document.problems or pipeline is None:
         raise refusal(document, building.faults)
     return pipeline
 
@@ -130,6 +130,9 @@ class _Building(ExperimentParts):
         name = self._section("name", str, _stem(self._document.file))
         if executor is None or self.faults:
             return None
+        placed = {"metrics": metrics, "judges": judges, "extractors": extractors}
+        placed |= {"aggregates": aggregates, "early_stop": stops}
+        lists = {section: _slots(those) for section, those in placed.items()}
         return Pipeline(
             name=name if self._document.experiment is None else f"{name}/{self._document.experiment}",
             experiment=self._document.experiment,
@@ -137,31 +140,16 @@ class _Building(ExperimentParts):
             base=self._document.base,
             source=source,
             task=task,
-            metrics=_slots(metrics),
-            judges=_slots(judges),
             scoring=scoring,
             budget=budget,
             gate=gate,
-            extractors=_slots(extractors),
-            aggregates=_slots(aggregates),
-            early_stop=_slots(stops),
             baseline=baseline,
             sinks=_slots(sinks),
             ledger=ledger,
             executor=executor,
             disabled=disabled or budget.disabled,
-            fingerprints=fingerprints(
-                source,
-                task,
-                scoring,
-                {
-                    "metrics": _slots(metrics),
-                    "judges": _slots(judges),
-                    "extractors": _slots(extractors),
-                    "aggregates": _slots(aggregates),
-                    "early_stop": _slots(stops),
-                },
-            ),
+            fingerprints=fingerprints(source, task, scoring, lists),
+            **lists,
         )
 
     def _check_sections(self) -> None:

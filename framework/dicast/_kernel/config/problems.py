@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from ..components import parts
 from ..converter import Fault, shown
 from ..errors import ConfigError, PluginError, Problem
+from ..fields import MISSING
 from .reader import Document, dotted
 
 
 def refusal(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
-    """The error that names everything in *faults*, in the order of the file."""
-    problems = list({str(problem): problem for problem in (_problem(document, fault) for fault in faults)}.values())
+    """The error that names everything in *faults*, and the document's own problems, in the order of the file."""
+    unread = {problem.path for problem in document.problems}
+    found = [_problem(document, fault) for fault in faults if not _follows(fault, unread)]
+    problems = list({str(problem): problem for problem in (*document.problems, *found)}.values())
     problems.sort(
         key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
     )
-    return (PluginError if all(fault.plugin for fault in faults) else ConfigError)(problems)
+    plugins = not document.problems and all(fault.plugin for fault in faults)
+    return (PluginError if plugins else ConfigError)(problems)
+
+
+def _follows(fault: Fault, unread: Container[str | None]) -> bool:
+    """Whether *fault* only says that a value could not be read, at one of the paths *unread*."""
+    above = (dotted(fault.path[:end]) for end in range(1, len(fault.path) + 1))
+    return any(path in unread for path in above) or any(part is MISSING for part in parts(fault.value))
 
 
 def _problem(document: Document, fault: Fault) -> Problem:

@@ -12,6 +12,7 @@ from typing import cast
 import attrs
 
 from ..errors import ConfigError, Problem
+from ..fields import MISSING
 from .composer import Composer
 from .nodes import Address, Node, Place, dotted, from_data, kind, merge
 from .overrides import apply
@@ -33,7 +34,8 @@ class Document:
     """A pipeline as it was read.
 
     *data* is plain mappings, lists and scalars; *file* is named as the user wrote it, ``<text>`` or ``<mapping>``;
-    *base* is the directory that relative paths in the main file are relative to; *experiment* is which one of a suite it is.
+    *base* is the directory that relative paths in the main file are relative to; *experiment* is which one of a suite it is;
+    *problems* are those of variables: the values that they stand in are :data:`MISSING` in *data*.
     """
 
     data: dict[str, object]
@@ -41,6 +43,7 @@ class Document:
     base: Path
     root: Node = attrs.field(repr=False)
     experiment: str | None = None
+    problems: tuple[Problem, ...] = ()
 
     def place(self, path: Address, key: bool = False) -> Place:
         """Return where the value at *path* stands, or with *key* its key; else the nearest ancestor's place."""
@@ -57,7 +60,7 @@ def read_document(
     """Read a file (Path), YAML text (str) or a mapping, then lay *overrides* over it; of a suite, one *experiment*.
 
     Overrides are dotted paths with values, or texts ``scoring.threshold=0.7`` with YAML values. Raises ConfigError with
-    every problem that was found.
+    every problem that was found, unless all of them are the document's own.
     """
     reader, start = _Reader(environ), _start(source)
     root = reader.whole(source, start, overrides)
@@ -71,10 +74,11 @@ def read_document(
     elif suite:
         message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
         raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
+    whole = not reader.problems
     data = cast("dict[str, object]", reader.data(root))  # open gives a mapping, and overrides stand below it
-    if reader.problems:
+    if not whole:
         raise ConfigError(sorted(reader.problems, key=lambda found: (found.file != start.file, found.line or 0)))
-    return Document(data, start.file, start.base, root, experiment)
+    return Document(data, start.file, start.base, root, experiment, tuple(reader.problems))
 
 
 def experiment_names(source: Source, overrides: Mapping[str, object] | Sequence[str] = ()) -> tuple[str, ...]:
@@ -140,7 +144,9 @@ class _Reader:
         return [item for item in nodes if isinstance(item.value, str) and "\0" not in item.value]
 
     def _include(self, node: Node, chain: tuple[str, ...]) -> Node:
-        written = str(self.data(node, ("include",)))
+        written = self.data(node, ("include",))
+        if not isinstance(written, str):  # its variable is not set
+            return Node({}, node.place)
         path = node.place.base / written
         resolved = os.path.realpath(path)
         if resolved in chain or len(chain) > MAX_INCLUDES:
@@ -154,13 +160,15 @@ class _Reader:
         return self.read[resolved]
 
     def data(self, node: Node, path: Address = ()) -> object:
-        """Return *node* as plain data, with the environment's variables in place."""
+        """Return *node* as plain data, with the environment's variables in place, and MISSING where one is wrong."""
         if isinstance(node.value, dict):
             return {name: self.data(child, (*path, name)) for name, child in node.value.items()}
         if isinstance(node.value, list):
             return [self.data(child, (*path, index)) for index, child in enumerate(node.value)]
         if isinstance(node.value, str) and "${" in node.value:
-            return _VARIABLE.sub(lambda match: self._variable(match, node, path), node.value)
+            before = len(self.problems)
+            text = _VARIABLE.sub(lambda match: self._variable(match, node, path), node.value)
+            return text if len(self.problems) == before else MISSING
         return node.value
 
     def _variable(self, match: re.Match[str], node: Node, path: Address) -> str:

@@ -69,7 +69,7 @@ def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
     for kind, also in {kind: (kind, *entry.also) for kind, entry in KINDS.items()}.items():
         mine = [one for one in offered if one.kind in also]
         definitions[kind] = _choice(mine, "")
-        if _beside(kind) is not None:
+        if kind in _BESIDE:
             definitions[f"{kind}:slot"] = _choice(mine, ":slot")
     return _pipeline(definitions), broken
 
@@ -103,13 +103,9 @@ def _pipeline(definitions: Schema) -> Schema:
     return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections), **needs, "$defs": definitions}
 
 
-def _beside(kind: str) -> type[Any] | None:
-    return _BESIDE.get(kind)
-
-
 def _component(component: Component) -> Schema:
     """The definitions of a component's options, and of its options with those of its slot beside them."""
-    name, beside = f"{component.kind}:{component.name}", _beside(component.kind)
+    name, beside = f"{component.kind}:{component.name}", _BESIDE.get(component.kind)
     options = options_schema(component.cls)
     if beside is None:
         return {name: options}
@@ -120,16 +116,11 @@ def _component(component: Component) -> Schema:
 
 def _choice(components: list[Component], suffix: str) -> Schema:
     """What may stand where one of *components* is expected: a name, a name with options, a name under ``define``."""
-    bare = [one.name for one in components if not _needed(one)]
+    bare = [one.name for one in components if not options_schema(one.cls)["required"]]
     given = [
         _object({one.name: _ref(f"{one.kind}:{one.name}{suffix}")}) | {"required": [one.name]} for one in components
     ]
     return {"anyOf": [{"enum": bare}, {"type": "string", "pattern": "^[^/]+$"}, *given]}
-
-
-def _needed(component: Component) -> list[str]:
-    needed: list[str] = options_schema(component.cls)["required"]
-    return needed
 
 
 def options_schema(cls: type[Any]) -> Schema:

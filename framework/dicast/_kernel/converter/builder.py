@@ -49,7 +49,7 @@ class Builder:
         self.written: dict[FilePath, str] = {}  # how the user wrote the paths
         self.names: dict[type[Any], str] = {}  # the names of the components that were built
         self._registry, self._defined, self._base, self._ready = registry, defined, base, ready or {}
-        self._shared: dict[tuple[str, tuple[str, ...]], Built | None] = {}  # None: cannot be built, and reported
+        self._shared: dict[tuple[str, tuple[str, ...]], Built | Invalid] = {}
         self._open: list[str] = []
         paths = {FilePath: self._file_path, InputPath: self._input_path}
         self.data = Structurer(self._nested, {**paths, **texts})
@@ -77,7 +77,7 @@ class Builder:
             new = "/" in name
             made = self._new(name, kinds, options, keyed, slot) if new else self._reference(name, kinds, options, keyed)
             built = attrs.evolve(made, beside=extra)
-        if faults or built is None:  # not built and no fault: it was reported where it is defined
+        if faults or built is None:
             raise Invalid(faults)
         return built
 
@@ -90,22 +90,23 @@ class Builder:
         return {field.name for field in attrs.fields(found.cls)}.intersection(CLAIMABLE)
 
     def shared(self, name: str, kinds: tuple[str, ...]) -> Built:
-        """Build what ``define`` has under *name*, once. What is wrong with it is raised only the first time."""
+        """Build what ``define`` has under *name*, once. What is wrong with it is raised each time, and is the same."""
         if name in self._open:
             circle = " -> ".join((*self._open[self._open.index(name) :], name))
             raise self.data.invalid(f"{name!r} is defined by itself: {circle}", name)
         if (name, kinds) not in self._shared:
-            self._shared[name, kinds] = None
             self._open.append(name)
             try:
                 with self.data.jump(("define", name)):
                     self._shared[name, kinds] = self.component(self._defined[name], kinds)
+            except Invalid as invalid:
+                self._shared[name, kinds] = invalid
             finally:
                 self._open.pop()
-        built = self._shared[name, kinds]
-        if built is None:
-            raise Invalid([])
-        return built
+        shared = self._shared[name, kinds]
+        if isinstance(shared, Invalid):
+            raise shared
+        return shared
 
     def check_unused(self, faults: list[Fault]) -> None:
         """Build what ``define`` has and nothing referred to, so that its faults are found too."""
@@ -123,7 +124,8 @@ class Builder:
             name, options = next(iter(value.items()))
             if isinstance(options, Mapping):
                 return name, options
-            raise self.data.invalid(f"the options of {name} are a mapping; without options write just {name}", key=name)
+            message = f"the options of {name} are a mapping; without options write just {name}"
+            raise Invalid([Fault((*self.data.path, Part(name)), message)])
         if isinstance(value, Mapping) and any("/" in key for key in value):
             advice = "; indent its options below its name"
         message = f"expected a {' or '.join(kinds)}, written NAME or {{NAME: {{options}}}}{advice}"
