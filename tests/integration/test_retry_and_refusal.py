@@ -164,6 +164,39 @@ def test_refused_access_after_something_was_spent_is_3_and_keeps_it(shop, chat_s
     assert [verdict["subject_id"] for verdict in verdicts(shop)] == ["r0", "r1", "r2"]
 
 
+TASK = GRADER.format("") + 'task: {prompt/chat: {model: grader, user: "Say so."}}\nmetrics: [fake/act]\n'
+
+
+JURORS = GRADER.format("") + "judges: [{llm/jury: {judges: [{llm/judge: {model: grader}}, {fake/opinion: {}}]}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "content"),
+    [
+        (judged(), "I would give it 7 out of 10."),
+        (JURORS, "I would give it 7 out of 10."),
+        (judged(), None),
+        (JURORS, None),
+        (TASK, None),
+    ],
+    ids=["judge", "juror", "judge's model", "juror's model", "task's model"],
+)
+def test_what_a_call_did_cost_before_it_was_refused_access_is_settled(shop, chat_server, judge, pipeline, content):
+    """Whether the judge has asked again, or the model by itself: the reply before the refusal was billed."""
+    shop.rows("An answer.")
+    body = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}
+    chat_server.script(chat_server.reply(content) if content else chat_server.raw(body))
+    chat_server.answer = 401
+    done = judge(pipeline)
+    assert (done.code, done.json["stopped"]["reason"], chat_server.count) == (3, "refused_by_provider", 2)
+    assert Decimal(done.json["cost"]["usd"]) == CALL
+    assert Decimal(done.json["spend_lost"]["usd"]) == 0
+    (settled,) = shop.events("spend.settled")
+    assert (Decimal(settled["payload"]["amount"]), settled["payload"]["overrun"]) == (CALL, False)
+    assert len(shop.events("spend.reserved")) == 1
+    assert shop.dicast("run", "p.yaml", "--json", "--resume").json["cost"]["usd"] == str(CALL)  # and is not forgotten
+
+
 def test_run_that_was_refused_is_resumed_with_a_better_key(shop, chat_server, judge):
     shop.rows(*["An answer."] * 6)
     chat_server.script(*[chat_server.sealed(score=0.8, confidence=0.9)] * 2, 401)

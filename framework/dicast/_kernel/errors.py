@@ -17,8 +17,12 @@ DicastError
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from .model import Cost
 
 
 @attrs.frozen
@@ -79,7 +83,14 @@ class LedgerRefused(LedgerError):
 
 
 class AccessRefused(DicastError):
-    """A model's endpoint does not let us in, or does not know the model (401, 403, 404): no further call can go better."""
+    """A model's endpoint does not let us in, or does not know the model (401, 403, 404): no further call can go better.
+
+    *cost* is what the tries of the same call before that came to; None for nothing.
+    """
+
+    def __init__(self, message: str, cost: Cost | None = None) -> None:
+        super().__init__(message)
+        self.cost = cost
 
 
 class Interrupted(DicastError):

@@ -134,6 +134,17 @@ def test_equal_requests_at_the_same_time_share_what_the_model_raised(opened, pat
     assert len(model.asked) == 1
 
 
+def test_equal_requests_at_the_same_time_are_refused_access_together_and_one_has_paid(opened, path):
+    model = FakeChatModel(AccessRefused("401", PRICE), seconds=0.01)
+
+    async def use(live):
+        return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
+
+    refused = opened(Chat(model, path), use)
+    assert [(str(one), one.cost) for one in refused] == [("401", PRICE)] + [("401", None)] * 4
+    assert len(model.asked) == 1
+
+
 def test_cancelled_request_that_waits_leaves_the_others_their_answer(opened, path):
     model = FakeChatModel("yes", seconds=0.02)
 

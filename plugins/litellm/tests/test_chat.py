@@ -173,6 +173,14 @@ def test_no_access_stops_the_run_and_names_model_and_endpoint(chat_server, statu
     assert chat_server.count == 1
 
 
+def test_no_access_says_what_the_tries_before_it_did_cost(chat_server):
+    chat_server.script(chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}))
+    chat_server.answer = 401
+    with pytest.raises(AccessRefused) as refused:
+        ask(chat(chat_server))
+    assert (refused.value.cost.amount, chat_server.count) == (Decimal("0.00014"), 2)
+
+
 def test_missing_key_stops_the_run(chat_server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(AccessRefused, match="OPENAI_API_KEY"):

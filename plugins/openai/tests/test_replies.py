@@ -272,6 +272,15 @@ def test_no_access_ends_the_run(chat_server, ask, status):
     assert (str(refused.value), chat_server.count) == (said, 1)
 
 
+@pytest.mark.usefixtures("no_waits")
+def test_no_access_says_what_the_tries_before_it_did_cost(chat_server, ask):
+    chat_server.script(chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}), 503)
+    chat_server.answer = 401
+    with pytest.raises(AccessRefused) as refused:
+        ask(price=PRICE)
+    assert (refused.value.cost, chat_server.count) == (COUNTED, 3)
+
+
 @pytest.mark.parametrize("status", [402, 413, 418])
 def test_another_refusal_fails_the_call_alone(chat_server, ask, status):
     chat_server.answer = status

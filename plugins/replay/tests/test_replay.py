@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import (
+    AccessRefused,
     ChatModel,
     ChatRequest,
     ConfigError,
@@ -140,6 +141,17 @@ def test_equal_requests_at_the_same_time_share_what_the_model_raised(path):
         return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
 
     assert list(map(repr, use_open(Chat(path, model), use))) == ["ValueError('out of order')"] * 5
+    assert len(model.asked) == 1
+
+
+def test_equal_requests_at_the_same_time_are_refused_access_together_and_one_has_paid(path):
+    model = FakeChatModel(AccessRefused("401", PRICE), seconds=0.01)
+
+    async def use(live):
+        return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
+
+    refused = use_open(Chat(path, model), use)
+    assert [(str(one), one.cost) for one in refused] == [("401", PRICE)] + [("401", None)] * 4
     assert len(model.asked) == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .document import disabled_document, document, exit_code, stopped_document
 from .flat import flat
-from .fold import Report
+from .fold import Report, nothing
 from .records import RecordReader, results
 from .table import RunTable
 
@@ -16,6 +16,7 @@ __all__ = [
     "document",
     "exit_code",
     "flat",
+    "nothing",
     "results",
     "stopped_document",
 ]

@@ -38,7 +38,7 @@ _FINEST = 1074
 
 
 def nothing() -> dict[str, Cost]:
-    """A sum of nothing yet, by unit."""
+    """What nothing has cost, by unit of money: sums to add to."""
     return {"usd": Cost.zero(), "msat": Cost.zero("msat")}
 
 

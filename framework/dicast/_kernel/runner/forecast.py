@@ -12,9 +12,10 @@ from ..clock import Clock
 from ..components import parts
 from ..model import Cost, RunContext, Subject
 from ..protocols import Source
+from ..report import nothing
 from ..sections import Pipeline, Slot
 from .calls import Call
-from .nesting import Bill, Nested
+from .nesting import Nested
 from .opening import open_component
 from .plan import lookahead, make_plan
 from .subjects import read
@@ -38,7 +39,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source) -> Forecast
 
     :raises RequestError: when the source or a component cannot be opened or read.
     """
-    bill, subjects, unjudged = Bill(), 0, 0
+    bill, subjects, unjudged = nothing(), 0, 0
     async with AsyncExitStack() as stack:
         draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
         live = await open_component(ledger.component, draft, stack)
@@ -51,8 +52,9 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source) -> Forecast
             unjudged += not plan.units_for(due.subject.kind)
             for slot, estimate in priced:
                 if slot.accepts(due.subject.kind):
-                    bill.add(estimate(due.subject))
-    return Forecast(subjects, unjudged, bill.usd, bill.msat)
+                    cost = estimate(due.subject)
+                    bill[cost.unit] += cost
+    return Forecast(subjects, unjudged, bill["usd"], bill["msat"])
 
 
 def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:

@@ -18,8 +18,9 @@ from ..converter import unstructure
 from ..define import maybe_await
 from ..errors import AccessRefused, Interrupted
 from ..limits import WIRE, Wire
-from ..model import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Unit, Verdict
+from ..model import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
 from ..protocols import ChatModel, Judge, estimate
+from ..report import nothing
 from ..sections import Slot
 from .calls import Call
 from .opening import Opener
@@ -41,25 +42,6 @@ class Asker(Protocol):
 
 
 @attrs.define
-class Bill:
-    """What was settled, by unit of money."""
-
-    usd: Cost = Cost.zero()
-    msat: Cost = Cost.zero("msat")
-
-    def add(self, cost: Cost) -> None:
-        """Add one call's cost."""
-        if cost.unit == "usd":
-            self.usd = self.usd + cost
-        else:
-            self.msat = self.msat + cost
-
-    def of(self, unit: Unit) -> Cost:
-        """What was settled in *unit*."""
-        return self.usd if unit == "usd" else self.msat
-
-
-@attrs.define
 class Scope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
@@ -78,7 +60,7 @@ class Scope:
     cut: bool = False
     queued: bool = False
     heard: Cost = Cost.zero()
-    settled: Bill = attrs.field(factory=Bill)
+    settled: dict[str, Cost] = attrs.field(factory=nothing)
     model: str | None = None
     calls: int = 0
     tokens: int | None = None
@@ -107,7 +89,7 @@ class Scope:
 
         Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
         """
-        inside = self.settled.of(said.unit)
+        inside = self.settled[said.unit]
         if inside.amount is None or self.heard.amount is None:
             return self.heard
         if said.amount is None:
@@ -171,7 +153,10 @@ async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply |
             scope.cut = scope.cut or wire.cut or not wire.paced
             scope.queued = True
             raise
-        except (AccessRefused, Interrupted):
+        except AccessRefused as error:
+            scope.hear(Failure("refused", str(error), cost=error.cost or Cost.zero()))
+            raise
+        except Interrupted:
             raise
         except TimeoutError as error:
             scope.cut = True

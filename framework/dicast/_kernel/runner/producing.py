@@ -79,7 +79,7 @@ class Purchase:
         try:
             answer = await heard(model, request, scope)
         except BaseException as error:
-            self._break_off(scope, error)
+            self._break_off(scope, error, request.label)
             raise
         self._close(scope, answer, request.label)
         if isinstance(answer, Reply):
@@ -120,10 +120,12 @@ class Purchase:
         """A task makes what is judged, and judges nothing itself."""
         return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
 
-    def _break_off(self, scope: Scope, error: BaseException) -> None:
-        """Close the reservation of a request that is given up: what was not heard may have been paid."""
-        if scope.held is not None:
-            clean = isinstance(error, AccessRefused) or (scope.queued and not scope.cut)
+    def _break_off(self, scope: Scope, error: BaseException, criterion: str) -> None:
+        """Settle a request that was refused access; of one that is given up, what was not heard may have been paid, too."""
+        if isinstance(error, AccessRefused):
+            self._close(scope, Failure("refused", str(error), cost=scope.heard), criterion)
+        elif scope.held is not None:
+            clean = scope.queued and not scope.cut
             (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
 
     def _close(self, scope: Scope, answer: Reply | Failure, criterion: str) -> None:

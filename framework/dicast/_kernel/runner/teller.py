@@ -15,11 +15,12 @@ from ..converter import structure, unstructure
 from ..define import maybe_await
 from ..errors import AccessRefused
 from ..model import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
+from ..report import nothing
 from ..scoring import Answer, Skip
 from ..sections import Slot
 from ..spool import ReplyKey, UnitSpool
 from .calls import Call, Caller, Children, as_score
-from .nesting import Bill, Scope, under_way
+from .nesting import Scope, under_way
 
 Payload = dict[str, Any]
 Answered = Score | Judgment | Failure
@@ -40,7 +41,7 @@ class Teller:
 
     def __init__(self, desk: Desk, label: str, eval_id: str, children: Children) -> None:
         self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
-        self.bill = Bill()
+        self.bill = nothing()
         self.models: set[str] = set()
         self._held: dict[str, Reservation] = {}
 
@@ -122,14 +123,14 @@ class Teller:
             answer = self._closed(call, scope, await self._desk.caller.heard(call, begun))
         if isinstance(answer, Skip):
             return throttled(answer)
-        around.settled.add(answer.cost)
+        around.settled[answer.cost.unit] += answer.cost
         return answer
 
     async def _once(self, call: Call, children: Children, scope: Scope) -> Answered | Skip:
         subject = scope.subject
         kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
-            self.bill.add(kept.cost)
+            self.bill[kept.cost.unit] += kept.cost
             self._note_model(kept, scope)
             return kept
         with under_way(scope):
@@ -146,7 +147,7 @@ class Teller:
         try:
             answer = await self._heard(call, children, scope)
         except BaseException as error:
-            self._break_off(scope, error)
+            self._break_off(call, scope, error)
             raise
         return self._closed(call, scope, answer)
 
@@ -164,13 +165,13 @@ class Teller:
         scope.held = held
         return None
 
-    def _break_off(self, scope: Scope, error: BaseException) -> None:
-        """Close the reservation of a call that is given up: what was asked for and not heard may have been paid."""
-        if scope.held is None:
-            return
-        refused = isinstance(error.__cause__, AccessRefused)
-        clean = (refused or scope.queued) and not scope.cut and scope.heard.is_zero
-        (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
+    def _break_off(self, call: Call, scope: Scope, error: BaseException) -> None:
+        """Settle a call that was refused access; of one that is given up, what was not heard may have been paid, too."""
+        if isinstance(error.__cause__, AccessRefused) and not scope.cut:
+            self._closed(call, scope, Failure("refused", str(error)))
+        elif scope.held is not None:
+            clean = scope.queued and not scope.cut and scope.heard.is_zero
+            (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
 
     async def _heard(self, call: Call, children: Children, scope: Scope) -> Answered:
         answer: Answered
@@ -200,8 +201,8 @@ class Teller:
             purse.forfeit(held)
             return answer
         owed = scope.owed(answer.cost)
-        self.bill.add(owed)
-        answer = _costing(answer, owed + scope.settled.of(owed.unit))
+        self.bill[owed.unit] += owed
+        answer = _costing(answer, owed + scope.settled[owed.unit])
         if held is None and owed.is_zero and not scope.calls:
             return answer
         bought = self._reply(call, scope, answer)

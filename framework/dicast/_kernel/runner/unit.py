@@ -12,7 +12,6 @@ from ..model import Cost, Failure, Judgment, Rubric, Score, Subject
 from ..scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from ..sections import Slot
 from .calls import Children
-from .nesting import Bill
 from .producing import Made
 from .teller import Desk, Payload, Teller, throttled
 
@@ -61,8 +60,8 @@ class Unit:
             "subject_id": subject.id,
             "judge": self.label,
             "judge_latency_ms": latency,
-            "judge_cost_usd": teller.bill.usd.decimal,
-            "judge_cost_msat": teller.bill.msat.decimal,
+            "judge_cost_usd": teller.bill["usd"].decimal,
+            "judge_cost_msat": teller.bill["msat"].decimal,
         }
         if isinstance(outcome, Skip):
             payload["skipped"] = outcome.reason
@@ -165,8 +164,6 @@ class Unit:
         return known
 
 
-def _pricing_version(bill: Bill) -> str | None:
-    if bill.usd.pricing_version is None and bill.msat.pricing_version is None:
-        return None
-    versions = dict.fromkeys(cost.pricing_version for cost in (bill.usd, bill.msat) if cost.pricing_version)
+def _pricing_version(bill: Mapping[str, Cost]) -> str | None:
+    versions = dict.fromkeys(cost.pricing_version for cost in bill.values() if cost.pricing_version)
     return "; ".join(versions) or None

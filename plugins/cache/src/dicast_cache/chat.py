@@ -11,7 +11,19 @@ from pathlib import Path
 
 import attrs
 
-from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, KeptReply, Reply, RunContext, estimate, maybe_await
+from dicast import (
+    COMPLETE,
+    AccessRefused,
+    ChatModel,
+    ChatRequest,
+    Cost,
+    Failure,
+    KeptReply,
+    Reply,
+    RunContext,
+    estimate,
+    maybe_await,
+)
 
 from .identity import identity
 from .store import Store
@@ -82,7 +94,8 @@ class Live:
             self._keep(digest, request, answer)
             asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
         except Exception as error:
-            asking.set_exception(error)
+            refused = isinstance(error, AccessRefused)
+            asking.set_exception(AccessRefused(str(error)) if refused else error)  # they have not paid for the tries
             asking.exception()  # there may be nobody who waits, which asyncio would complain of
             raise
         finally:

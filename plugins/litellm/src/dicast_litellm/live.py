@@ -212,7 +212,7 @@ class LiveChat:
         status, headers, said = _status(error), _headers(error), self._said(str(error))
         never_asked = any(type(one).__name__ in _NEVER_ASKED for one in causes(error))
         if status in _NO_ACCESS or _is_no_access(error):
-            return AccessRefused(said)
+            return AccessRefused(said, call.spent)
         if isinstance(error, self._litellm.ContentPolicyViolationError):
             return Fault(said, again=False, kind="refused")
         if isinstance(error, TimeoutError | self._litellm.Timeout) and headers is None and not never_asked:

@@ -230,7 +230,7 @@ class Endpoint:
         status = answer.status
         said = self._said(f"HTTP {status}: {answer.complaint()}")
         if status in _NO_ACCESS:
-            return AccessRefused(said)
+            return AccessRefused(said, call.spent)
         if status in _REDIRECTS:
             location = answer.headers.get("Location", "")
             return Fault(self._said(f"HTTP {status}: redirects to {location}; redirects are not followed"), again=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 
 from dicast import (
+    AccessRefused,
     ChatModel,
     ChatRequest,
     ConfigError,
@@ -92,7 +93,8 @@ class Live:
             answer = await self._recorded(digest, request)
             asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
         except Exception as error:
-            asking.set_exception(error)
+            refused = isinstance(error, AccessRefused)
+            asking.set_exception(AccessRefused(str(error)) if refused else error)  # they have not paid for the tries
             asking.exception()  # there may be nobody who waits, which asyncio would complain of
             raise
         finally:
