@@ -66,6 +66,28 @@ def test_each_filter_keeps_what_it_says(shop, twice):
     assert len(listed(shop, "--as-of", "2999-12-31T23:59:59+02:00")) == 10
 
 
+@pytest.mark.parametrize("failed", [[], ["--failed"]])
+@pytest.mark.parametrize(
+    ("option", "name", "near"),
+    [("--judge", "metric", "metrics"), ("--judge", "secnd", "second"), ("--kind", "rows", "row")],
+)
+def test_a_name_that_nothing_in_the_ledger_has_is_refused_and_the_nearest_named(
+    shop, twice, option, name, near, failed
+):
+    done = shop.dicast("verdicts", option, name, *failed, "--json")
+    (error,) = done.json["error"]["errors"]
+    assert (done.code, error["value"], error["hint"]) == (2, name, near)
+    assert f"did you mean {near!r}?" in shop.dicast("verdicts", option, name, *failed).err
+
+
+def test_filters_that_keep_nothing_of_what_there_is_find_nothing(shop, twice):
+    assert listed(shop, "--judge", "second", "--kind", "turn") == []
+    assert listed(shop, "--judge", "second", "--as-of", "2001-01-01") == []
+    assert listed(shop, "--judge", "second", "--subject", "nobody") == []
+    assert listed(shop, "--judge", "second", "--limit", "0") == []
+    assert shop.dicast("verdicts", "--failed", "--judge", "record", "--json").json == {"failures": []}
+
+
 def test_latest_keeps_the_newest_of_each_subject_and_judge(shop, twice):
     _, _, between = twice
     assert sorted(listed(shop, "--latest")) == sorted(listed(shop, "--run", "last"))

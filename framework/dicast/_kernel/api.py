@@ -193,12 +193,16 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 
     :raises ConfigError: when the ledger has no such run.
     """
-    newest = Query(types=("run.started",), newest_first=True, limit=1)
-    wanted = newest if run_id == "last" else Query(run_id=run_id, types=("run.started",), limit=1)
-    found = next((entry.event.run_id for entry in ledger.read(wanted)), None)
+    found = find_run(ledger, run_id)
     if found is None:
         raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to read all of them")
     return found
+
+
+def find_run(ledger: Ledger, run_id: str) -> str | None:
+    """The same as :func:`known_run`; None when the ledger has no such run."""
+    query = Query(None if run_id == "last" else run_id, ("run.started",), newest_first=True, limit=1)
+    return next((entry.event.run_id for entry in ledger.read(query)), None)
 
 
 def results(ledger: Ledger | None, run: str) -> Results:

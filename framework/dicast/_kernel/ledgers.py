@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import attrs
 
 from .converter import structure
-from .model import Event, Query, Verdict
+from .errors import ConfigError, Problem
+from .lines import nearest
+from .model import KINDS, Event, Query, Verdict
 from .protocols import Ledger
 
 _RECORD = "record"
@@ -37,17 +39,32 @@ class Wanted:
     limit: int | None = None
 
     def events(self, ledger: Ledger, *types: str) -> Iterator[Event]:
-        """The events of *types* that are meant, oldest first; a record's failure only where no verdict failed with it."""
+        """The events of *types* that are meant, oldest first; a record's failure only where no verdict failed with it.
+
+        :raises ConfigError: when there are none, and *ledger*, where anything was judged, has no such judge or kind at all.
+        """
         query = Query(self.run_id, types, self.kind, self.subject, until=self.as_of)
         found: Iterable[Event] = _told_once(entry.event for entry in ledger.read(query))
         if self.judge is not None:
             found = (event for event in found if event.payload.get("judge", _RECORD) == self.judge)
         if self.latest:
             found = _latest(found)
-        for number, event in enumerate(found):
-            if number == self.limit:
-                return
+        empty = True
+        for event in islice(found, self.limit):
+            empty = False
             yield event
+        if empty:
+            self._check(ledger)
+
+    def _check(self, ledger: Ledger) -> None:
+        entries = ledger.read(Query(types=("eval.started",)))
+        begun = {(str(entry.event.payload["judge"]), str(entry.event.subject_kind)) for entry in entries}
+        known = {"judge": {judge for judge, _ in begun}, "kind": {*KINDS, *(kind for _, kind in begun)}}
+        for what, names in known.items():
+            name = getattr(self, what)
+            if begun and name not in (None, _RECORD, *names):
+                message = f"no {what} {name!r} in this ledger; there are {', '.join(sorted(names))}"
+                raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
 
 
 def _told_once(events: Iterable[Event]) -> Iterator[Event]:
@@ -78,17 +95,6 @@ def _latest(events: Iterable[Event]) -> Iterable[Event]:
     return newest.values()
 
 
-def newest_run(ledger: Ledger) -> str | None:
-    """The id of the run that began last."""
-    newest = ledger.read(Query(types=("run.started",), newest_first=True, limit=1))
-    return next((entry.event.run_id for entry in newest), None)
-
-
-def started(ledger: Ledger, run_id: str) -> Event | None:
-    """The ``run.started`` event of a run."""
-    return next((entry.event for entry in ledger.read(Query(run_id=run_id, types=("run.started",), limit=1))), None)
-
-
 def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
     """The document of a run that was completed or stopped, as it stood then; None for one that ended without a word."""
     query = Query(run_id=run_id, types=("run.completed", "run.stopped"), newest_first=True, limit=1)
@@ -104,8 +110,6 @@ def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
         return None
     names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     content = event.payload.get("content")
-    made = next(
-        ledger.read(Query(types=("record.completed",), subject_id=subject_id, newest_first=True, limit=1)), None
-    )
+    made = next(ledger.read(attrs.evolve(query, types=("record.completed",))), None)
     record = {} if made is None else {"record": made.event.payload}
     return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import click
 
-from ..api import as_source, execute, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
+from ..api import as_source, execute, find_run, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
 from ..config import experiment_names, load_pipeline
 from ..errors import ConfigError
-from ..ledgers import Wanted, document, failure, newest_run, started, subject, verdict
+from ..ledgers import Wanted, document, failure, subject, verdict
 from ..protocols import Ledger
 from ..report import flat, results
 from ..runner.run import Outcome, Request
@@ -167,8 +167,8 @@ def show(name: str, ledger: Path | None, as_json: bool) -> None:
 
 
 def _find(ledger: Ledger, name: str) -> dict[str, Any]:
-    run_id = newest_run(ledger) if name == "last" else name
-    if run_id is not None and started(ledger, run_id) is not None:
+    run_id = find_run(ledger, name)
+    if run_id is not None:
         return _run(ledger, run_id)
     content = subject(ledger, name)
     if content is None:
