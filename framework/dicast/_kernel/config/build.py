@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import attrs
-
 from ..converter import Built, Part
 from ..converter import Path as Address
 from ..lines import nearest
@@ -22,36 +20,15 @@ from ..sections import (
     Scoring,
     Slot,
     SlotOptions,
+    TaskOptions,
     Tier,
 )
 from .experiment import ExperimentParts
 from .parts import Placed
 from .problems import refusal
 from .reader import Document, Source, read_document
+from .schema import sections
 from .slots import children_labels, costs, finest_kind, fingerprints, members, with_children
-
-SECTIONS = (
-    "name",
-    "define",
-    "source",
-    "task",
-    "metrics",
-    "scoring",
-    "judges",
-    "extractors",
-    "aggregates",
-    "early_stop",
-    "baseline",
-    "experiments",
-    "budget",
-    "gate",
-    "sinks",
-    "ledger",
-    "executor",
-    "disabled",
-    "plugins",
-)
-"""The sections a pipeline file may have, besides ``include``, which is gone when it was read."""
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 _METRIC_KINDS = ("metric", "judge")
@@ -113,7 +90,7 @@ class _Building(ExperimentParts):
         """Build all sections; None when the pipeline cannot be built."""
         self._check_sections()
         source = self._single("source", "source")
-        task, extractors = self._task(), self._extractors()
+        task, extractors = self._single("task", "task", beside=TaskOptions), self._extractors()
         metrics, judges = self._metrics(source), self._judges()
         scoring, gate = self._section("scoring", Scoring, Scoring()), self._section("gate", Gate, Gate(given=False))
         budget, disabled = self._section("budget", Budget, Budget()), self._section("disabled", bool, False)
@@ -153,9 +130,10 @@ class _Building(ExperimentParts):
         )
 
     def _check_sections(self) -> None:
+        known = sections()
         for key in self._file:
-            if key not in SECTIONS:
-                self._fault((), f"unknown section {key!r}", key, nearest(key, SECTIONS), key)
+            if key not in known:
+                self._fault((), f"unknown section {key!r}", key, nearest(key, known), key)
         if self._needs_source and "source" not in self._file:
             self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         metrics = self._file.get("metrics")
@@ -217,8 +195,7 @@ class _Building(ExperimentParts):
         if tier == "proxy" and costs(built.live):
             message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
             self._fault(path, message)
-        slot = attrs.asdict(beside, recurse=False, filter=attrs.filters.exclude("label", "on"))
-        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, **slot)
+        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on)
 
     def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
         """Find a sink that would write over the source, the ledger, the pipeline or another sink."""

@@ -7,23 +7,13 @@ from collections.abc import Mapping
 import attrs
 
 from ..converter import Part
-from ..sections import Baseline, Label, Slot, TaskOptions
+from ..sections import Baseline, Label
 from .parts import Parts, Placed
 from .slots import clash
 
 
 class ExperimentParts(Parts):
-    """Builds the sections ``task``, ``extractors`` and ``baseline`` of one pipeline."""
-
-    def _task(self) -> Slot | None:
-        found: Slot | None = None
-        with self._structurer.at("task", faults=self.faults):
-            if "task" in self._file:
-                built = self._builder.component(self._file["task"], ("task",), TaskOptions)
-                found = self._slot(
-                    ("task",), built, **attrs.asdict(built.beside, filter=attrs.filters.exclude("label"))
-                )
-        return found
+    """Builds the sections ``extractors`` and ``baseline`` of one pipeline."""
 
     def _extractors(self) -> list[Placed]:
         placed = self._labelled("extractors", "extractor")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from ..converter import Builder, Built, Fault, Part, describe
 from ..converter import Path as Address
 from ..model import Rubric
@@ -43,11 +45,13 @@ class Parts:
                 return self._structurer.structure(self._file[name], annotation)
         return default
 
-    def _single(self, section: str, kind: str, default: str | None = None) -> Slot | None:
+    def _single(
+        self, section: str, kind: str, default: str | None = None, beside: type[Any] | None = None
+    ) -> Slot | None:
         given = self._file.get(section, default)
         if section in self._file or default is not None:
             with self._structurer.at(section, faults=self.faults):
-                return self._slot((section,), self._builder.component(given, (kind,)))
+                return self._slot((section,), self._builder.component(given, (kind,), beside))
         return None
 
     def _list(
@@ -73,6 +77,8 @@ class Parts:
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
         described = describe(built.live, self._builder.names, self._builder.written)
         (options,) = described.values()  # by the component's name
+        if built.beside is not None:
+            slot = attrs.asdict(built.beside, recurse=False, filter=attrs.filters.exclude("label")) | slot
         return make_slot(built, dotted(path), options, **slot)
 
     def _check_labels(self, placed: Sequence[Placed]) -> None:

@@ -74,9 +74,10 @@ def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
     return _pipeline(definitions), broken
 
 
-def _pipeline(definitions: Schema) -> Schema:
+def sections() -> Schema:
+    """The sections that a pipeline file may have, each with its JSON Schema."""
     metrics = {"type": "array", "items": {"anyOf": [_ref("metric:slot"), _ref("preset:slot")]}}
-    sections = {
+    return {
         "name": {"type": "string"},
         "include": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
         "define": {"type": "object", "additionalProperties": {"anyOf": [_ref(kind) for kind in KINDS]}},
@@ -98,9 +99,12 @@ def _pipeline(definitions: Schema) -> Schema:
         "disabled": {"type": "boolean"},
         "plugins": options_schema(Plugins),
     }
+
+
+def _pipeline(definitions: Schema) -> Schema:
     one_of = ("metrics", "judges", "task", "extractors")
     needs = {"anyOf": [{"required": [section]} for section in one_of], "required": ["source"]}
-    return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections), **needs, "$defs": definitions}
+    return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections()), **needs, "$defs": definitions}
 
 
 def _component(component: Component) -> Schema:
