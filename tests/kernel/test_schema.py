@@ -9,7 +9,9 @@ from dicast._kernel.config import json_schema, read_document
 from dicast._kernel.plugins import Registry
 
 PLUGIN = """
+from decimal import Decimal
 from typing import Literal
+from attrs import validators as v
 
 @attrs.frozen
 class Thing:
@@ -23,6 +25,9 @@ class Thing:
     words: int = 120
     colour: Literal["red", "green"] = "red"
     names: tuple[str, ...] = ("a",)
+    share: float | None = attrs.field(default=None, validator=v.optional([v.gt(0), v.le(1)]))
+    amount: Decimal = attrs.field(default=Decimal(1), validator=v.ge(Decimal("0.5")))
+    odd: int = attrs.field(default=0, validator=v.or_(v.ge(3), v.in_([0])))
     inner: Metric | None = None
     def score(self, subject): ...
 
@@ -79,6 +84,13 @@ def test_a_good_pipeline_is_valid(schema):
         ({"budget": {"run": 2.0}}, "$.budget.run"),
         ({"executor": "t/thing"}, "$.executor"),
         ({"surce": "a"}, "$"),
+        ({"scoring": {"threshold": 1.5}}, "$.scoring.threshold"),
+        ({"scoring": {"rollouts": 0}}, "$.scoring.rollouts"),
+        ({"gate": {"min_coverage": -0.1}}, "$.gate.min_coverage"),
+        ({"metrics": [{"t/thing": {"weight": -1}}]}, "$.metrics"),
+        ({"metrics": [{"t/thing": {"timeout": 0}}]}, "$.metrics"),
+        ({"metrics": [{"t/thing": {"share": 0}}]}, "$.metrics"),
+        ({"executor": {"dicast/async": {"concurrency": 0}}}, "$.executor"),
     ],
 )
 def test_a_bad_pipeline_is_not(schema, overrides, path):
@@ -94,6 +106,20 @@ def test_options_say_what_they_are_and_their_defaults(schema):
     assert options["properties"]["names"]["default"] == ["a"]
     assert "weight" not in options["properties"]
     assert "weight" in schema["$defs"]["metric:t/thing:slot"]["properties"]
+
+
+def test_bounds_of_numbers_are_those_that_the_validators_hold(schema):
+    def bounds(options, name):
+        return {key: value for key, value in options["properties"][name].items() if "imum" in key.lower()}
+
+    thing, scoring = schema["$defs"]["metric:t/thing:slot"], schema["properties"]["scoring"]
+    assert bounds(thing, "share") == {"exclusiveMinimum": 0, "maximum": 1}
+    assert bounds(thing, "amount") == {"minimum": 0.5}
+    assert bounds(thing, "odd") == {}
+    assert bounds(thing, "words") == {}
+    assert bounds(thing, "weight") == {"minimum": 0, "maximum": 1e9}
+    assert bounds(thing, "timeout") == {"exclusiveMinimum": 0}
+    assert bounds(scoring, "num_rollouts") == bounds(scoring, "rollouts") == {"minimum": 1}
 
 
 def test_a_broken_plugin_is_reported_and_left_out(broken, plugin):

@@ -12,15 +12,10 @@ import attrs
 from .hooks import hookimpl
 from .model import RunContext
 from .protocols import Executor
+from .sections import AT_LEAST_ONE, Slot
 
 if TYPE_CHECKING:
     from .pool import Pool
-    from .sections import Slot
-
-
-def _at_least_one(instance: object, attribute: attrs.Attribute[int], value: int | None) -> None:
-    if value is not None and value < 1:
-        raise ValueError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
 
 def cores() -> int:
@@ -36,7 +31,7 @@ class Async:
     :param concurrency: how many subjects are judged at the same time, at most; 1 or more.
     """
 
-    concurrency: int = attrs.field(default=32, validator=_at_least_one)
+    concurrency: int = attrs.field(default=32, validator=AT_LEAST_ONE)
 
 
 @attrs.frozen
@@ -50,8 +45,8 @@ class Processes:
     :param concurrency: how many subjects are judged at the same time, at most; 1 or more. By default 32 for each worker.
     """
 
-    workers: int | None = attrs.field(default=None, validator=_at_least_one)
-    concurrency: int = attrs.field(validator=_at_least_one)
+    workers: int | None = attrs.field(default=None, validator=AT_LEAST_ONE)
+    concurrency: int = attrs.field(validator=AT_LEAST_ONE)
 
     @concurrency.default
     def _enough(self) -> int:

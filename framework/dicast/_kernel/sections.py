@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,19 +23,23 @@ RECORD = ""
 """Stands in the place of a label for a subject's record."""
 
 
-def within(low: float, high: float, words: str) -> Any:
-    """Return an attrs validator: the value, if it is not None, is in [*low*, *high*]."""
+@attrs.frozen
+class Within:
+    """An attrs validator: the value, if it is not None, is in [*low*, *high*], which is what *words* say."""
 
-    def check(instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is not None and not low <= value <= high:
-            raise ValueError(f"invalid value for {attribute.name}, expected {words}, got {value}")
+    low: float
+    high: float
+    words: str
 
-    return check
+    def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        """Refuse another value."""
+        if value is not None and not self.low <= value <= self.high:
+            raise ValueError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
 
 
-_INFINITY = float("inf")
-_SHARE = within(0, 1, "a number from 0 to 1")
-_NOT_NEGATIVE = within(0, _INFINITY, "0 or more")
+_SHARE = Within(0, 1, "a number from 0 to 1")
+_NOT_NEGATIVE = Within(0, inf, "0 or more")
+AT_LEAST_ONE = Within(1, inf, "1 or more")
 
 
 @attrs.frozen
@@ -42,7 +47,7 @@ class Audit:
     """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
 
     rate: float = attrs.field(validator=_SHARE)
-    seed: int = attrs.field(default=0, validator=within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
+    seed: int = attrs.field(default=0, validator=Within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
 
 
 @attrs.frozen
@@ -58,9 +63,7 @@ class Scoring:
     """
 
     threshold: float = attrs.field(default=0.5, validator=_SHARE)
-    rollouts: int = attrs.field(
-        default=1, validator=within(1, _INFINITY, "1 or more"), metadata={"keys": ("rollouts", "num_rollouts")}
-    )
+    rollouts: int = attrs.field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
@@ -129,13 +132,8 @@ class CallOptions:
     """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
     label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
-    timeout: float | None = attrs.field(default=None)
+    timeout: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.gt(0)))
     retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
-
-    @timeout.validator
-    def _positive(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is not None and value <= 0:
-            raise ValueError(f"invalid value for timeout, expected more than 0 seconds, got {value}")
 
 
 @attrs.frozen
@@ -149,7 +147,7 @@ class TaskOptions(CallOptions):
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
-    weight: float = attrs.field(default=1.0, validator=within(0, 1e9, "a number from 0 to 1e9"))
+    weight: float = attrs.field(default=1.0, validator=Within(0, 1e9, "a number from 0 to 1e9"))
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = attrs.field(default=None)
     on_failure: OnFailure = "fail"

@@ -7,17 +7,18 @@ import re
 import typing
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 
-from ..components import KINDS, Component, summary
+from ..components import KINDS, Component, parts, summary
 from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
 from ..plugins import Registry
-from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions, TaskOptions
+from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
 
 Schema = dict[str, Any]
 
@@ -45,6 +46,13 @@ _TYPES: Mapping[Any, Schema] = {
     Rubric: {"type": "string"},
     Cost: _AMOUNT,
 }
+
+_LIMITS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
+"""The words of JSON Schema for what attrs' validators compare with."""
+
+_SOME = attrs.validators.ge(0)
+_ALTERNATIVES = (type(attrs.validators.or_(_SOME, _SOME)), type(attrs.validators.not_(_SOME)))
+"""attrs' validators with others inside that need not hold."""
 
 _BESIDE: Mapping[str, type[Any]] = {
     **dict.fromkeys(("metric", "judge", "preset"), SlotOptions),
@@ -135,9 +143,21 @@ def options_schema(cls: type[Any]) -> Schema:
     properties: Schema = {}
     for field in fields:
         about = {"description": said[field.name]} if field.name in said else {}
-        properties |= {key: _type(field.type) | _default(field) | about for key in hints.keys(field)}
+        about = _type(field.type) | _bounds(field.validator) | _default(field) | about
+        properties |= dict.fromkeys(hints.keys(field), about)
     required = [hints.keys(field)[0] for field in fields if field.default is attrs.NOTHING]
     return {"description": summary(cls), **_object(properties), "required": required}
+
+
+def _bounds(validator: object) -> Schema:
+    """How small and how large a number may be, as far as *validator* is one of ours, one of attrs' or several of them."""
+    inside: list[Any] = [*parts(validator)]
+    if any(isinstance(one, _ALTERNATIVES) for one in inside):
+        return {}
+    found = [(_LIMITS[one.compare_op], one.bound) for one in inside if hasattr(one, "compare_op")]
+    for one in inside:
+        found += [("minimum", one.low), ("maximum", one.high)] if isinstance(one, Within) else []
+    return {limit: bound if isinstance(bound, int) else float(bound) for limit, bound in found if isfinite(bound)}
 
 
 def _default(field: attrs.Attribute[Any]) -> Schema:
