@@ -23,11 +23,13 @@ def log(path: str, text: str) -> None:
 
 
 @metric(tier="proxy")
-def act(subject: Subject, *, journal: str = ""):
-    """Do what the output says: a number is the score, a word is a way to fail."""
+def act(subject: Subject, *, journal: str = "", moody: str = ""):
+    """Do what the output says: a number is the score, a word is a way to fail, in a simple way while the file *moody* is there."""
     log(journal, subject.id)
     said = subject.output
     match said:
+        case "busy" if moody and Path(moody).exists():
+            return Failure("judge_call_failed", "in a mood")
         case "raise":
             raise RuntimeError("as told")
         case "exit":

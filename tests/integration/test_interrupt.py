@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -110,6 +111,26 @@ def test_a_waiting_metric_does_not_hold_up_the_end(shop):
     assert done.code == 130
     assert shop.events("eval.failed") == []
     assert len(shop.events("eval.started")) == 2
+
+
+def test_an_interrupted_retry_leaves_in_the_table_what_it_has_not_reached(shop):
+    shop.rows(1, "busy", 1, "busy")
+    shop.write("mood", "bad")
+    shop.pipeline("metrics: [fake/act: {moody: mood, journal: calls}]\n" + SINKS)
+    first = shop.dicast("run", "p.yaml", "--json")
+    table = csv_rows(shop)
+    assert [row["failure"] for row in table] == ["", "judge_call_failed"] * 2
+    (shop / "mood").unlink()
+    process = shop.start("run", "p.yaml", "--json", "--resume", "--retry-failed")
+    wait_for(lambda: calls(shop).count("r1") == 2)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130
+    assert csv_rows(shop) == table
+    figures = ("subjects", "scored", "failed", "failures", "metrics", "judges")
+    assert [done.json[key] for key in figures] == [first.json[key] for key in figures]
+    told = [json.loads(line) for line in (shop / "events.jsonl").read_text().splitlines()]
+    assert sorted(one["subject_id"] for one in told if one["type"] == "subject.read") == ["r0", "r1", "r2", "r3"]
 
 
 STUCK = """

@@ -220,3 +220,45 @@ sinks: [csv/rows: {{path: rows.csv}}, parquet/rows: {{path: rows.parquet}}, json
     assert tables == [[f"r{number}" for number in range(6)]] * 2
     assert lines == ["r1", "r2", "r4", "r5", "r0", "r3"]
     assert all(done.json["sinks"][f"{kind}/rows"] == {"written": 6, "lost": 0} for kind in ("csv", "parquet", "jsonl"))
+
+
+@pytest.mark.parametrize("rows", [6, 160], ids=["begun", "not begun"])
+def test_rows_that_a_retry_does_not_reach_stay_in_the_files_as_they_failed(shop, chat_server, monkeypatch, rows):
+    """It is stopped while they wait for their turn; or, where there are many, before they are even taken up."""
+    monkeypatch.setenv("JUDGE_URL", chat_server.url)
+    monkeypatch.chdir(shop.folder)
+    shop.rows(*["An output."] * rows)
+    ids, failing = [f"r{number}" for number in range(rows)], ("r1", "r3", f"r{rows - 2}")
+    model = "openai/chat: {base_url: '${JUDGE_URL}', model: m-1, price: free, retries: 0}"
+    text = f"""\
+task: {{prompt/chat: {{model: {{{model}}}, user: "{{{{ id }}}}"}}}}
+metrics: [proxy/format]
+sinks: [csv/rows: {{path: rows.csv}}, parquet/rows: {{path: rows.parquet}}, jsonl/rows: {{path: rows.jsonl}}]
+executor: {{dicast/async: {{concurrency: 1}}}}
+gate: {{min_coverage: 0}}
+"""
+    chat_server.answer = lambda asked: 500 if asked.prompt in failing else "fine"
+    assert shop.run(text).json["failures"] == {"judge_call_failed": 3}
+    again = ("run", "p.yaml", "--json", "--resume", "--retry-failed")
+
+    def left(done, *failed):
+        """Check that files and figures say that only these have *failed*, each once."""
+        *tables, lines = in_files()
+        assert tables == [ids] * 2
+        assert sorted(lines) == sorted(ids)
+        for read in (pd.read_csv, pd.read_parquet):
+            frame = read(f"rows.{read.__name__.removeprefix('read_')}")
+            assert tuple(frame["subject_id"][frame["failure"].notna()]) == failed
+        told = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+        assert tuple(line["subject_id"] for line in told if "failure" in line) == failed
+        assert (done["subjects"], done["scored"], done["failed"]) == (rows, rows - len(failed), len(failed))
+
+    chat_server.answer = lambda asked: "better" if asked.prompt == "r1" else 401
+    done = shop.dicast(*again).json
+    assert done["stopped"]["reason"] == "refused_by_provider"
+    left(done, *failing[1:])
+    done = shop.dicast(*again, "--limit", "2").json  # when some of them had been begun again
+    assert done["stopped"] is None
+    left(done, *failing[1:])
+    chat_server.answer = "better"
+    left(shop.dicast(*again).json)

@@ -82,6 +82,26 @@ def test_what_follows_a_failure_is_late(history, late):
     assert spool.states("row", "7")["metrics"].late is late
 
 
+def test_a_failure_stands_until_what_was_begun_after_it_ends():
+    spool = UnitSpool()
+    for seq, state in enumerate(["open", "failed", "open"]):
+        spool.note(UNIT, "E", state, seq)
+    assert spool.states("row", "7")["metrics"].seq == 1
+    spool.note(UNIT, "E", "scored", 3)
+    assert spool.states("row", "7")["metrics"].seq == 3
+
+
+def test_what_failed_and_what_was_retried_has_moved_in_the_order_of_reading():
+    spool = UnitSpool()
+    for place, (id_, states) in enumerate({"d": "f", "a": "s", "c": "fs", "b": "o"}.items()):
+        spool.note_read("row", id_, place)
+        for state in states:
+            for label in ("one", "other"):
+                spool.note(("row", id_, label), "E", {"f": "failed", "s": "scored", "o": "open"}[state], 9 - place)
+    assert spool.moved(retry=True) == [("row", "d"), ("row", "c")]
+    assert spool.moved(retry=False) == [("row", "c")]
+
+
 def test_a_subject_is_read_where_it_was_read_first():
     spool = UnitSpool()
     assert spool.read_at("row", "7") is None
@@ -108,7 +128,7 @@ def test_reads_and_units_do_not_mix(notes):
     for kind, id_, seq in notes:
         spool.note_read(kind, id_, seq)
         reads.setdefault((kind, id_), seq)
-        spool.note((kind, id_, "l"), "E", "open", seq)
+        spool.note((kind, id_, "l"), "E", "scored", seq)
         units[kind, id_] = seq
     for key, seq in reads.items():
         assert spool.read_at(*key) == seq

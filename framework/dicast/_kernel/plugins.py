@@ -119,10 +119,8 @@ class Registry:
 
     def _unknown(self, name: str) -> Problem:
         installed = [known for known in self.scan() if known != _KERNEL]
-        message, hint = (
-            f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})",
-            nearest(name, self.scan()),
-        )
+        message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
+        hint = nearest(name, self.scan())
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # else a misspelling, or nothing to be installed
             message += _install(name)
         return Problem(message, value=name, hint=hint)

@@ -75,8 +75,8 @@ class ScoreSpool:
 
 @attrs.frozen
 class UnitState:
-    """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where its newest event stands in
-    the ledger, and whether that came after a failure, *late*.
+    """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where in the ledger its newest end
+    stands, or else its start, and whether anything came after a failure, *late*.
     """
 
     eval_id: str
@@ -117,7 +117,8 @@ class UnitSpool:
         """The newest thing known about *unit*: *state* is ``open``, ``scored`` or ``failed``."""
         self._database.execute(
             "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
-            "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, seq = excluded.seq",
+            "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, "
+            "seq = CASE excluded.state WHEN 'open' THEN seq ELSE excluded.seq END",
             (*unit, eval_id, state, seq),
         )
         self._database.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?)", (unit[0], unit[1], seq))
@@ -132,6 +133,14 @@ class UnitSpool:
         query = "SELECT label, eval_id, state, seq, late FROM units WHERE kind = ? AND id = ?"
         rows = self._database.execute(query, (kind, subject_id))
         return {row[0]: UnitState(row[1], row[2], row[3], bool(row[4])) for row in rows}
+
+    def moved(self, *, retry: bool) -> list[tuple[str, str]]:
+        """Kind and id of the subjects of which a failure was retried, or is to be on a *retry*; in the order of reading."""
+        query = (
+            "SELECT DISTINCT kind, id FROM units JOIN reads USING (kind, id) "
+            "WHERE late OR (? AND state = 'failed') ORDER BY reads.seq"
+        )
+        return self._database.execute(query, (retry,)).fetchall()
 
     def note_read(self, kind: str, subject_id: str, seq: int) -> None:
         """A subject's ``subject.read`` stands at *seq*."""

@@ -146,11 +146,8 @@ def exit_code(done: Document, gate: Gate) -> int:
     if reason == "interrupted":
         return 130
     if reason == "refused_by_provider":
-        return (
-            3
-            if any(Cost(spent[unit]).amount != 0 for spent in (done["cost"], done["spend_lost"]) for unit in spent)
-            else 2
-        )
+        spent = (*done["cost"].values(), *done["spend_lost"].values())
+        return 3 if any(Cost(amount).amount != 0 for amount in spent) else 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
     if not done["scored"] and throttled:
         return 5

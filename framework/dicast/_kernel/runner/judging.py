@@ -15,12 +15,13 @@ from typing import Any
 from ..errors import Interrupted
 from ..model import PARENTS, Due, Event, Subject, sensitivity
 from ..protocols import Ledger
+from ..spool import UnitSpool
 from .families import Families, children_of
 from .findings import Findings
 from .interrupt import Stop
 from .plan import Plan
 from .producing import Producer
-from .resume import moved
+from .resume import moved, subject_events
 from .starting import Job, Starter
 from .stream import SECONDS, Stream
 from .teller import Desk
@@ -51,7 +52,7 @@ class Judging:
         findings: Findings | None = None,
     ) -> None:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
-        self._desk, self._stream, self._stop, self._live = desk, stream, stop, live
+        self._desk, self._stream, self._ledger, self._stop, self._live = desk, stream, ledger, stop, live
         self._inline, self._retry, self._producer, self._findings = plan.inline, retry, producer, findings
         self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
         self._limit = max(WINDOW, AHEAD * concurrency)
@@ -126,12 +127,12 @@ class Judging:
         if self._window:
             await self._await_others(due.subject)
         job = await self._starter.start(due)
+        self._window.append(job)
         if self._inline:
             await self._work(job)
-            await self._tell_end(job)
+            await self._tell_end(self._window.popleft())
         else:
             job.task = asyncio.create_task(self._work_in_turn(job))
-            self._window.append(job)
         if self._stream.due:
             await self._flush()
 
@@ -177,7 +178,7 @@ class Judging:
         if self._findings is not None:
             self._find(self._findings, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
         due, spool = job.due, self._desk.spool
-        if self._live and spool is not None:
+        if spool is not None and (self._live or job.kept):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
@@ -232,4 +233,16 @@ class Judging:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._desk.spool is not None:
+            await self._tell_unreached(self._desk.spool)
         self._window.clear()
+
+    async def _tell_unreached(self, spool: UnitSpool) -> None:
+        """Tell of the subjects that were to be told anew, and were not, what stands of them: their failures, as a rule."""
+        begun = {(job.due.subject.kind, job.due.subject.id) for job in self._window}
+        for key in spool.moved(retry=self._retry):
+            subject = Subject(*key)
+            read, *kept = subject_events(self._ledger, spool, subject, spool.states(*key))
+            if key not in begun:
+                await self._stream.tell_again([read.event])
+            await self._tell_end(Job(Due(subject), (), kept=kept))

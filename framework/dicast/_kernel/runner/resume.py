@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -178,10 +178,13 @@ class Earlier:
     stands: bool
 
 
-def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, *, retry: bool) -> Iterator[Earlier]:
-    """What the ledger has of one subject: first that it was read, then its verdicts, those that were retried too."""
-    states = spool.states(subject.kind, subject.id).values()
-    standing = {state.seq for state in states if state.state == "scored" or (state.state == "failed" and not retry)}
+def subject_events(ledger: Ledger, spool: UnitSpool, subject: Subject, done: Container[str]) -> Iterator[Earlier]:
+    """What the ledger has of one subject: first that it was read, then its verdicts, those that were retried too.
+
+    Of the labels that are *done* the newest stands.
+    """
+    states = spool.states(subject.kind, subject.id)
+    standing = {state.seq for label, state in states.items() if label in done}
     for seq in [spool.read_at(subject.kind, subject.id), *spool.history(subject.kind, subject.id)]:
         if seq is not None:
             for entry in ledger.read(Query(after=seq - 1, limit=1)):

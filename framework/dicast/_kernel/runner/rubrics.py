@@ -24,9 +24,7 @@ def unchanged_rubrics(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, str]:
     for entry in ledger.read(Query(types=("run.started",))) if digests else ():
         before = entry.event.payload.get("rubrics")
         earlier = before if isinstance(before, Mapping) else {}
-        changed |= {
-            name: entry.event.run_id or "" for name in digests if earlier.get(name, digests[name]) != digests[name]
-        }
+        changed |= {name: entry.event.run_id for name in digests if earlier.get(name, digests[name]) != digests[name]}
     if changed:
         raise ConfigError(
             Problem(

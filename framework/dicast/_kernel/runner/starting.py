@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -120,21 +120,14 @@ class Starter:
     async def _start_again(self, due: Due, units: Iterable[Unit], spool: UnitSpool, own: Family | None) -> Job:
         subject = due.subject
         states: Mapping[str, UnitState] = spool.states(subject.kind, subject.id)
-        wanted: list[tuple[Unit, str]] = []
-        begun = []
-        for unit in units:
-            state = states.get(unit.label)
-            if state is not None and state.state == "open":
-                begun.append(unit.label)
-                wanted.append((unit, state.eval_id))
-            elif state is None or (self._retry and state.state == "failed"):
-                wanted.append((unit, self._eval_id(own)))
-        record = states.get(RECORD)
-        again = record is None or (self._retry and record.state == "failed")
-        job = Job(due, wanted, record=self._records and again)
-        self._rejoin(job, spool)
+        begun = {label: state.eval_id for label, state in states.items() if state.state == "open"}
+        undone = ("open", "failed") if self._retry else ("open",)
+        done = {label for label, state in states.items() if state.state not in undone}
+        wanted = [(unit, begun.get(unit.label) or self._eval_id(own)) for unit in units if unit.label not in done]
+        job = Job(due, wanted, record=self._records and RECORD not in done)
+        self._rejoin(job, spool, done)
         if moved(states, retry=self._retry):
-            read, *job.kept = subject_events(self._ledger, spool, subject, retry=self._retry)
+            read, *job.kept = subject_events(self._ledger, spool, subject, done)
             await self._stream.flush()
             await self._stream.tell_again([read.event])
         read_before = spool.read_at(subject.kind, subject.id) is not None
@@ -143,12 +136,12 @@ class Starter:
         self._tell(job, read=not read_before, begun=begun)
         return job
 
-    def _rejoin(self, job: Job, spool: UnitSpool) -> None:
+    def _rejoin(self, job: Job, spool: UnitSpool, done: Container[str]) -> None:
         """Take what an earlier process found of the subject into its family, under the parent's eval_id it named."""
         subject = job.due.subject
         if not self._families.tracks(subject):
             return
-        earlier = subject_events(self._ledger, spool, subject, retry=self._retry)
+        earlier = subject_events(self._ledger, spool, subject, done)
         found = children_of([event.event for event in earlier if event.stands])
         named = next((verdict.parent_eval_id for verdict in found if verdict.parent_eval_id), None)
         job.family = self._families.of_child(subject, lambda: named)

@@ -65,9 +65,7 @@ class Unit:
         }
         if isinstance(outcome, Skip):
             payload["skipped"] = outcome.reason
-            message = (
-                f"not judged: its metrics may cost up to {outcome.cost}, which is more than is left ({outcome.reason})"
-            )
+            message = f"not judged: its metrics may cost up to {outcome.cost}, more than is left ({outcome.reason})"
             outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
             return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
