@@ -54,7 +54,8 @@ class Source(Protocol):
 class Task(Protocol):
     """Makes the output that is judged: a prompt to a chat model, a command, a call over HTTP.
 
-    It may also have ``estimate(subject) -> Cost``; ``security_level`` and ``determinism_level``, texts that every record carries. A
+    It may also have ``estimate(subject) -> Cost``; ``security_level`` and ``determinism_level``, texts that every record carries;
+    ``criteria``, the names of its responses, empty where it has a single one: what reads others is then refused with the file. A
     field of type ChatModel takes a model whose replies are paid for, and kept for a resumed run, one by one.
     """
 
@@ -65,7 +66,10 @@ class Task(Protocol):
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads numbers out of a record. ``writes`` lists the places under ``metrics`` that it writes to, as dotted paths."""
+    """Reads numbers out of a record. ``writes`` lists the places under ``metrics`` that it writes to, as dotted paths.
+
+    An option ``criteria`` (names) or ``criterion`` (one of them) says which of the task's it reads alone.
+    """
 
     writes: Sequence[str]
 
@@ -76,7 +80,11 @@ class Extractor(Protocol):
 
 @runtime_checkable
 class Aggregate(Protocol):
-    """Makes one thing of all records of a run. What it has seen is state, so ``open(run)`` gives the live object."""
+    """Makes one thing of all records of a run. What it has seen is state, so ``open(run)`` gives the live object.
+
+    An option ``criteria`` names the scores that it is about alone; so with a comparison. They are under ``metrics.scores``, or where
+    an option ``source_field`` says.
+    """
 
     def add(self, record: Record) -> None:
         """Take one record, in the order of the source."""

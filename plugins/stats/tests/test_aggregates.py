@@ -250,6 +250,8 @@ def test_the_size_of_scores_changes_no_aggregate(aggregated, power):
 def test_agreement_can_be_of_some_criteria(aggregated):
     rows = scored({"a": 1, "b": 2, "c": 0}, {"a": 2, "b": 3, "c": 9})
     assert aggregated(Agreement(criteria=["a", "b"]), rows)["criteria"] == ["a", "b"]
+    assert "unseen" not in aggregated(Agreement(criteria=["a", "b"]), rows)
+    assert aggregated(Agreement(criteria=["a", "bb", "b"]), rows)["unseen"] == ["bb"]
     with pytest.raises(ConfigError, match="min_items is 1"):
         Agreement(min_items=1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from math import ldexp, nan
 
+import attrs
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -186,6 +187,9 @@ def test_criteria_of_one_run_alone_are_named(results):
         )
     other = ScoreDelta(criteria=["new"]).compare(baseline, variant)
     assert other == {"criteria": {}, "only_in_variant": ["new"]}
+    for component in ALL:
+        found = attrs.evolve(component, criteria=("a", "nwe")).compare(baseline, variant)
+        assert (list(found["criteria"]), found["in_neither"]) == (["a"], ["nwe"])
 
 
 def test_runs_that_share_no_subject_have_no_pairs(results):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from .build import build_pipeline, load_pipeline
-from .reader import Document, experiment_names, read_document
+from .build import load_pipeline
+from .reader import experiment_names, read_document
 from .schema import json_schema, options_schema
 
 __all__ = [
-    "Document",
-    "build_pipeline",
     "experiment_names",
     "json_schema",
     "load_pipeline",

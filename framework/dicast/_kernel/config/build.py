@@ -55,22 +55,7 @@ def load_pipeline(
     plugins = document.data.get("plugins")
     block = plugins.get("block") if isinstance(plugins, dict) else None
     names = [name for name in block if isinstance(name, str)] if isinstance(block, list) else []
-    return build_pipeline(document, Registry(names, environ), needs_source=needs_source, ready=ready)
-
-
-def build_pipeline(
-    document: Document,
-    registry: Registry,
-    *,
-    needs_source: bool = True,
-    ready: Mapping[str, object] | None = None,
-) -> Pipeline:
-    """Check and build what *document* says, with components from *registry*; the rest is as in :func:`load_pipeline`.
-
-    :raises ConfigError: with everything that is wrong.
-    :raises PluginError: when nothing but installed plugins is.
-    """
-    building = _Building(document, registry, ready or {}, needs_source=needs_source)
+    building = _Building(document, Registry(names, environ), ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or document.problems or pipeline is None:
         raise refusal(document, building.faults)
@@ -90,12 +75,14 @@ class _Building(ExperimentParts):
         """Build all sections; None when the pipeline cannot be built."""
         self._check_sections()
         source = self._single("source", "source")
-        task, extractors = self._single("task", "task", beside=TaskOptions), self._extractors()
+        task = self._single("task", "task", beside=TaskOptions)
+        extractors = self._extractors(task)
         metrics, judges = self._metrics(source), self._judges()
         scoring, gate = self._section("scoring", Scoring, Scoring()), self._section("gate", Gate, Gate(given=False))
         budget, disabled = self._section("budget", Budget, Budget()), self._section("disabled", bool, False)
         self._section("plugins", Plugins, None)
         aggregates, stops = self._labelled("aggregates", "aggregate"), self._labelled("early_stop", "early_stop")
+        self._check_criteria(aggregates, self._scored)
         baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
         ledger, executor = self._single("ledger", "ledger"), self._single("executor", "executor", _EXECUTOR)
         self._check_labels(metrics)

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 
 import attrs
 
 from ..converter import Part
-from ..sections import Baseline, Label
+from ..lines import nearest
+from ..model import ONLY
+from ..sections import Baseline, Label, Slot
 from .parts import Parts, Placed
-from .slots import clash
+from .slots import clash, named, scored
 
 
 class ExperimentParts(Parts):
     """Builds the sections ``extractors`` and ``baseline`` of one pipeline."""
 
-    def _extractors(self) -> list[Placed]:
+    _scored: Collection[str] = ()
+    """The names that scores may have; none where the file does not say."""
+
+    def _extractors(self, task: Slot | None) -> list[Placed]:
         placed = self._labelled("extractors", "extractor")
-        for index, (path, slot) in enumerate(placed):
-            for _, other in placed[:index]:
-                if leaf := clash(slot.component, other.component):
-                    message = f"{slot.label} and {other.label} ({other.path}) both write metrics.{leaf}"
-                    self._fault(
-                        (*path, Part(slot.name)), f"{message}; give one of them another place, or other criteria"
-                    )
+        for (_, other), (path, slot) in combinations(placed, 2):
+            if leaf := clash(slot.component, other.component):
+                message = f"{slot.label} and {other.label} ({other.path}) both write metrics.{leaf}; give one of them "
+                self._fault((*path, Part(slot.name)), f"{message}another place, or other criteria")
+        criteria = None if task is None else getattr(task.component, "criteria", None)
+        if criteria is not None:
+            self._check_criteria(placed, criteria or (ONLY,))
+            self._scored = scored([slot.component for _, slot in placed], criteria or (ONLY,))
         return placed
+
+    def _check_criteria(self, placed: Sequence[Placed], known: Collection[str]) -> None:
+        for path, slot in placed:
+            for steps, name in named(slot.component).items():
+                if known and name not in known:
+                    message = f"{slot.name} names the criterion {name!r}; there is: {', '.join(known)}"
+                    self._fault((*path, Part(slot.name), *steps), message, name, nearest(name, known))
 
     def _baseline(self) -> Baseline | None:
         given = self._file.get("baseline")
@@ -40,4 +54,5 @@ class ExperimentParts(Parts):
         listed = self._list(("baseline", "compare"), compare, ("comparison",), Label)
         placed = [(path, self._slot(path, built)) for path, built in listed]
         self._check_labels(placed)
+        self._check_criteria(placed, self._scored)
         return baseline and attrs.evolve(baseline, compare=tuple(slot for _, slot in placed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..model import KINDS, PARENTS, Rubric, Subject
 from ..protocols import Extractor, estimate
 from ..sections import Scoring, Slot, SlotOptions
 
+_SCORES = "scores"
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
 
 
@@ -105,6 +106,26 @@ def clash(one: Extractor, other: Extractor) -> str | None:
             if f"{mine}.".startswith(f"{theirs}.") or f"{theirs}.".startswith(f"{mine}."):
                 return max(mine, theirs, key=len)
     return None
+
+
+def named(component: object) -> dict[Path, str]:
+    """The criteria that an extractor, an aggregate or a comparison is about alone, by where its options name them."""
+    if getattr(component, "source_field", _SCORES) != _SCORES:
+        return {}
+    one, several = getattr(component, "criterion", None), getattr(component, "criteria", None)
+    return {("criterion",): one} if one else {("criteria", index): name for index, name in enumerate(several or ())}
+
+
+def scored(extractors: Sequence[Extractor], criteria: Collection[str]) -> Collection[str]:
+    """The names of the scores that *extractors* make of *criteria*; nothing where one of them may make others.
+
+    That is one that writes to the scores as a whole, and has no option for criteria or reads a single one.
+    """
+    free = (one for one in extractors if not {"criterion", "criteria"}.intersection(dir(one)) or named(one))
+    if not extractors or any(_SCORES in one.writes for one in free):
+        return ()
+    written = [place for one in extractors for place in one.writes]
+    return dict.fromkeys([*criteria, *(place.rpartition(".")[2] for place in written if "." in place)])
 
 
 def finest_kind(source: Slot | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from . import hints
 from .builder import Builder, Built
 from .describe import describe
 from .faults import Fault, Invalid, Part, Path, shown
-from .values import make_converter, structure, unstructure
+from .values import structure, unstructure
 
 __all__ = [
     "Builder",
@@ -17,7 +17,6 @@ __all__ = [
     "Path",
     "describe",
     "hints",
-    "make_converter",
     "shown",
     "structure",
     "unstructure",

@@ -72,14 +72,12 @@ class Builder:
             with self.data.at(*keyed, faults=faults):
                 extra = self.data.options({key: options[key] for key in options if key in slot}, beside, name)
             options = {key: options[key] for key in options if key not in slot}
-        built = None
         with self.data.at(faults=faults):
             new = "/" in name
             made = self._new(name, kinds, options, keyed, slot) if new else self._reference(name, kinds, options, keyed)
-            built = attrs.evolve(made, beside=extra)
-        if faults or built is None:
-            raise Invalid(faults)
-        return built
+            if not faults:
+                return attrs.evolve(made, beside=extra)
+        raise Invalid(faults)
 
     def _claimed(self, name: str, kinds: tuple[str, ...]) -> set[str]:
         """The slot keys that are options of the component's own."""

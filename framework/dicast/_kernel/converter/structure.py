@@ -49,7 +49,8 @@ class Structurer:
         self._converter = make_converter()
         for scalar in _SCALARS:
             self._converter.register_structure_hook(scalar, self._scalar)
-        for wanted, hook in {Secret: _secret, Cost: _cost, **texts}.items():
+        plain: dict[Any, Hook] = {Secret: lambda text, _: Secret(text), Cost: lambda text, _: Cost.parse(text)}
+        for wanted, hook in {**plain, **texts}.items():
             self._converter.register_structure_hook(wanted, self._text(hook))
         add = self._converter.register_structure_hook_func
         add(attrs.has, self.options)
@@ -253,14 +254,6 @@ class Structurer:
         if faults:
             raise Invalid(faults)
         return made
-
-
-def _secret(value: str, path: Path) -> Secret:
-    return Secret(value)
-
-
-def _cost(value: str, path: Path) -> Cost:
-    return Cost.parse(value)
 
 
 def _origin_in(origins: typing.Container[Any]) -> Callable[[Any], bool]:

@@ -44,14 +44,10 @@ def make_converter() -> cattrs.Converter:
     converter.register_unstructure_hook(Secret, str)
     converter.register_structure_hook(Secret, lambda text, _: Secret(text))
     for plain in (object, Mapping[str, object]):
-        converter.register_unstructure_hook_func(_equals(plain), _same)
+        converter.register_unstructure_hook_func(_equals(plain), lambda value: value)
         converter.register_structure_hook_func(_equals(plain), lambda value, _: value)
     return converter
 
 
 def _equals(wanted: object) -> Any:
     return lambda annotation: annotation == wanted
-
-
-def _same(value: Any) -> Any:
-    return value

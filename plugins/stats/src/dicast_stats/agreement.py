@@ -33,7 +33,8 @@ class Agreement:
     Criteria are taken for raters of the same thing, on the same scale; records for what is rated.
 
     - ``n`` counts records with scores on two of the criteria or more, ``complete`` those with scores on all of them.
-    - ``criteria`` are those that count: with at least *min_items* scores. Two are needed.
+    - ``criteria`` are those that count: with at least *min_items* scores. Two are needed. Those of the option ``criteria`` that no
+      record names are ``unseen``.
     - ``average_correlation`` is the mean over pairs of criteria of Pearson's r, each over the records that have both scores;
       a pair of which one is constant has none.
     - ``cronbach_alpha`` is k/(k-1) · (1 - sum of the criteria's variances / variance of the records' sums), over complete
@@ -92,8 +93,10 @@ class Ratings:
         for scores in columns.values():
             scores[np.isinf(scores)] = nan
         usable = {n: c for n, c in columns.items() if np.count_nonzero(~np.isnan(c)) >= self._options.min_items}
+        unseen = sorted(self._wanted.difference(columns))
         with quiet():
-            return _document(list(usable), list(usable.values()), self._rows, self._options.min_items)
+            figures = _document(list(usable), list(usable.values()), self._rows, self._options.min_items)
+        return {**figures, **there({"unseen": unseen})}
 
 
 def _document(names: Sequence[str], columns: Sequence[Column], rows: int, least: int) -> Mapping[str, object]:

@@ -163,14 +163,18 @@ def compared(
 ) -> dict[str, Any]:
     """What *measure* says of each criterion that both runs have, in alphabetical order, and which ones one of them alone has.
 
-    *criteria* are those that are wanted, all when it is empty.
+    *criteria* are those that are wanted, all when it is empty; those of them that neither run has are named, too.
     """
     tables = Table.of(baseline), Table.of(variant)
     wanted = set(criteria) or tables[0].criteria | tables[1].criteria
     ours, theirs = (set(table.criteria & wanted) for table in tables)
     with quiet():
         found = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
-    alone = {"only_in_baseline": sorted(ours - theirs), "only_in_variant": sorted(theirs - ours)}
+    alone = {
+        "only_in_baseline": sorted(ours - theirs),
+        "only_in_variant": sorted(theirs - ours),
+        "in_neither": sorted(wanted - ours - theirs),
+    }
     return {"criteria": found, **there(alone)}
 
 

@@ -1,0 +1,92 @@
+"""Criteria that a pipeline file names and its task does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+MODEL = '{openai/chat: {base_url: "http://127.0.0.1:1/v1", model: m, price: free}}'
+TWO = f"task: {{prompt/chat: {{model: {MODEL}, user: '{{{{ input }}}}', criteria: {{clarity: {{}}, depth: {{}}}}}}}}\n"
+ONE = f"task: {{prompt/chat: {{model: {MODEL}, user: '{{{{ input }}}}'}}}}\n"
+COMMAND = "task: {task/command: {command: [cat]}}\n"
+SCORES = "extractors: [score_extractor/scores]\n"
+
+
+@pytest.fixture
+def errors(shop):
+    """What ``dicast check`` finds wrong with a pipeline."""
+    shop.rows("An output.")
+
+    def check(text):
+        return shop.dicast("check", shop.pipeline(text).name, "--json").json["errors"]
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("before", "option", "path", "value", "near"),
+    [
+        (TWO, "extractors: [score_extractor/scores: {criteria: [depth, claritty]}]", "extractors[0].criteria[1]", "claritty", "clarity"),
+        (TWO, "extractors: [extract/regex: {pattern: (.), criterion: deph}]", "extractors[0].criterion", "deph", "depth"),
+        (ONE, "extractors: [extract/label: {labels: {a: 1}, criterion: defaut}]", "extractors[0].criterion", "defaut", "default"),
+        (TWO + SCORES, "aggregates: [stats/agreement: {criteria: [clarity, detph]}]", "aggregates[0].criteria[1]", "detph", "depth"),
+        (TWO + SCORES, "baseline: {run: last, compare: [stats/paired: {criteria: [detph]}]}", "baseline.compare[0].criteria[0]", "detph", "depth"),
+    ],
+)  # fmt: skip
+def test_a_criterion_that_the_task_does_not_have_is_refused_where_it_stands(errors, before, option, path, value, near):
+    (error,) = errors(before + option + "\n")
+    line = 2 + before.count("\n")
+    assert (error["path"], error["value"], error["hint"]) == (path, value, near)
+    assert (error["file"], error["line"], error["column"]) == ("p.yaml", line, option.index(value) + 1)
+    assert "there is: " in error["message"]
+    assert errors((before + option + "\n").replace(value, near)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMAND
+        + "extractors: [score_extractor/scores: {criteria: [any]}]\naggregates: [stats/agreement: {criteria: [any]}]\n",
+        TWO + "metrics: [proxy/format]\naggregates: [stats/agreement: {criteria: [proxy/format]}]\n",
+        TWO + SCORES + "aggregates: [stats/agreement: {source_field: ratings, criteria: [any]}]\n",
+        TWO
+        + "extractors: [extract/regex: {pattern: (.), criterion: depth, into: scores.detail}]\n"
+        + "aggregates: [stats/agreement: {criteria: [detail, depth]}]\n",
+        ONE
+        + "extractors: [extract/json_path: {path: $.scores, criterion: default, into: scores}]\n"
+        + "aggregates: [stats/agreement: {criteria: [tone, depth]}]\n",
+    ],
+    ids=["task that does not say", "scores of verdicts", "another field", "a place of its own", "an object of scores"],
+)
+def test_a_criterion_is_not_refused_where_the_file_does_not_say_which_there_are(errors, text):
+    assert errors(text) == []
+
+
+def test_an_extractor_that_knows_no_criteria_may_make_any_score(errors, plugin):
+    plugin(
+        "own",
+        """
+@attrs.frozen
+class Words:
+    writes = ("scores",)
+    def extract(self, record): ...
+
+@hookimpl
+def dicast_extractors():
+    return [Words]
+""",
+    )
+    assert errors(TWO + "extractors: [own/words]\naggregates: [stats/agreement: {criteria: [length, tone]}]\n") == []
+
+
+def test_a_criterion_that_only_the_records_could_tell_is_named_at_the_end(shop):
+    shop.rows("An output.", "Another.")
+    answer = """{"responses": {"a": {"content": "1"}, "b": {"content": "2"}}}"""
+    text = f"""task: {{task/command: {{command: [echo, '{answer}']}}}}
+extractors: [extract/regex: {{pattern: (.)}}]
+aggregates: [stats/agreement: {{criteria: [a, b, c]}}]
+"""
+    first = shop.run(text)
+    assert first.json["aggregates"]["stats/agreement"]["unseen"] == ["c"]
+    second = shop.run(text + "baseline: {run: last, compare: [stats/paired: {criteria: [a, c]}]}\n")
+    assert second.json["comparison"]["stats/paired"]["in_neither"] == ["c"]
+    assert "unseen ['c']" in shop.dicast("show", "last").out
