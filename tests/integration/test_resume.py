@@ -179,6 +179,23 @@ def test_what_changes_no_number_may_change(shop, unfinished, change):
         assert done.json["name"] == "renamed"
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_that_the_run_did_not_write_is_not_replaced_by_its_rest(shop, unfinished, kind):
+    one, other = (f"{kind}/rows: {{as: {name}, path: {name}, overwrite: false}}" for name in ("one", "other"))
+    unfinished(TEXT + f"sinks: [{one}]\n")
+    written = (shop / "one").read_bytes()
+    shop.write("other", "precious")
+    refused = shop.run(TEXT + f"sinks: [{one}, {other}]\n", "--resume")
+    assert refused.code == 2
+    assert "other: it exists, and overwrite is false" in refused.json["error"]["message"]
+    assert ((shop / "other").read_text(), (shop / "one").read_bytes()) == ("precious", written)
+    (shop / "other").unlink()
+    for arguments in (["--resume"], ["--resume", "--retry-failed"]):  # then it is the run's own
+        done = shop.run(TEXT + f"sinks: [{one}, {other}]\n", *arguments)
+        assert (done.code, done.json["sinks"]["other"]["written"]) == (0, 10)
+    assert (shop / "one").read_bytes() == (shop / "other").read_bytes() != written
+
+
 def test_the_label_that_counts_may_change(shop, unfinished):
     judges = "judges: [fake/opinion: {as: a}, fake/turns_only: {as: b}]\n"
     unfinished(judges + "gate: {on: b}\n")

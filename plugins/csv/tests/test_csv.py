@@ -47,11 +47,13 @@ def failed(id, judge="metrics", mode="timeout", cost="0") -> Event:
     return event("eval.failed", payload, id)
 
 
-def write(folder: Path, *batches, resumed=False, **options) -> list[list[str]]:
+def write(folder: Path, *batches, continued=False, **options) -> list[list[str]]:
     """Send *batches* of events to the sink; return what the standard library reads from its file."""
 
+    context = RunContext("r1", "test", folder, resumed=continued, continued=continued)
+
     async def run() -> int:
-        async with Rows("rows.csv", **options).open(RunContext("r1", "test", folder, resumed)) as live:
+        async with Rows("rows.csv", **options).open(context) as live:
             return sum(live.write(batch) for batch in batches) + live.close()
 
     written = asyncio.run(run())
@@ -281,7 +283,7 @@ def test_an_existing_file_may_be_kept(tmp_path):
 def test_a_resumed_run_goes_on_with_its_own_file_and_leaves_none_of_the_killed_process(tmp_path):
     write(tmp_path, [started()], overwrite=False)
     (tmp_path / ".rows.csv.r1.tmp").touch()
-    _, row = write(tmp_path, [started(), read("a"), completed("a")], overwrite=False, resumed=True)
+    _, row = write(tmp_path, [started(), read("a"), completed("a")], overwrite=False, continued=True)
     assert row[1] == "a"
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 

@@ -39,9 +39,11 @@ def judged(id, score=0.5, cost="0.0001") -> Event:
     return event("eval.completed", payload, id)
 
 
-def write(folder: Path, *batches, resumed=False, **options) -> pa.Table:
+def write(folder: Path, *batches, continued=False, **options) -> pa.Table:
+    context = RunContext("r1", "nightly", folder, resumed=continued, continued=continued)
+
     async def run() -> int:
-        async with Rows("rows.parquet", **options).open(RunContext("r1", "nightly", folder, resumed)) as live:
+        async with Rows("rows.parquet", **options).open(context) as live:
             return sum(live.write(batch) for batch in batches) + live.close()
 
     written = asyncio.run(run())
@@ -192,7 +194,7 @@ def test_an_existing_file_may_be_kept_and_base_path_holds(tmp_path):
 def test_a_resumed_run_goes_on_with_its_own_file_and_leaves_none_of_the_killed_process(tmp_path):
     write(tmp_path, [started()], overwrite=False)
     (tmp_path / ".rows.parquet.r1.tmp").touch()
-    assert write(tmp_path, [started(), record("a")], overwrite=False, resumed=True).num_rows == 1
+    assert write(tmp_path, [started(), record("a")], overwrite=False, continued=True).num_rows == 1
     assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
 
 

@@ -100,6 +100,7 @@ def run_started(
         "judges": [slot.label for slot in pipeline.judges],
         "task": None if pipeline.task is None else pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
+        "sinks": [slot.label for slot in pipeline.sinks],
         **levels(pipeline),
         "counted": list(plan.counted),
         "limit": limit,

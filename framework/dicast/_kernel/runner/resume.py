@@ -80,6 +80,13 @@ def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: boo
     return None
 
 
+def known_sinks(ledger: Ledger, run_id: str) -> set[str]:
+    """The labels of the sinks that earlier processes of the run have had."""
+    told = ledger.read(Query(run_id=run_id, types=("run.started", "run.stopped", "run.completed")))
+    named: Iterator[Any] = (entry.event.payload.get("sinks", ()) for entry in told)
+    return {label for labels in named for label in labels}
+
+
 def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None:
     """Refuse to mix verdicts of two different pipelines or data sets in one run.
 

@@ -199,8 +199,11 @@ class _Run:
         return None if self.earlier is None else resume.index(self.ledger, self.earlier)
 
     async def _open_sinks(self, parts: Parts) -> list[SinkFeed]:
-        run, sinks = self.context, self.pipeline.sinks
-        live = [await open_component(slot.component, run, parts.part(slot.path)) for slot in sinks]
+        run, sinks, live = self.context, self.pipeline.sinks, []
+        known = resume.known_sinks(self.ledger, run.run_id)
+        for slot in sinks:
+            own = attrs.evolve(run, continued=slot.label in known)
+            live.append(await open_component(slot.component, own, parts.part(slot.path)))
         return [SinkFeed.of(slot.label, slot.component, sink) for slot, sink in zip(sinks, live, strict=True)]
 
     async def _begin(

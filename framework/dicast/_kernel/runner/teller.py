@@ -145,7 +145,8 @@ class Teller:
         if (refused := await self.cover(scope, projected)) is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
-            answer = await self._heard(call, children, scope)
+            with under_way(scope):
+                answer = await self._desk.caller.call(call, subject, children)
         except BaseException as error:
             self._break_off(call, scope, error)
             raise
@@ -172,15 +173,6 @@ class Teller:
         elif scope.held is not None:
             clean = scope.queued and not scope.cut and scope.heard.is_zero
             (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
-
-    async def _heard(self, call: Call, children: Children, scope: Scope) -> Answered:
-        answer: Answered
-        if not call.nests:
-            answer = await self._desk.caller.call(call, scope.subject, children)
-            return answer
-        with under_way(scope):
-            answer = await self._desk.caller.call(call, scope.subject, children)
-        return answer
 
     async def _fallback(self, call: Call, children: Children, scope: Scope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""

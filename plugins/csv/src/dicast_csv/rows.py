@@ -30,7 +30,7 @@ class Rows:
     interrupted; until then an older one stays. A missing value is an empty cell; a list is JSON.
 
     :param path: the file to write; folders above it are made.
-    :param overwrite: replace a file that is there; otherwise it is an error, but for a run that is resumed.
+    :param overwrite: replace a file that is there; otherwise it is an error, unless the run wrote it itself before it was resumed.
     :param sanitize_formulas: put *guard* before text that a spreadsheet would take for a formula. Numbers stay as they are.
     :param guard: the character to put there, exactly one.
     :param include_metrics: write the columns ``metric_…``: one for each metric, and for each value in a record's ``metrics``.
@@ -55,8 +55,7 @@ class Rows:
         :raises ConfigError: when the file cannot be written, exists and must not be replaced, or lies outside *base_path*.
         """
         place = output_path(run.base, self.path, self.base_path)
-        # What a resumed run finds there is what its earlier process wrote.
-        file = partial(AtomicFile, place, overwrite=self.overwrite or run.resumed, run=run.run_id)
+        file = partial(AtomicFile, place, overwrite=self.overwrite or run.continued, run=run.run_id)
         file().discard()
         table = RunTable(place.resolve().parent, metrics=self.include_metrics)
         live = RowFile(self, file, table)

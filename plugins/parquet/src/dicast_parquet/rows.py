@@ -29,7 +29,7 @@ class Rows:
     when that is interrupted; until then an older one stays.
 
     :param path: the file to write; folders above it are made.
-    :param overwrite: replace a file that is there; otherwise it is an error, but for a run that is resumed.
+    :param overwrite: replace a file that is there; otherwise it is an error, unless the run wrote it itself before it was resumed.
     :param include_metrics: write the columns ``metric_…``.
     :param row_group: rows in one group of the file, at most; there are fewer where they hold much text.
     :param base_path: a folder that *path* must lie in, links resolved; any by default.
@@ -52,8 +52,7 @@ class Rows:
         :raises ConfigError: when the file cannot be written, exists and must not be replaced, or lies outside *base_path*.
         """
         place = output_path(run.base, self.path, self.base_path)
-        # What a resumed run finds there is what its earlier process wrote.
-        file = partial(AtomicFile, place, overwrite=self.overwrite or run.resumed, run=run.run_id)
+        file = partial(AtomicFile, place, overwrite=self.overwrite or run.continued, run=run.run_id)
         file().discard()
         table = RunTable(place.resolve().parent, metrics=self.include_metrics)
         live = RowFile(self, file, table, {"run_id": run.run_id, "name": run.name})
