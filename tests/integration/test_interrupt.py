@@ -162,6 +162,26 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
     assert shop.verified()
 
 
+LATE = """
+import os, signal, sys
+from dicast._kernel.cli import main
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+        kill(process, number)
+sys.late = Late()  # which the interpreter lets go of at its very end
+sys.argv = ["dicast", "run", "p.yaml", "--json"]
+raise SystemExit(main())
+"""
+
+
+def test_an_interrupt_that_comes_when_all_is_done_changes_nothing(shop):
+    """As the second of two does that come soon after each other: the end in order takes no time."""
+    shop.rows(1)
+    shop.pipeline("metrics: [fake/act]\n")
+    done = finish(shop.python("-c", LATE))
+    assert (done.code, done.json["scored"], done.err) == (0, 1, "")
+
+
 def unread(pipe):
     """How many bytes nobody has taken out of *pipe* yet."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)

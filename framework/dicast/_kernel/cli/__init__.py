@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -100,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # the process is its own, and what it imports stays: looking there for garbage takes 0.1 s
         gc.set_threshold(10_000, 10, 10)
         atexit.register(gc.freeze)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: the code stays what it was
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(given)

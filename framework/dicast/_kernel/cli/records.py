@@ -117,9 +117,8 @@ def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
     if as_json:
         print_json(_verification(found))
     elif found.ok:
-        click.echo(
-            f"ok: {found.events:,} events" + (f", head {found.head.seq} {found.head.digest}" if found.head else "")
-        )
+        newest = f", head {found.head.seq} {found.head.digest}" if found.head else ""
+        click.echo(f"ok: {found.events:,} events{newest}")
     else:
         click.echo(f"broken at row {found.bad_seq}: {found.reason}")
     return 0 if found.ok else 1
