@@ -85,6 +85,7 @@ from ._kernel.protocols import (
 )
 from ._kernel.report import RunTable, flat
 from ._kernel.runner.records import as_json, columns, responses
+from ._kernel.sections import Within
 
 if TYPE_CHECKING:
     from ._kernel.limits import RateLimiter
@@ -161,6 +162,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verification",
+    "Within",
     "arun",
     "as_json",
     "check_field",

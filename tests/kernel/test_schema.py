@@ -27,6 +27,7 @@ class Thing:
     names: tuple[str, ...] = ("a",)
     share: float | None = attrs.field(default=None, validator=v.optional([v.gt(0), v.le(1)]))
     amount: Decimal = attrs.field(default=Decimal(1), validator=v.ge(Decimal("0.5")))
+    few: int | None = attrs.field(default=None, validator=Within(2, 5, "2 to 5"))
     odd: int = attrs.field(default=0, validator=v.or_(v.ge(3), v.in_([0])))
     inner: Metric | None = None
     def score(self, subject): ...
@@ -115,6 +116,7 @@ def test_bounds_of_numbers_are_those_that_the_validators_hold(schema):
     thing, scoring = schema["$defs"]["metric:t/thing:slot"], schema["properties"]["scoring"]
     assert bounds(thing, "share") == {"exclusiveMinimum": 0, "maximum": 1}
     assert bounds(thing, "amount") == {"minimum": 0.5}
+    assert bounds(thing, "few") == {"minimum": 2, "maximum": 5}
     assert bounds(thing, "odd") == {}
     assert bounds(thing, "words") == {}
     assert bounds(thing, "weight") == {"minimum": 0, "maximum": 1e9}

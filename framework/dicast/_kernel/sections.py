@@ -10,6 +10,7 @@ from typing import Any, Literal
 import attrs
 
 from .aggregation import Aggregation
+from .errors import ConfigError
 from .model import Cost
 
 OnBudget = Literal["skip_metric", "skip_subject"]
@@ -25,16 +26,22 @@ RECORD = ""
 
 @attrs.frozen
 class Within:
-    """An attrs validator: the value, if it is not None, is in [*low*, *high*], which is what *words* say."""
+    """An attrs validator of an option: the number, if it is not None, is in [*low*, *high*], which is what *words* say.
+
+    ``dicast schema`` tells editors the bounds; those of attrs' own ``ge``, ``gt``, ``le`` and ``lt``, too.
+    """
 
     low: float
     high: float
     words: str
 
     def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        """Refuse another value."""
+        """See to it.
+
+        :raises ConfigError: when it is another number.
+        """
         if value is not None and not self.low <= value <= self.high:
-            raise ValueError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
+            raise ConfigError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
 
 
 _SHARE = Within(0, 1, "a number from 0 to 1")

@@ -20,8 +20,8 @@ metrics:
 @pytest.mark.parametrize(
     ("metric", "option", "value", "said"),
     [
-        ("length", "min", "-1", "min is -1"),
-        ("length", "max", "-2", "max is -2"),
+        ("length", "min", "-1", "never negative), got -1"),
+        ("length", "max", "-2", "never negative), got -2"),
         ("was_repeated", "similarity", "2.0", "similarity is 2.0"),
         ("keywords", "regex: true, required", "['(']", "required[0]: '(' is wrong"),
         ("keywords", "regex: true, forbidden", "['*']", "forbidden[0]: '*' is wrong"),

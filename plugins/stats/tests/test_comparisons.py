@@ -208,7 +208,7 @@ def test_fewer_samples_than_needed_give_nulls_and_a_reason(results, scores):
     apart = only(Significance(min_samples=3).compare(one, one))
     assert apart["p_value"] is None
     assert set(apart["reasons"]) == {"n_baseline", "n_variant"}
-    with pytest.raises(ConfigError, match="min_samples is 1"):
+    with pytest.raises(ConfigError, match="min_samples, .*got 1"):
         Paired(min_samples=1)
 
 
@@ -261,7 +261,7 @@ def test_a_text_that_only_python_reads_as_a_number_is_missing(results, text):
 
 
 def test_a_family_of_tests_has_one_at_least():
-    with pytest.raises(ConfigError, match="family_size is 0"):
+    with pytest.raises(ConfigError, match="family_size, .*got 0"):
         Significance(family_size=0)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Literal
 
 import attrs
 
-from dicast import MISSING, ConfigError, Score, Subject, check_field, locate
+from dicast import MISSING, ConfigError, Score, Subject, Within, check_field, locate
 
 from .content import texts
 
@@ -15,6 +16,7 @@ Unit = Literal["chars", "bytes", "words"]
 
 _PASSED = Score(1.0)
 _CHUNK = 2**20
+_BOUND = Within(0, inf, "0 or more (a length is never negative)")
 
 
 def _count_words(text: str) -> int:
@@ -34,11 +36,6 @@ _MEASURES: Mapping[str, Callable[[str], int]] = {
 }
 
 
-def _check_bound(_: object, attribute: attrs.Attribute[int | None], bound: int | None) -> None:
-    if bound is not None and bound < 0:
-        raise ConfigError(f"{attribute.name} is {bound}; a length is never negative")
-
-
 @attrs.frozen
 class Length:
     """1 inside the bounds, falling off outside them.
@@ -56,8 +53,8 @@ class Length:
     name = "length"
     tier = "proxy"
 
-    min: int | None = attrs.field(default=None, validator=_check_bound)
-    max: int | None = attrs.field(default=None, validator=_check_bound)
+    min: int | None = attrs.field(default=None, validator=_BOUND)
+    max: int | None = attrs.field(default=None, validator=_BOUND)
     unit: Unit = "chars"
     field: str | None = attrs.field(default=None, validator=check_field)
 

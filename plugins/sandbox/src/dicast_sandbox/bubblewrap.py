@@ -12,11 +12,12 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import attrs
 
-from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext
+from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext, Within
 
 from . import reaper, seccomp
 from .arguments import arguments, found, system
@@ -35,15 +36,6 @@ _UTIL_LINUX = "apt install util-linux"
 _COMMANDS = {"bwrap": _INSTALL, "prlimit": _UTIL_LINUX, "taskset": _UTIL_LINUX, "setpriv": _UTIL_LINUX}
 _OTHER = "or name another backend"
 _PROBE = Program(("/bin/true",), Limits(_SECONDS, _SECONDS, 1, 1 << 30, 64, 1 << 20, 1 << 20, 1 << 20))
-
-
-def check_positive(_: object, attribute: attrs.Attribute[int | None], value: int | None) -> None:
-    """An attrs validator for a number that is 1 or more, or not given.
-
-    :raises ConfigError: when it is less.
-    """
-    if value is not None and value < 1:
-        raise ConfigError(f"invalid value for {attribute.name}, expected 1 or more, got {value}")
 
 
 def check_environment(_: object, attribute: attrs.Attribute[dict[str, str]], value: dict[str, str]) -> None:
@@ -78,7 +70,7 @@ class Bubblewrap:
 
     mounts: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
     environment: dict[str, str] = attrs.field(factory=dict, validator=check_environment)
-    concurrency: int | None = attrs.field(default=None, validator=check_positive)
+    concurrency: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
 
     def check(self) -> None:
         """Try whether a sandbox can be made here.

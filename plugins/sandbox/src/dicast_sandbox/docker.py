@@ -9,12 +9,13 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from math import inf
 
 import attrs
 
-from dicast import ConfigError, Execution, Failure, Program, RunContext
+from dicast import ConfigError, Execution, Failure, Program, RunContext, Within
 
-from .bubblewrap import check_environment, check_positive
+from .bubblewrap import check_environment
 from .docker_container import READY, START_SECONDS, Engine, filter_file, options, taken
 from .docker_program import run
 from .pool import Pool
@@ -46,7 +47,7 @@ class Docker:
     image: str
     environment: dict[str, str] = attrs.field(factory=dict, validator=check_environment)
     host: str | None = None
-    concurrency: int | None = attrs.field(default=None, validator=check_positive)
+    concurrency: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
 
     def check(self) -> None:
         """Try whether a container can be made here, and holds.

@@ -6,12 +6,12 @@ from array import array
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import combinations
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import ConfigError, Record, RunContext
+from dicast import Record, RunContext, Within
 
 from .scale import TOO_LARGE, divided, fit, power_of
 from .table import there
@@ -19,11 +19,6 @@ from .values import finder, number_or_nan, plain, quiet, varies
 
 if TYPE_CHECKING:
     from .values import Column
-
-
-def _check_min_items(_instance: object, _attribute: attrs.Attribute[int], least: int) -> None:
-    if least < 2:
-        raise ConfigError(f"min_items is {least}; a variance needs two scores, so it is 2 or more")
 
 
 @attrs.frozen
@@ -51,7 +46,7 @@ class Agreement:
     name = "agreement"
 
     criteria: tuple[str, ...] = ()
-    min_items: int = attrs.field(default=2, validator=_check_min_items)
+    min_items: int = attrs.field(default=2, validator=Within(2, inf, "2 or more (a variance needs two scores)"))
     source_field: str = "scores"
 
     @asynccontextmanager

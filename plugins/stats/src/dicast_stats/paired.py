@@ -12,7 +12,7 @@ from dicast import Results
 
 from .bootstrap import interval
 from .scale import TOO_LARGE, divided, lengths, power_of
-from .significance import check_min_samples
+from .significance import SAMPLES
 from .table import Sides, Table, compared, explained, few, pairs
 from .values import plain, varies
 
@@ -58,7 +58,7 @@ class Paired:
 
     name = "paired"
 
-    min_samples: int = attrs.field(default=2, validator=check_min_samples)
+    min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:

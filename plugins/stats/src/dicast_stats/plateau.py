@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 
 import attrs
 
-from dicast import ConfigError, Record, RunContext
+from dicast import Record, RunContext, Within
 
-from .threshold import check_count, check_metric, warn_unseen
+from .threshold import COUNT, check_metric, warn_unseen
 from .values import number, value_at
 
 _NOISE = 1e-12
 """How much a difference may be off: .501 - .5 is no more than .001."""
-
-
-def _check_threshold(_instance: object, _attribute: attrs.Attribute[float], threshold: float) -> None:
-    if threshold < 0:
-        raise ConfigError(f"threshold is {threshold}; it is a difference, from 0")
 
 
 @attrs.frozen
@@ -38,8 +34,8 @@ class Plateau:
     name = "plateau"
 
     metric: str = attrs.field(validator=check_metric)
-    window: int = attrs.field(validator=check_count)
-    threshold: float = attrs.field(default=0.0, validator=_check_threshold)
+    window: int = attrs.field(validator=COUNT)
+    threshold: float = attrs.field(default=0.0, validator=Within(0, inf, "a difference, from 0"))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Record, RunContext
+from dicast import Record, RunContext, Within
 
 from .score_stats import Stats
 
 TOO_FEW = "Insufficient data for confident recommendation"
 NOBODY = "No clear leader across criteria"
-
-
-def _check_min_samples(_instance: object, _attribute: attrs.Attribute[int], least: int) -> None:
-    if least < 0:
-        raise ConfigError(f"min_samples is {least}; it counts scores, from 0")
 
 
 @attrs.frozen
@@ -37,7 +33,7 @@ class Recommendation:
 
     name = "recommendation"
 
-    min_samples: int = attrs.field(default=5, validator=_check_min_samples)
+    min_samples: int = attrs.field(default=5, validator=Within(0, inf, "0 or more"))
     improvement_margin: float = 0.05
     source_field: str = "scores"
     flag_field: str = "score_flags"

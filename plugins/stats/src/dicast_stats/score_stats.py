@@ -7,24 +7,18 @@ from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import ConfigError, Record, RunContext
+from dicast import Record, RunContext, Within
 
 from .scale import divided, multiplied, power_of
 from .values import finder, finite, nowhere, number_or_nan, quiet
 
 if TYPE_CHECKING:
     from .values import Column
-
-
-def check_ddof(_instance: object, _attribute: attrs.Attribute[int], ddof: int) -> None:
-    """Refuse fewer degrees of freedom than none."""
-    if ddof < 0:
-        raise ConfigError(f"ddof is {ddof}; 0 divides by the count, 1 by one less")
 
 
 @attrs.frozen
@@ -47,7 +41,7 @@ class ScoreStats:
 
     source_field: str = "scores"
     flag_field: str = "score_flags"
-    ddof: int = attrs.field(default=0, validator=check_ddof)
+    ddof: int = attrs.field(default=0, validator=Within(0, inf, "0 or more (0 divides by the count, 1 by one less)"))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Stats]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import attrs
 
-from dicast import ConfigError, Problem, Results, nearest
+from dicast import ConfigError, Problem, Results, Within, nearest
 
 from .scale import divided, lengths, power_of
 from .table import Sides, compared, explained, few
@@ -26,21 +26,13 @@ _LEAST_SPREAD = 1e-140
 _TESTED = ("t", "df", "p_value", "adjusted_p_value", "effect_size", "ci_low", "ci_high")
 
 
-def check_min_samples(_instance: object, _attribute: attrs.Attribute[int], least: int) -> None:
-    """Refuse fewer samples than a variance needs."""
-    if least < 2:
-        raise ConfigError(f"min_samples is {least}; a variance needs two scores, so it is 2 or more")
+SAMPLES = Within(2, inf, "2 or more (a variance needs two scores)")
 
 
 def _check_adjustment(_instance: object, _attribute: attrs.Attribute[Adjustment], adjustment: Adjustment) -> None:
     if adjustment not in ADJUSTMENTS:
         message = f"unknown adjustment {adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
         raise ConfigError(Problem(message, value=adjustment, hint=nearest(str(adjustment), ADJUSTMENTS)))
-
-
-def _check_family_size(_instance: object, _attribute: attrs.Attribute[int | None], size: int | None) -> None:
-    if size is not None and size < 1:
-        raise ConfigError(f"family_size is {size}; it counts tests, from 1")
 
 
 @attrs.frozen
@@ -66,8 +58,8 @@ class Significance:
 
     equal_var: bool = False
     adjustment: Adjustment = attrs.field(default="none", validator=_check_adjustment)
-    family_size: int | None = attrs.field(default=None, validator=_check_family_size)
-    min_samples: int = attrs.field(default=2, validator=check_min_samples)
+    family_size: int | None = attrs.field(default=None, validator=Within(1, inf, "a number of tests, from 1"))
+    min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:

@@ -6,11 +6,12 @@ import logging
 import operator
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Literal
 
 import attrs
 
-from dicast import ConfigError, Record, RunContext
+from dicast import ConfigError, Record, RunContext, Within
 
 from .values import nowhere, number, value_at
 
@@ -27,13 +28,7 @@ def check_metric(_instance: object, _attribute: attrs.Attribute[str], metric: st
         raise ConfigError("metric is empty; it is a dotted path under a record's metrics, such as scores.analysis")
 
 
-def check_count(_instance: object, attribute: attrs.Attribute[int], count: int) -> None:
-    """Refuse a number of records that is none.
-
-    :raises ConfigError: when *count* is below 1.
-    """
-    if count < 1:
-        raise ConfigError(f"{attribute.name} is {count}; it counts records, from 1")
+COUNT = Within(1, inf, "a number of records, from 1")
 
 
 def warn_unseen(name: str, metric: str, record: Record | None) -> None:
@@ -68,7 +63,7 @@ class Threshold:
     metric: str = attrs.field(validator=check_metric)
     threshold: float
     comparison: Comparison = attrs.field(default="gte", validator=_check_comparison)
-    min_rows: int = attrs.field(default=1, validator=check_count)
+    min_rows: int = attrs.field(default=1, validator=COUNT)
     label: str | None = None
 
     @asynccontextmanager
