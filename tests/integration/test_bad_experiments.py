@@ -186,7 +186,15 @@ def test_wrong_options_of_all_sections_are_told_together(shop, model):
     )
     assert (done.code, model.count) == (2, 0)
     told = " ".join(error["message"] for error in done.json["error"]["errors"])
-    for said in ("threshold_mode", "value for ddof", "comparison", "value for min_rows", "'fdrr'", "value for min_samples", "'0.8'"):
+    for said in (
+        "threshold_mode",
+        "value for ddof",
+        "comparison",
+        "value for min_rows",
+        "'fdrr'",
+        "value for min_samples",
+        "'0.8'",
+    ):
         assert said in told
     assert all(error["line"] for error in done.json["error"]["errors"])
     assert "fdr" in {error["hint"] for error in done.json["error"]["errors"]}
