@@ -81,7 +81,7 @@ def test_an_interrupted_run_leaves_no_worker_and_can_be_taken_up_by_one_process(
     began = time.monotonic()
     process.send_signal(number)
     done = finish(process)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert (done.code, done.err) == (130, "")
     assert 0 < done.json["scored"] < ROWS
     assert done.json["failed"] == 0  # a call that is broken off is nobody's failure

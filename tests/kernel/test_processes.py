@@ -215,7 +215,7 @@ def test_a_metric_that_is_excused_leaves_the_subject_its_others():
 def test_a_call_that_takes_too_long_is_ended_also_where_it_hears_no_timer(word):
     began = time.monotonic()
     done = run("[cpu/act: {timeout: 0.3}]", ["fine", word, "fine", "fine"])
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     (event,) = failures(done)
     assert (event.subject_id, event.payload["failure_mode"]) == ("1", "timeout")
     assert event.payload["error_message"] == "cpu/act: no answer within 0.3 s"
@@ -224,7 +224,7 @@ def test_a_call_that_takes_too_long_is_ended_also_where_it_hears_no_timer(word):
 
 @pytest.mark.usefixtures("cpu")
 def test_a_timeout_is_tried_again():
-    done = run("[cpu/act: {timeout: 0.1, retries: 1}]", ["busy", "fine"])
+    done = run("[cpu/act: {timeout: 0.5, retries: 1}]", ["busy", "fine"])
     assert done.document["failures"] == {"timeout": 1}
 
 
@@ -253,10 +253,10 @@ def test_no_worker_is_left_after_the_run():
 def test_what_a_metric_forks_ends_with_its_worker_and_keeps_nobody_waiting(then):
     began = time.monotonic()
     done = run("[cpu/act: {timeout: 5}]", ["fork", then], "dicast/processes: {workers: 1}")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert done.document["failures"] == ({"crashed": 1} if then == "die" else {})
     child = next(verdict.scores[0]["details"] for verdict in done.verdicts if verdict.subject_id == "0")
-    while lives(child) and time.monotonic() - began < 20:
+    while lives(child) and time.monotonic() - began < 50:
         time.sleep(0.01)
     assert not lives(child)
 

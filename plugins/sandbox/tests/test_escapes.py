@@ -198,7 +198,7 @@ def test_killing_the_parents_ends_the_candidate_alone():
     started = time.monotonic()
     execution = python("import os, signal\nfor p in (1, os.getppid(), -1):\n  os.kill(p, 9)\nprint('ESCAPED')")
     assert execution.exit != 0 or "ESCAPED" in execution.output  # it may only have killed itself
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize("code", ["symlink", "link"])

@@ -163,5 +163,5 @@ def test_what_is_given_up_while_it_starts_is_ended(milliseconds):
 
     started = time.monotonic()
     assert [type(one) for one in asyncio.run(given_up())] == [TimeoutError] * 8
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 40
     assert running(mark) == []

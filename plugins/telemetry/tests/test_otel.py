@@ -280,7 +280,7 @@ def test_a_collector_that_does_not_answer_is_not_waited_for_each_time(receiver):
                     await live.write([STARTED, *SUBJECT, ENDED])
             return time.monotonic() - began
 
-    assert asyncio.run(go()) < 1
+    assert asyncio.run(go()) < 3
 
 
 def stopped(lost=0, number=6) -> Event:
