@@ -179,21 +179,103 @@ def test_what_changes_no_number_may_change(shop, unfinished, change):
         assert done.json["name"] == "renamed"
 
 
+AGAIN = ("--resume", "--retry-failed")
+
+
+def kept(kind, path, label=None):
+    """A sink of rows that replaces no file, but the run's own."""
+    return f"{kind}/rows: {{as: {label or path}, path: {path}, overwrite: false}}"
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_file_that_the_run_did_not_write_is_not_replaced_by_its_rest(shop, unfinished, kind):
-    one, other = (f"{kind}/rows: {{as: {name}, path: {name}, overwrite: false}}" for name in ("one", "other"))
-    unfinished(TEXT + f"sinks: [{one}]\n")
+def test_a_file_that_the_run_did_not_write_is_not_replaced_by_its_rest(shop, kind):
+    shop.rows(*[n / 10 for n in range(10)])
+    one, other = kept(kind, "one"), kept(kind, "other")
+    assert shop.run(TEXT + f"sinks: [{one}]\n").code == 0
     written = (shop / "one").read_bytes()
     shop.write("other", "precious")
-    refused = shop.run(TEXT + f"sinks: [{one}, {other}]\n", "--resume")
-    assert refused.code == 2
-    assert "other: it exists, and overwrite is false" in refused.json["error"]["message"]
-    assert ((shop / "other").read_text(), (shop / "one").read_bytes()) == ("precious", written)
+    for sinks in (f"[{one}, {other}]", f"[{kept(kind, 'other', 'one')}]"):
+        refused = shop.run(TEXT + f"sinks: {sinks}\n", *AGAIN)
+        assert refused.code == 2
+        assert "other: it exists, and overwrite is false" in refused.json["error"]["message"]
+        assert ((shop / "other").read_text(), (shop / "one").read_bytes()) == ("precious", written)
     (shop / "other").unlink()
-    for arguments in (["--resume"], ["--resume", "--retry-failed"]):  # then it is the run's own
-        done = shop.run(TEXT + f"sinks: [{one}, {other}]\n", *arguments)
+    for _ in range(2):  # from the first time on it is the run's own
+        done = shop.run(TEXT + f"sinks: [{one}, {other}]\n", *AGAIN)
         assert (done.code, done.json["sinks"]["other"]["written"]) == (0, 10)
-    assert (shop / "one").read_bytes() == (shop / "other").read_bytes() != written
+    assert (shop / "one").read_bytes() == (shop / "other").read_bytes() == written
+    (started,), (added,) = shop.events("run.started"), shop.events("sinks.added")
+    assert (started["payload"]["outputs"], added["payload"]["outputs"]) == (["one"], ["other"])
+
+
+@pytest.mark.parametrize("ledger", ["", "ledger: {ledger/sqlite: {path: .dicast/ledger.db, content: digest}}\n"])
+def test_a_file_is_the_runs_own_whatever_the_label_of_its_sink(shop, ledger):
+    shop.rows(1, 0)
+    assert shop.run(TEXT + ledger + f"sinks: [{kept('csv', 'out/one', 'a')}, {kept('csv', 'two', 'b')}]\n").code == 0
+    swapped = f"sinks: [{kept('csv', './two', 'a')}, {kept('parquet', 'out/../out/one', 'c')}]\n"
+    done = shop.run(TEXT + ledger + swapped, *AGAIN)
+    assert (done.code, {label: sink["written"] for label, sink in done.json["sinks"].items()}) == (0, {"a": 2, "c": 2})
+    assert (shop / "out" / "one").read_bytes()[:4] == b"PAR1"
+    assert shop.events("sinks.added") == []
+
+
+def test_a_file_that_a_killed_process_wrote_is_the_runs_own_too(shop, unfinished, monkeypatch):
+    """Of a sink that came when the run was resumed: the file was there, and nothing said yet of the end."""
+    from dicast._kernel.runner.stream import Stream
+
+    close = Stream.close_sinks
+
+    async def die(self, which=None):
+        await close(self, which)
+        if which is None:
+            raise RuntimeError("the lights went out")
+
+    run_id = unfinished()
+    added = TEXT + f"sinks: [{kept('csv', 'one')}]\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "close_sinks", die)
+        assert shop.run(added, "--resume").code == 70
+    assert len((shop / "one").read_text().splitlines()) == 11
+    done = shop.run(added, "--resume")
+    assert (done.code, done.json["run_id"], done.json["sinks"]["one"]["written"]) == (0, run_id, 10)
+
+
+@pytest.mark.parametrize(("options", "continued"), [("{as: other, url: here}", "True"), ("{url: there}", "False")])
+def test_a_sink_without_a_path_is_the_runs_own_with_the_options_it_had(shop, install, options, continued):
+    install("dicast-telling", "1.0", {"dicast": {"telling": "dicast_telling"}}, dicast_telling=TELLING)
+    shop.rows(1)
+    assert shop.run(TEXT + "sinks: [telling/sink: {url: here}]\n").code == 0
+    assert (shop / "continued").read_text() == "False"
+    assert shop.run(TEXT + f"sinks: [telling/sink: {options}]\n", *AGAIN).code == 0
+    assert (shop / "continued").read_text() == continued
+
+
+TELLING = """
+from contextlib import asynccontextmanager
+import attrs, dicast
+
+@attrs.frozen
+class Sink:
+    name = "sink"
+    wants = ()
+
+    url: str
+
+    @asynccontextmanager
+    async def open(self, run):
+        (run.base / "continued").write_text(str(run.continued))
+        yield self
+
+    def write(self, events):
+        return len(events)
+
+    def close(self):
+        return 0
+
+@dicast.hookimpl
+def dicast_sinks():
+    return [Sink]
+"""
 
 
 def test_the_label_that_counts_may_change(shop, unfinished):

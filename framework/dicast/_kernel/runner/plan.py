@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from hashlib import sha256
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -100,12 +101,18 @@ def run_started(
         "judges": [slot.label for slot in pipeline.judges],
         "task": None if pipeline.task is None else pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
-        "sinks": [slot.label for slot in pipeline.sinks],
+        "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
         **levels(pipeline),
         "counted": list(plan.counted),
         "limit": limit,
         "live": live,
     }
+
+
+def output(sink: Slot, base: Path) -> str:
+    """Where *sink* writes: its ``path``, as it is from the pipeline's folder *base*, or without one the digest of its options."""
+    path = getattr(sink.component, "path", None)
+    return relpath(base / path, base) if isinstance(path, Path) else sink.fingerprint
 
 
 def levels(pipeline: Pipeline) -> dict[str, object]:

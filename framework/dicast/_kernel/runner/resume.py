@@ -80,11 +80,10 @@ def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: boo
     return None
 
 
-def known_sinks(ledger: Ledger, run_id: str) -> set[str]:
-    """The labels of the sinks that earlier processes of the run have had."""
-    told = ledger.read(Query(run_id=run_id, types=("run.started", "run.stopped", "run.completed")))
-    named: Iterator[Any] = (entry.event.payload.get("sinks", ()) for entry in told)
-    return {label for labels in named for label in labels}
+def known_outputs(ledger: Ledger, run_id: str) -> set[str]:
+    """Where the sinks of earlier processes of the run have written."""
+    told: Iterator[Any] = ledger.read(Query(run_id=run_id, types=("run.started", "sinks.added")))
+    return {place for entry in told for place in entry.event.payload.get("outputs", ())}
 
 
 def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None:
@@ -110,7 +109,7 @@ def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
         event = entry.event
         if event.type in STATES:
-            unit = (str(event.subject_kind), str(event.subject_id), _label(event))
+            unit = (str(event.subject_kind), str(event.subject_id), str(event.payload.get("judge", RECORD)))
             spool.note(unit, str(event.payload.get("eval_id", RECORD)), STATES[event.type], entry.seq)
             if event.type == "record.failed":
                 spool.forget_empty(unit[0], unit[1])  # perhaps it failed for them: then they are asked for again
@@ -121,11 +120,6 @@ def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
         elif event.type in ("spend.settled", "task.replied") and event.payload.get("reply") is not None:
             spool.note_reply(_reply_key(event), orjson.dumps(event.payload["reply"]))
     return spool
-
-
-def _label(event: Event) -> str:
-    """Whose unit *event* is of; a record has no judge."""
-    return str(event.payload["judge"]) if event.type.startswith("eval.") else RECORD
 
 
 def _reply_key(event: Event) -> ReplyKey:
@@ -143,13 +137,10 @@ def replayed(ledger: Ledger, run: EarlierRun, spool: UnitSpool, now: dict[str, A
     """
     for entry in ledger.read(Query(run_id=run.run_id, after=run.entry.seq - 1)):
         event = entry.event
-        if event.type in LAST:
-            continue
-        if (event.type == "subject.read" or event.type in STATES) and moved(
-            spool.states(str(event.subject_kind), str(event.subject_id)), retry=retry
-        ):
-            continue
-        yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == "run.started" else event
+        of_unit = event.type == "subject.read" or event.type in STATES
+        states = spool.states(str(event.subject_kind), str(event.subject_id)) if of_unit else {}
+        if event.type not in LAST and not moved(states, retry=retry):
+            yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == "run.started" else event
 
 
 def standing(ledger: Ledger, run_id: str) -> Report:

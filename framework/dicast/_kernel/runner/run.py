@@ -28,7 +28,7 @@ from .findings import Findings
 from .interrupt import Stop
 from .judging import Judging
 from .opening import Parts, open_component
-from .plan import Plan, file_identity, levels, lookahead, make_plan, refuse_experiment, run_started
+from .plan import Plan, file_identity, levels, lookahead, make_plan, output, refuse_experiment, run_started
 from .producing import Producer
 from .rubrics import unchanged_rubrics
 from .stream import BATCH, Stream
@@ -200,9 +200,9 @@ class _Run:
 
     async def _open_sinks(self, parts: Parts) -> list[SinkFeed]:
         run, sinks, live = self.context, self.pipeline.sinks, []
-        known = resume.known_sinks(self.ledger, run.run_id)
+        known = resume.known_outputs(self.ledger, run.run_id)
         for slot in sinks:
-            own = attrs.evolve(run, continued=slot.label in known)
+            own = attrs.evolve(run, continued=output(slot, run.base) in known)
             live.append(await open_component(slot.component, own, parts.part(slot.path)))
         return [SinkFeed.of(slot.label, slot.component, sink) for slot, sink in zip(sinks, live, strict=True)]
 
@@ -218,6 +218,9 @@ class _Run:
         while batch := list(islice(events, BATCH)):
             findings.observe(batch)
             await stream.tell_again(batch)
+        if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
+            # Before they write: the process may be killed then, and the next one has to know these files for the run's.
+            stream.tell([stream.event("sinks.added", {"outputs": sorted(added)})])
 
     async def _judge(
         self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: UnitSpool | None, findings: Findings
