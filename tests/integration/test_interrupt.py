@@ -162,6 +162,40 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
     assert shop.verified()
 
 
+STUCK_TELLING = """
+import sys, time
+from dicast._kernel.cli import main
+from dicast._kernel.runner.judging import Judging
+async def tell(self, spool):
+    open("telling", "w").close()
+    time.sleep(60)
+Judging._tell_unreached = tell
+sys.argv = ["dicast", "run", "p.yaml", "--json", "--resume", "--retry-failed"]
+raise SystemExit(main())
+"""
+
+
+def test_a_second_signal_replaces_no_whole_file_by_a_part_of_it(shop):
+    shop.rows(1, "busy", 1, "busy")
+    shop.write("mood", "bad")
+    tables = {"out.csv", "out.parquet", "events.jsonl"}
+    text = "metrics: [fake/act: {moody: mood, journal: calls}]\n" + SINKS.replace(
+        "]", ", parquet/rows: {path: out.parquet}]"
+    )
+    shop.pipeline(text)
+    assert shop.dicast("run", "p.yaml", "--json").json["failed"] == 2
+    whole = {name: (shop / name).read_bytes() for name in tables}
+    (shop / "mood").unlink()
+    process = shop.python("-c", STUCK_TELLING)
+    wait_for(lambda: calls(shop).count("r1") == 2)
+    process.send_signal(signal.SIGINT)
+    wait_for((shop / "telling").exists)
+    process.send_signal(signal.SIGINT)
+    assert finish(process).code in (130, -signal.SIGINT)
+    assert {name: (shop / name).read_bytes() for name in tables} == whole
+    assert [path.name for path in shop.folder.glob(".*.tmp")] == []
+
+
 LATE = """
 import os, signal, sys
 from dicast._kernel.cli import main

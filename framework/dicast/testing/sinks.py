@@ -107,6 +107,28 @@ class SinkConformance(Conformance):
         assert not before, f"{path.name} is there before close: a run that dies leaves half a file"
         assert after, f"{path.name} is not there after close"
 
+    def test_older_file_stays_when_the_run_breaks_off(
+        self, component: Any, bench: Bench, events: Sequence[Event]
+    ) -> None:
+        """Where ``open`` is left by an error before ``close``, a file that is made anew each run is not replaced by a part of it."""
+        if not path_option(component) or not getattr(component, "rewrites", False):
+            return
+        path = bench.folder / component.path
+
+        async def tell(live: Any) -> bytes:
+            await maybe_await(live.write(self.wanted(live, component, events)))
+            await maybe_await(live.close())
+            return path.read_bytes()
+
+        async def fail(live: Any) -> None:
+            await maybe_await(live.write(self.wanted(live, component, events)[:1]))
+            raise KeyboardInterrupt
+
+        older = self.opened(component, bench.folder, tell)
+        with pytest.raises(KeyboardInterrupt):
+            self.opened(component, bench.folder, fail)
+        assert path.read_bytes() == older, f"{path.name} was replaced by a part of what the run writes"
+
 
 def _is_there(path: Path) -> bool:
     return path.exists()

@@ -246,21 +246,6 @@ def test_a_file_that_could_not_be_written_is_written_whole_when_closed_again(tmp
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_the_file_appears_only_at_the_end_also_of_an_interrupted_run(tmp_path):
-    target = tmp_path / "rows.csv"
-
-    async def run() -> None:
-        async with Rows("rows.csv").open(RunContext("r1", "test", tmp_path)) as live:
-            live.write([started(), completed("q")])
-            assert not target.exists()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(run())
-    assert len(target.read_text().splitlines()) == 2
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_a_run_that_never_started_leaves_the_older_file(tmp_path):
     (tmp_path / "rows.csv").write_text("older\n")
     write(tmp_path)

@@ -69,18 +69,6 @@ def test_an_event_that_is_no_json_is_an_error_and_writes_nothing_of_its_batch(tm
     assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 2
 
 
-def test_the_file_appears_only_at_the_end(tmp_path):
-    async def run() -> None:
-        async with Events("events.jsonl").open(RunContext("r1", "test", tmp_path)) as live:
-            live.write([STARTED])
-            assert not (tmp_path / "events.jsonl").exists()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(run())
-    assert [path.name for path in tmp_path.iterdir()] == ["events.jsonl"]
-
-
 def test_a_run_of_which_nothing_was_told_leaves_the_older_file(tmp_path):
     write(tmp_path, STARTED)
 

@@ -61,11 +61,9 @@ class Rows:
         live = RowFile(self, file, table)
         try:
             yield live
+            live.close()
         finally:
-            try:
-                live.close()
-            finally:
-                table.close()
+            table.close()
 
 
 class RowFile:

@@ -47,10 +47,8 @@ class Events:
         """
         with AtomicFile(output_path(run.base, self.path, self.base_path), run=run.run_id) as file:
             live = EventFile(file, self.types)
-            try:
-                yield live
-            finally:
-                live.close()
+            yield live
+            live.close()
 
 
 class EventFile:

@@ -45,10 +45,8 @@ class Rows:
         """
         with AtomicFile(output_path(run.base, self.path, self.base_path), run=run.run_id) as file:
             live = RowFile(file)
-            try:
-                yield live
-            finally:
-                live.close()
+            yield live
+            live.close()
 
 
 class RowFile:

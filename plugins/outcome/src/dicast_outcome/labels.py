@@ -48,10 +48,8 @@ class Labels:
         """
         with AtomicFile(run.base / self.path) as file:
             live = LabelLines(file, self.metric, include_input=self.include_input)
-            try:
-                yield live
-            finally:
-                live.close()
+            yield live
+            live.close()
 
 
 class LabelLines:

@@ -58,11 +58,9 @@ class Rows:
         live = RowFile(self, file, table, {"run_id": run.run_id, "name": run.name})
         try:
             yield live
+            live.close()
         finally:
-            try:
-                live.close()
-            finally:
-                table.close()
+            table.close()
 
 
 class RowFile:
