@@ -113,7 +113,7 @@ class SinkConformance(Conformance):
         """Where ``open`` is left by an error before ``close``, a file that is made anew each run is not replaced by a part of it."""
         if not path_option(component) or not getattr(component, "rewrites", False):
             return
-        path = bench.folder / component.path
+        path: Path = bench.folder / component.path
 
         async def tell(live: Any) -> bytes:
             await maybe_await(live.write(self.wanted(live, component, events)))

@@ -5,6 +5,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,21 @@ def test_a_record_a_line_with_its_subject(tmp_path):
     assert line["metrics"] == RECORD["metrics"]
     assert line["security_level"] == "official"
     assert line["response"]["metrics"]["cost"] == "0.0001"
+
+
+def test_a_run_that_breaks_off_leaves_the_older_file(tmp_path):
+    records = [event("record.completed", RECORD, id) for id in ("q1", "q2")]
+    older = write(tmp_path, STARTED, *records)
+
+    async def run() -> None:
+        async with Rows("rows.jsonl").open(RunContext("r1", "test", tmp_path)) as live:
+            live.write([STARTED, records[0]])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(run())
+    (left,) = tmp_path.iterdir()
+    assert [json.loads(line) for line in left.read_text().splitlines()] == older
 
 
 def test_a_failed_task_has_its_row_and_why(tmp_path):
