@@ -113,18 +113,18 @@ class SinkConformance(Conformance):
         """Where ``open`` is left by an error before ``close``, a file that is made anew each run is not replaced by a part of it."""
         if not path_option(component) or not getattr(component, "rewrites", False):
             return
-        path: Path = bench.folder / component.path
+        path = bench.folder / component.path
 
-        async def tell(live: Any) -> bytes:
+        async def tell(live: Any) -> None:
             await maybe_await(live.write(self.wanted(live, component, events)))
             await maybe_await(live.close())
-            return path.read_bytes()
 
         async def fail(live: Any) -> None:
             await maybe_await(live.write(self.wanted(live, component, events)[:1]))
             raise KeyboardInterrupt
 
-        older = self.opened(component, bench.folder, tell)
+        self.opened(component, bench.folder, tell)
+        older = path.read_bytes()
         with pytest.raises(KeyboardInterrupt):
             self.opened(component, bench.folder, fail)
         assert path.read_bytes() == older, f"{path.name} was replaced by a part of what the run writes"
