@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
 from decimal import Decimal
 
 import pytest
+
+from .conftest import finish, wait_for
 
 CALL = Decimal("0.00014")  # 100 tokens in at 1 usd a million, 20 out at 2
 GRADER = """\
@@ -195,6 +199,73 @@ def test_what_a_call_did_cost_before_it_was_refused_access_is_settled(shop, chat
     assert (Decimal(settled["payload"]["amount"]), settled["payload"]["overrun"]) == (CALL, False)
     assert len(shop.events("spend.reserved")) == 1
     assert shop.dicast("run", "p.yaml", "--json", "--resume").json["cost"]["usd"] == str(CALL)  # and is not forgotten
+
+
+WAITING = {
+    "judge": "judges: [{llm/judge: {model: grader, timeout: 1.5}}]\n",
+    "juror": "judges: [{llm/jury: {judges: [{llm/judge: {model: grader}}, {fake/opinion: {}}], timeout: 1.5}}]\n",
+    "stage": "judges: [{hybrid/cascade: {stages: [{fake/opinion: {}}, {llm/judge: {model: grader}}],"
+    " escalation_threshold: 1, timeout: 1.5}}]\n",
+    "metric": "metrics: [{llm/judge: {model: grader, timeout: 1.5}}]\n",
+    "task": 'task: {prompt/chat: {model: grader, user: "Say so.", timeout: 1.5}}\nmetrics: [fake/act]\n',
+    "cached": "judges: [{llm/judge: {model: {cache/chat: {model: grader, path: c.db}}, timeout: 1.5}}]\n",
+    "recorded": "judges: [{llm/judge: {model: {replay/chat: {record: grader, path: r.jsonl}}, timeout: 1.5}}]\n",
+}
+"""What asks an endpoint that gives a paid answer of no use and then has too much for a minute."""
+
+
+def useless(chat_server):
+    return chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
+
+
+def billed(document):
+    """What *document* says was spent, and whether some of that is the room of requests that nobody has heard of."""
+    lost = Decimal(document["spend_lost"]["usd"])
+    return Decimal(document["cost"]["usd"]) + lost, lost > 0
+
+
+@pytest.mark.parametrize("text", WAITING.values(), ids=WAITING)
+def test_try_that_was_paid_counts_when_the_time_is_over_before_the_next(shop, chat_server, judge, text):
+    shop.rows("An answer.")
+    chat_server.script(useless(chat_server))
+    chat_server.answer = chat_server.error(503, retry_after=60)
+    spent, lost = billed(judge(GRADER.format("") + text).json)
+    assert spent > CALL if lost else spent == CALL  # lost where the machine was so slow that a request was under way
+    settled, lost = shop.events("spend.settled"), shop.events("spend.lost")
+    assert len(settled) + len(lost) == len(shop.events("spend.reserved")) - len(shop.events("spend.released"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("kind", ["judge", "juror", "task"])
+def test_try_that_was_paid_counts_once_when_the_run_is_interrupted_before_the_next(
+    shop, chat_server, kind, monkeypatch
+):
+    monkeypatch.setenv("JUDGE_URL", chat_server.url)
+    shop.rows("An answer.")
+    chat_server.script(useless(chat_server))
+    chat_server.answer = chat_server.error(503, retry_after=60)
+    shop.pipeline(GRADER.format("") + WAITING[kind].replace("timeout: 1.5", "timeout: 50"))
+    process = shop.start("run", "p.yaml", "--json")
+    wait_for(lambda: chat_server.count == 2)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    spent, lost = billed(done.json)
+    assert done.code == 130
+    assert spent > CALL if lost else spent == CALL  # lost where the second request was still under way
+    chat_server.answer = chat_server.sealed(score=0.8, confidence=0.9)
+    resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
+    assert (resumed.json["stopped"], billed(resumed.json)[0]) == (None, spent + CALL)
+
+
+def test_try_that_a_juror_has_paid_counts_when_another_is_refused_access(shop, chat_server, judge):
+    shop.rows("An answer.")
+    chat_server.script(useless(chat_server))
+    chat_server.answer = 401
+    jurors = "{llm/judge: {model: grader, criteria: [x]}}, {llm/judge: {model: grader}}"
+    done = judge(GRADER.format("") + f"judges: [llm/jury: {{judges: [{jurors}]}}]\n")
+    spent, lost = billed(done.json)
+    assert (done.code, done.json["stopped"]["reason"]) == (3, "refused_by_provider")
+    assert spent > CALL if lost else spent == CALL
 
 
 def test_run_that_was_refused_is_resumed_with_a_better_key(shop, chat_server, judge):

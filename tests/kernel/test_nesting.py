@@ -212,6 +212,81 @@ def test_a_call_that_ran_out_of_time_is_lost_only_if_it_was_sent(sends, lost):
     assert done.document["spend_lost"]["usd"] == lost
 
 
+@attrs.frozen
+class Trying:
+    """Tries as it is told, which is half a cent for a reply of no use, and then waits to try again."""
+
+    tries: tuple[str, ...]
+    waits: asyncio.Event = attrs.field(factory=asyncio.Event, eq=False)
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield self
+
+    def estimate(self, request):
+        return CENT
+
+    async def complete(self, request):
+        limiter = RateLimiter()
+        for become in self.tries:
+            async with limiter.turn(1) as number:
+                if become == "hangs":
+                    self.waits.set()
+                    await asyncio.sleep(60)
+                if become == "busy":
+                    limiter.overloaded(number)
+            if become == "useless":
+                limiter.spent(Cost("0.005"))
+        self.waits.set()
+        await asyncio.sleep(60)
+
+
+@attrs.frozen
+class Either:
+    """Gives its first judge up when its second one has had an answer, or raised."""
+
+    first: Judge
+    second: Judge
+    waits: asyncio.Event = attrs.field(eq=False)
+
+    async def judge(self, subject, children):
+        asking = asyncio.ensure_future(self.first.judge(subject, children))
+        try:
+            await self.waits.wait()
+            return await self.second.judge(subject, children)
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+
+
+GIVEN_UP = {
+    "paid": (("useless",), "0.005", "0"),
+    "paid and busy": (("useless", "busy"), "0.005", "0"),
+    "paid for more than was reserved": (("useless", "useless", "useless"), "0.015", "0"),
+    "busy": (("busy",), "0", "0"),
+    "paid, and under way": (("useless", "hangs"), "0", "0.015"),  # and that one may cost what a try may
+}
+
+
+@pytest.mark.parametrize(("tries", "cost", "lost"), GIVEN_UP.values(), ids=GIVEN_UP)
+@pytest.mark.parametrize("how", ["out of time", "inside, out of time", "access refused elsewhere"])
+def test_a_call_that_is_given_up_costs_what_its_tries_did(tries, cost, lost, how):
+    model = Trying(tries)
+    elsewhere = Either(Asking(model), Asking(Model(error=AccessRefused("401"))), model.waits)
+    judge = {"out of time": Asking(model), "inside, out of time": Both((Asking(model),))}.get(how, elsewhere)
+    done = run_pipeline(
+        f"judges: [{{j: {{timeout: {50 if judge is elsewhere else 0.3}}}}}]",
+        subjects=[Subject("row", "a", output="text")],
+        components={"j": judge},
+    )
+    assert (done.document["cost"]["usd"], done.document["spend_lost"]["usd"]) == (cost, lost)
+    if how == "access refused elsewhere":
+        assert (done.exit_code, done.document["stopped"]["reason"]) == (2 if cost == lost else 3, "refused_by_provider")
+    elif how == "out of time":
+        (failed,) = done.of("eval.failed")
+        assert (failed.payload["failure_mode"], failed.payload["judge_cost_usd"]) == ("timeout", cost)
+
+
 def test_a_request_that_broke_without_a_word_may_have_been_paid():
     done = judged(Asking(Model(error=ConnectionResetError("gone"))))
     assert done.document["failures"] == {"judge_call_failed": 1}

@@ -139,9 +139,7 @@ class Purse:
         From then on its calls are reserved for like others, so that an overrun blocks the next call.
         """
         before = self.dearest.get(component, Cost.zero(cost.unit))
-        if cost.amount is not None and (
-            before.amount is None or before.unit != cost.unit or before.amount < cost.amount
-        ):
+        if cost.amount is not None and (before.unit != cost.unit or _exceeds(cost, before)):
             self.dearest[component] = cost
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._tell(claim.event, self._settled(reservation, cost, unit))
@@ -170,16 +168,12 @@ class Purse:
 
     def release(self, reservation: Reservation) -> None:
         """Close *reservation* of a call that cost nothing."""
-        payload = {"reservation_id": reservation.id}
-        self._tell(self._record.event("spend.released", payload, reservation.subject))
+        self._tell(self._record.event("spend.released", {"reservation_id": reservation.id}, reservation.subject))
 
     def forfeit(self, reservation: Reservation) -> None:
         """Close *reservation* of a call that ended unheard: it counts as spent, because it may have been."""
-        payload = {
-            "reservation_id": reservation.id,
-            "amount": reservation.projected.decimal,
-            "unit": reservation.projected.unit,
-        }
+        cost = reservation.projected
+        payload = {"reservation_id": reservation.id, "amount": cost.decimal, "unit": cost.unit}
         self._tell(self._record.event("spend.lost", payload, reservation.subject))
 
     def write_off(self) -> None:

@@ -9,13 +9,19 @@ from contextvars import ContextVar
 
 import attrs
 
+from .model import Cost
+
 
 @attrs.define
 class Wire:
-    """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered."""
+    """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered.
+
+    *spent* is what those of no use did cost.
+    """
 
     paced: bool = False
     cut: bool = False
+    spent: Cost = Cost.zero()
 
 
 WIRE: ContextVar[Wire | None] = ContextVar("dicast_wire", default=None)
@@ -81,6 +87,10 @@ class RateLimiter:
         if call > self._slowed_at:
             self._limit = max(1.0, self._active * SLOWER)
             self._slowed_at = self._calls
+
+    def spent(self, cost: Cost) -> None:
+        """A try of the call under way was of no use, and did cost *cost*, or may have: it counts if the call is given up."""
+        (WIRE.get() or Wire()).spent += cost
 
     def eased(self) -> None:
         """A call went well."""

@@ -161,7 +161,8 @@ class ChatModel(Protocol):
     A chat model may also have ``estimate(request) -> Cost``, what one call may cost at most. The kernel
     adds up what the replies cost, so that whoever asks need not. ``identity() -> Mapping`` says, as JSON data without secrets,
     what of it decides a reply: for those that keep replies. What it raises becomes a Failure ``judge_call_failed``,
-    except :class:`~dicast.AccessRefused`, which ends the run and says what tries before it did cost.
+    except :class:`~dicast.AccessRefused`, which ends the run and says what tries before it did cost. One that has a
+    :class:`~dicast.RateLimiter` tells it at once what a try of no use did cost.
     """
 
     def complete(self, request: ChatRequest) -> Reply | Failure | Awaitable[Reply | Failure]:

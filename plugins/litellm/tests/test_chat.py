@@ -19,6 +19,7 @@ from dicast import (
     Failure,
     Message,
     Price,
+    RateLimiter,
     RunContext,
     Secret,
     Token,
@@ -179,6 +180,15 @@ def test_no_access_says_what_the_tries_before_it_did_cost(chat_server):
     with pytest.raises(AccessRefused) as refused:
         ask(chat(chat_server))
     assert (refused.value.cost.amount, chat_server.count) == (Decimal("0.00014"), 2)
+
+
+def test_tries_of_no_use_say_at_once_what_they_did_cost(chat_server, monkeypatch):
+    """For the call may be given up while it waits to try again."""
+    told = []
+    monkeypatch.setattr(RateLimiter, "spent", lambda self, cost: told.append(cost.amount))
+    chat_server.script(chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}), 503)
+    (reply,) = ask(chat(chat_server))
+    assert (told, reply.cost.amount) == ([Decimal("0.00014"), 0], Decimal("0.00028"))
 
 
 def test_missing_key_stops_the_run(chat_server, monkeypatch):

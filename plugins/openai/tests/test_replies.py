@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Cost, Message, Price, Reply, Secret, Token, Usage
+from dicast import AccessRefused, ChatRequest, Cost, Message, Price, RateLimiter, Reply, Secret, Token, Usage
 
 PRICE = Price(Decimal(10), Decimal(100))
 REQUEST = ChatRequest((Message("user", "Is it so?"),), max_output_tokens=64)
@@ -359,3 +359,13 @@ def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model)
     crowd = max(sum(0 <= one.time - other.time < 0.1 for other in later) for one in later)
     assert crowd < 40
     assert first[-1].time < later[0].time
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_tries_of_no_use_say_at_once_what_they_did_cost(chat_server, ask, monkeypatch):
+    """For the call may be given up while it waits to try again."""
+    told = []
+    monkeypatch.setattr(RateLimiter, "spent", lambda self, cost: told.append(cost))
+    chat_server.script(chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}), 503)
+    assert ask(price=PRICE).cost == COUNTED + COUNTED
+    assert told == [COUNTED, Cost.zero()]

@@ -47,8 +47,8 @@ class Scope:
 
     *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
     have settled by themselves; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
-    for it, under the lock *covering*. *cut* says that a request ended unheard, *queued* that one was given up before it
-    was sent.
+    for it, under the lock *covering*. *cut* says that a request ended unheard, *queued* that one was given up; without
+    *cut*, before it was sent.
     """
 
     asker: Asker
@@ -83,6 +83,14 @@ class Scope:
         self.calls += 1
         if answer.usage is not None:
             self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
+
+    def give_up(self, wire: Wire) -> None:
+        """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
+        self.hear(Failure("timeout", "given up", cost=wire.spent))
+        self.queued = True
+        self.cut = self.cut or wire.cut or not wire.paced
+        if self.cut and self.held is not None:  # made for one try alone
+            self.held = attrs.evolve(self.held, projected=self.held.projected + wire.spent)
 
     def owed(self, said: Cost) -> Cost:
         """What is still to be settled, where the component itself has *said* what the whole call cost.
@@ -150,8 +158,7 @@ async def heard(model: ChatModel, request: ChatRequest, scope: Scope) -> Reply |
         try:
             answer: object = await maybe_await(model.complete(request))
         except asyncio.CancelledError:
-            scope.cut = scope.cut or wire.cut or not wire.paced
-            scope.queued = True
+            scope.give_up(wire)
             raise
         except AccessRefused as error:
             scope.hear(Failure("refused", str(error), cost=error.cost or Cost.zero()))

@@ -121,12 +121,11 @@ class Purchase:
         return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
 
     def _break_off(self, scope: Scope, error: BaseException, criterion: str) -> None:
-        """Settle a request that was refused access; of one that is given up, what was not heard may have been paid, too."""
-        if isinstance(error, AccessRefused):
+        """Settle a request that was refused access or given up; what was not heard may have been paid, too."""
+        if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
             self._close(scope, Failure("refused", str(error), cost=scope.heard), criterion)
         elif scope.held is not None:
-            clean = scope.queued and not scope.cut
-            (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
+            self._desk.purse.forfeit(scope.held)
 
     def _close(self, scope: Scope, answer: Reply | Failure, criterion: str) -> None:
         """Settle what the request cost, in place of what was reserved."""

@@ -167,12 +167,11 @@ class Teller:
         return None
 
     def _break_off(self, call: Call, scope: Scope, error: BaseException) -> None:
-        """Settle a call that was refused access; of one that is given up, what was not heard may have been paid, too."""
-        if isinstance(error.__cause__, AccessRefused) and not scope.cut:
+        """Settle a call that was refused access or given up; what was not heard may have been paid, too."""
+        if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
             self._closed(call, scope, Failure("refused", str(error)))
         elif scope.held is not None:
-            clean = scope.queued and not scope.cut and scope.heard.is_zero
-            (self._desk.purse.release if clean else self._desk.purse.forfeit)(scope.held)
+            self._desk.purse.forfeit(scope.held)
 
     async def _fallback(self, call: Call, children: Children, scope: Scope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
@@ -234,10 +233,8 @@ def _is_unheard(answer: Answered, scope: Scope) -> bool:
     """Whether nobody can say what a failed call cost: a request ended unheard, or its component gave no answer of its own."""
     if not isinstance(answer, Failure) or not answer.cost.is_zero:
         return False
-    if scope.cut:
-        return True
     known = scope.calls or (scope.queued and answer.kind == "timeout")
-    return answer.kind in _UNHEARD and not known
+    return scope.cut or (answer.kind in _UNHEARD and not known)
 
 
 def _without_text(answer: Answered) -> Answered:

@@ -117,6 +117,7 @@ class LiveChat:
             reply = self._read(call, completion, count)
         except Fault as fault:
             call.spent += fault.cost
+            self._limiter.spent(fault.cost)
             call.history.append({"attempt": call.tries, "error": str(fault)})
             raise
         cost = call.spent + self._cost(call, count)

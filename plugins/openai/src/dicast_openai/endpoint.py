@@ -134,6 +134,7 @@ class Endpoint:
             reply = self._read(call, await self._ask(call))
         except Fault as fault:
             call.spent += fault.cost
+            self._limiter.spent(fault.cost)
             call.history.append({"attempt": call.tries, "error": str(fault)})
             raise
         cost = call.most if reply.usage is None else self._options.cost(reply.usage)
