@@ -9,6 +9,7 @@ from dicast._kernel.config import json_schema, read_document
 from dicast._kernel.plugins import Registry
 
 PLUGIN = """
+from datetime import date
 from decimal import Decimal
 from typing import Literal
 from attrs import validators as v
@@ -28,6 +29,10 @@ class Thing:
     share: float | None = attrs.field(default=None, validator=v.optional([v.gt(0), v.le(1)]))
     amount: Decimal = attrs.field(default=Decimal(1), validator=v.ge(Decimal("0.5")))
     few: int | None = attrs.field(default=None, validator=Within(2, 5, "2 to 5"))
+    far: int = attrs.field(default=0, validator=Within(0, 9, "above 0, below 9", open=True))
+    word: str = attrs.field(default="b", validator=v.ge("a"))
+    born: object = attrs.field(default=None, validator=v.optional(v.lt(date(2026, 1, 1))))
+    huge: int = attrs.field(default=0, validator=[v.ge(-(2**63)), v.le(10**400)])
     odd: int = attrs.field(default=0, validator=v.or_(v.ge(3), v.in_([0])))
     inner: Metric | None = None
     def score(self, subject): ...
@@ -117,7 +122,10 @@ def test_bounds_of_numbers_are_those_that_the_validators_hold(schema):
     assert bounds(thing, "share") == {"exclusiveMinimum": 0, "maximum": 1}
     assert bounds(thing, "amount") == {"minimum": 0.5}
     assert bounds(thing, "few") == {"minimum": 2, "maximum": 5}
-    assert bounds(thing, "odd") == {}
+    assert bounds(thing, "far") == {"exclusiveMinimum": 0, "exclusiveMaximum": 9}
+    assert bounds(thing, "huge") == {"minimum": -(2**63)}
+    for none in ("odd", "word", "born"):
+        assert bounds(thing, none) == {}
     assert bounds(thing, "words") == {}
     assert bounds(thing, "weight") == {"minimum": 0, "maximum": 1e9}
     assert bounds(thing, "timeout") == {"exclusiveMinimum": 0}

@@ -26,21 +26,23 @@ RECORD = ""
 
 @attrs.frozen
 class Within:
-    """An attrs validator of an option: the number, if it is not None, is in [*low*, *high*], which is what *words* say.
+    """An attrs validator of an option: the number, if it is not None, is from *low* to *high*, which is what *words* say.
 
-    ``dicast schema`` tells editors the bounds; those of attrs' own ``ge``, ``gt``, ``le`` and ``lt``, too.
+    *open* leaves out the two ends. ``dicast schema`` tells editors the bounds; those of attrs' own ``ge``, ``gt``, ``le`` and
+    ``lt``, too.
     """
 
     low: float
     high: float
     words: str
+    open: bool = attrs.field(default=False, kw_only=True)
 
     def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        """See to it.
+        """Compare the *value* of *attribute* with the bounds.
 
-        :raises ConfigError: when it is another number.
+        :raises ConfigError: when it is not inside: with the option's name, *words* and the value.
         """
-        if value is not None and not self.low <= value <= self.high:
+        if value is not None and not (self.low < value < self.high if self.open else self.low <= value <= self.high):
             raise ConfigError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
 
 
@@ -139,7 +141,7 @@ class CallOptions:
     """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
     label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
-    timeout: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.gt(0)))
+    timeout: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0 seconds", open=True))
     retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
 
 

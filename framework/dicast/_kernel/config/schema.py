@@ -7,7 +7,6 @@ import re
 import typing
 from collections.abc import Mapping
 from decimal import Decimal
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +46,7 @@ _TYPES: Mapping[Any, Schema] = {
     Cost: _AMOUNT,
 }
 
+_MOST = 2**63  # of what JSON writers take
 _LIMITS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
 """The words of JSON Schema for what attrs' validators compare with."""
 
@@ -154,10 +154,12 @@ def _bounds(validator: object) -> Schema:
     inside: list[Any] = [*parts(validator)]
     if any(isinstance(one, _ALTERNATIVES) for one in inside):
         return {}
-    found = [(_LIMITS[one.compare_op], one.bound) for one in inside if hasattr(one, "compare_op")]
+    found: list[tuple[str, Any]] = [(one.compare_op, one.bound) for one in inside if hasattr(one, "compare_op")]
     for one in inside:
-        found += [("minimum", one.low), ("maximum", one.high)] if isinstance(one, Within) else []
-    return {limit: bound if isinstance(bound, int) else float(bound) for limit, bound in found if isfinite(bound)}
+        if isinstance(one, Within):
+            found += [(">", one.low), ("<", one.high)] if one.open else [(">=", one.low), ("<=", one.high)]
+    numbers = [(_LIMITS[how], bound) for how, bound in found if isinstance(bound, int | float | Decimal)]
+    return {how: one if isinstance(one, int) else float(one) for how, one in numbers if -_MOST <= one <= _MOST}
 
 
 def _default(field: attrs.Attribute[Any]) -> Schema:
