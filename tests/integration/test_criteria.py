@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 MODEL = '{openai/chat: {base_url: "http://127.0.0.1:1/v1", model: m, price: free}}'
@@ -37,7 +39,7 @@ def test_a_criterion_that_the_task_does_not_have_is_refused_where_it_stands(erro
     line = 2 + before.count("\n")
     assert (error["path"], error["value"], error["hint"]) == (path, value, near)
     assert (error["file"], error["line"], error["column"]) == ("p.yaml", line, option.index(value) + 1)
-    assert "there is: " in error["message"]
+    assert f"names the criterion {value!r}; those that it can name: " in error["message"]
     assert errors((before + option + "\n").replace(value, near)) == []
 
 
@@ -59,6 +61,91 @@ def test_a_criterion_that_the_task_does_not_have_is_refused_where_it_stands(erro
 )
 def test_a_criterion_is_not_refused_where_the_file_does_not_say_which_there_are(errors, text):
     assert errors(text) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "task.prompt/chat.criteria: {clarity: {}, depth: {}, tone: {}}",
+        "task.criteria.tone: {}",
+        "extractors: [extract/regex: {pattern: (.), into: scores.tone}]",
+    ],
+)
+def test_a_criterion_that_another_experiment_of_the_suite_has_is_not_refused(errors, change):
+    names = "{criteria: [clarity, depth, tone]}"
+    shared = f"aggregates: [stats/agreement: {names}]\nbaseline: {{run: one, compare: [stats/paired: {names}]}}\n"
+    suite = f"experiments:\n  one: {{}}\n  two: {{set: {{{change}}}}}\n"
+    assert errors(TWO + SCORES + shared + suite) == []
+
+
+def test_a_criterion_that_no_experiment_of_a_suite_has_is_refused_once(errors):
+    suite = "experiments: {one: {}, two: {set: {scoring.threshold: 0.7}}}\n"
+    (error,) = errors(TWO + SCORES + "aggregates: [stats/agreement: {criteria: [detph]}]\n" + suite)
+    assert (error["value"], error["hint"], error["line"]) == ("detph", "depth", 4)
+
+
+def test_names_of_scores_that_no_extractor_reads_are_not_said_to_be_there(errors):
+    (error,) = errors(
+        TWO
+        + "metrics: [proxy/format]\nextractors: [extract/regex: {pattern: (.), into: ratings}]\n"
+        + "aggregates: [stats/agreement: {criteria: [proxy/format]}]\n"
+    )
+    assert "there is" not in error["message"]
+    assert error["message"].endswith("those that it can name: clarity, depth")
+
+
+OWN = """
+@attrs.frozen
+class Ask:
+    criteria: CRITERIA
+    def produce(self, subject): ...
+
+@attrs.frozen
+class Read:
+    writes = ("scores",)
+    criteria: CRITERIA
+    def extract(self, record): ...
+
+@attrs.frozen
+class Sum:
+    criteria: CRITERIA
+    def add(self, record): ...
+    def finish(self): ...
+
+@hookimpl
+def dicast_tasks():
+    return [Ask]
+@hookimpl
+def dicast_extractors():
+    return [Read]
+@hookimpl
+def dicast_aggregates():
+    return [Sum]
+"""
+
+
+@pytest.mark.parametrize(("kind", "value"), [("str", "clear and deep"), ("int", 3), ("tuple[int, ...]", [1, 2])])
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWO + "extractors: [own/read: {criteria: GIVEN}]\naggregates: [stats/agreement: {criteria: [length]}]\n",
+        TWO + SCORES + "aggregates: [own/sum: {criteria: GIVEN}]\n",
+        "task: {own/ask: {criteria: GIVEN}}\n" + SCORES + "aggregates: [stats/agreement: {criteria: [length]}]\n",
+    ],
+    ids=["extractor", "aggregate", "task"],
+)
+def test_what_a_plugin_calls_criteria_counts_only_where_it_is_names(errors, plugin, text, kind, value):
+    plugin("own", OWN.replace("CRITERIA", kind))
+    assert errors(text.replace("GIVEN", json.dumps(value))) == []
+
+
+@pytest.mark.parametrize("kind", ["Sequence[str]", "frozenset[str]", "list[str]"])
+def test_the_criteria_of_a_plugins_task_are_the_names_in_any_collection(errors, plugin, kind):
+    plugin("own", "from collections.abc import Sequence\n" + OWN.replace("CRITERIA", kind))
+    text = "task: {own/ask: {criteria: [clarity]}}\nextractors: [score_extractor/scores: {criteria: [lar]}]\n"
+    (error,) = errors(text)
+    assert (error["value"], error["path"]) == ("lar", "extractors[0].criteria[0]")
+    assert errors(text.replace("[lar]", "[clarity]")) == []
 
 
 def test_an_extractor_that_knows_no_criteria_may_make_any_score(errors, plugin):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import attrs
@@ -12,13 +12,16 @@ from ..lines import nearest
 from ..model import ONLY
 from ..sections import Baseline, Label, Slot
 from .parts import Parts, Placed
-from .slots import clash, named, scored
+from .slots import clash, named, names, scored
+
+_MAKERS = ("define", "task", "extractors")
+"""The sections that say which criteria there are: where experiments of a suite change them, each may have others."""
 
 
 class ExperimentParts(Parts):
     """Builds the sections ``extractors`` and ``baseline`` of one pipeline."""
 
-    _scored: Collection[str] = ()
+    _scored: Sequence[str] = ()
     """The names that scores may have; none where the file does not say."""
 
     def _extractors(self, task: Slot | None) -> list[Placed]:
@@ -27,17 +30,17 @@ class ExperimentParts(Parts):
             if leaf := clash(slot.component, other.component):
                 message = f"{slot.label} and {other.label} ({other.path}) both write metrics.{leaf}; give one of them "
                 self._fault((*path, Part(slot.name)), f"{message}another place, or other criteria")
-        criteria = None if task is None else getattr(task.component, "criteria", None)
-        if criteria is not None:
+        criteria = names(getattr(task and task.component, "criteria", None))
+        if criteria is not None and not any(path.startswith(_MAKERS) for path in self._document.varied):
             self._check_criteria(placed, criteria or (ONLY,))
             self._scored = scored([slot.component for _, slot in placed], criteria or (ONLY,))
         return placed
 
-    def _check_criteria(self, placed: Sequence[Placed], known: Collection[str]) -> None:
+    def _check_criteria(self, placed: Sequence[Placed], known: Sequence[str]) -> None:
         for path, slot in placed:
-            for steps, name in named(slot.component).items():
+            for steps, name in (named(slot.component) or {}).items():
                 if known and name not in known:
-                    message = f"{slot.name} names the criterion {name!r}; there is: {', '.join(known)}"
+                    message = f"{slot.name} names the criterion {name!r}; those that it can name: {', '.join(known)}"
                     self._fault((*path, Part(slot.name), *steps), message, name, nearest(name, known))
 
     def _baseline(self) -> Baseline | None:

@@ -35,6 +35,7 @@ class Document:
 
     *data* is plain mappings, lists and scalars; *file* is named as the user wrote it, ``<text>`` or ``<mapping>``;
     *base* is the directory that relative paths in the main file are relative to; *experiment* is which one of a suite it is;
+    *varied* are the paths that experiments of the suite change;
     *problems* are those of variables: the values that they stand in are :data:`MISSING` in *data*.
     """
 
@@ -44,6 +45,7 @@ class Document:
     root: Node = attrs.field(repr=False)
     experiment: str | None = None
     problems: tuple[Problem, ...] = ()
+    varied: tuple[str, ...] = ()
 
     def place(self, path: Address, key: bool = False) -> Place:
         """Return where the value at *path* stands, or with *key* its key; else the nearest ancestor's place."""
@@ -74,11 +76,12 @@ def read_document(
     elif suite:
         message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
         raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
+    varied = tuple(path for one in suite.values() for path in one.changes)
     whole = not reader.problems
     data = cast("dict[str, object]", reader.data(root))  # open gives a mapping, and overrides stand below it
     if not whole:
         raise ConfigError(sorted(reader.problems, key=lambda found: (found.file != start.file, found.line or 0)))
-    return Document(data, start.file, start.base, root, experiment, tuple(reader.problems))
+    return Document(data, start.file, start.base, root, experiment, tuple(reader.problems), varied)
 
 
 def experiment_names(source: Source, overrides: Mapping[str, object] | Sequence[str] = ()) -> tuple[str, ...]:

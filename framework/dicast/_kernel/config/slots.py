@@ -11,6 +11,7 @@ import orjson
 
 from ..components import parts
 from ..converter import Built, Fault, Invalid, Path, describe, unstructure
+from ..fields import MISSING
 from ..model import KINDS, PARENTS, Rubric, Subject
 from ..protocols import Extractor, estimate
 from ..sections import Scoring, Slot, SlotOptions
@@ -108,24 +109,36 @@ def clash(one: Extractor, other: Extractor) -> str | None:
     return None
 
 
-def named(component: object) -> dict[Path, str]:
-    """The criteria that an extractor, an aggregate or a comparison is about alone, by where its options name them."""
+def names(value: object) -> tuple[str, ...] | None:
+    """The names that *value* holds, or None: what a plugin calls criteria may be something else."""
+    several = tuple(value) if isinstance(value, Collection) and not isinstance(value, str) else (None,)
+    return several if all(isinstance(one, str) for one in several) else None
+
+
+def named(component: object) -> dict[Path, str] | None:
+    """The criteria that an extractor, an aggregate or a comparison is about alone, by where its options name them.
+
+    None where it has no option for them, whatever else it calls so.
+    """
     if getattr(component, "source_field", _SCORES) != _SCORES:
         return {}
-    one, several = getattr(component, "criterion", None), getattr(component, "criteria", None)
-    return {("criterion",): one} if one else {("criteria", index): name for index, name in enumerate(several or ())}
+    one, several = getattr(component, "criterion", MISSING), getattr(component, "criteria", MISSING)
+    if one and isinstance(one, str):
+        return {("criterion",): one}
+    if (found := names(several)) is not None:
+        return {("criteria", index): name for index, name in enumerate(found)}
+    return {} if isinstance(one, str | None) or several is None else None
 
 
-def scored(extractors: Sequence[Extractor], criteria: Collection[str]) -> Collection[str]:
+def scored(extractors: Sequence[Extractor], criteria: Sequence[str]) -> Sequence[str]:
     """The names of the scores that *extractors* make of *criteria*; nothing where one of them may make others.
 
-    That is one that writes to the scores as a whole, and has no option for criteria or reads a single one.
+    That is one that writes to the scores as a whole, and has no option for criteria or reads some alone.
     """
-    free = (one for one in extractors if not {"criterion", "criteria"}.intersection(dir(one)) or named(one))
-    if not extractors or any(_SCORES in one.writes for one in free):
+    if not extractors or any(_SCORES in one.writes and named(one) != {} for one in extractors):
         return ()
     written = [place for one in extractors for place in one.writes]
-    return dict.fromkeys([*criteria, *(place.rpartition(".")[2] for place in written if "." in place)])
+    return [*dict.fromkeys([*criteria, *(place.rpartition(".")[2] for place in written if "." in place)])]
 
 
 def finest_kind(source: Slot | None) -> tuple[str, ...]:
