@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Iterator
 
 import attrs
 
@@ -134,13 +135,16 @@ class UnitSpool:
         rows = self._database.execute(query, (kind, subject_id))
         return {row[0]: UnitState(row[1], row[2], row[3], bool(row[4])) for row in rows}
 
-    def moved(self, *, retry: bool) -> list[tuple[str, str]]:
-        """Kind and id of the subjects of which a failure was retried, or is to be on a *retry*; in the order of reading."""
+    def moved(self, *, retry: bool) -> Iterator[tuple[str, str]]:
+        """Kind and id of the subjects of which a failure was retried, or is to be on a *retry*; in the order of reading.
+
+        They are those of the first moment: SQLite has sorted them by then, so they may be forgotten in between.
+        """
         query = (
             "SELECT DISTINCT kind, id FROM units JOIN reads USING (kind, id) "
             "WHERE late OR (? AND state = 'failed') ORDER BY reads.seq"
         )
-        return self._database.execute(query, (retry,)).fetchall()
+        return self._database.execute(query, (retry,))
 
     def note_read(self, kind: str, subject_id: str, seq: int) -> None:
         """A subject's ``subject.read`` stands at *seq*."""
