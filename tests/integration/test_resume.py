@@ -53,9 +53,13 @@ def test_nothing_to_resume_is_2(shop):
     shop.rows(1)
     done = shop.run(TEXT, "--resume")
     assert done.code == 2
-    assert "resume" in done.json["error"]["message"]
-    assert shop.run(TEXT).code == 0
-    assert shop.run(TEXT, "--resume").code == 2  # that one is finished
+    assert "in this ledger to resume; leave --resume out" in done.json["error"]["message"]
+    run_id = shop.run(TEXT).json["run_id"]
+    for which in ([], [run_id]):
+        done = shop.run(TEXT, "--resume", *which)
+        assert done.code == 2
+        assert f"run {run_id} has ended" in done.json["error"]["message"]
+        assert "--retry-failed" in done.json["error"]["message"]
     assert len(calls(shop)) == 1
 
 
@@ -546,7 +550,7 @@ def test_a_run_that_another_process_is_carrying_out_is_not_resumed(holding):
     assert finish(process).json["scored"] == 2
     done = holding.dicast("run", "p.yaml", "--json", "--resume")
     assert done.code == 2
-    assert "no unfinished run" in done.json["error"]["message"]
+    assert f"run {started['run_id']} has ended" in done.json["error"]["message"]
 
 
 def test_a_run_whose_process_was_killed_is_nobody_s(holding):

@@ -53,9 +53,12 @@ def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -
     found = _newest(ledger, lambda event: event.run_id == run_id if run_id else _is_of(event, file), finished_too)
     if found is not None:
         return found
-    if run_id and any(ledger.read(Query(run_id=run_id, types=("run.completed",), limit=1))):
-        raise ConfigError(f"run {run_id} has ended: there is nothing to resume; --retry-failed takes up its failures")
-    named = f"run {run_id}" if run_id else f"unfinished run of {file}"
+    if not finished_too:
+        ended = find(ledger, file, run_id, finished_too=True).run_id
+        raise ConfigError(
+            f"run {ended} has ended; add --retry-failed for its failures, or leave --resume out to begin anew"
+        )
+    named = f"run {run_id}" if run_id else f"run of {file}"
     raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
 
 

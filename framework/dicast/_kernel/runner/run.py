@@ -88,8 +88,7 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
         draft = attrs.evolve(draft, read=live.read)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         parts.enter_context(claimed(context.run_id))
-        run = _Run(pipeline, live, clock, stop, context, earlier, request)
-        return await run.carry_out(parts)
+        return await _Run(pipeline, live, clock, stop, context, earlier, request).carry_out(parts)
 
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
