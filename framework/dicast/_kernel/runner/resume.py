@@ -55,9 +55,7 @@ def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -
         return found
     if not finished_too:
         ended = find(ledger, file, run_id, finished_too=True).run_id
-        raise ConfigError(
-            f"run {ended} has ended; add --retry-failed for its failures, or leave --resume out to begin anew"
-        )
+        raise ConfigError(f"run {ended} has ended; add --retry-failed for its failures, or begin anew without --resume")
     named = f"run {run_id}" if run_id else f"run of {file}"
     raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
 
