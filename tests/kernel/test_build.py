@@ -159,6 +159,11 @@ def test_slot_options_are_checked(options):
     assert the_problem(metrics=f"metrics: [{{t/cheap: {{{options}}}}}]\n").path == f"metrics[0].{name}"
 
 
+def test_a_timeout_is_more_than_0_seconds():
+    message = the_problem(metrics="metrics: [{t/cheap: {timeout: 0}}]\n").message
+    assert message == "invalid value for timeout, expected more than 0 seconds, got 0.0"
+
+
 @pytest.mark.parametrize(
     ("section", "text"),
     [

@@ -251,7 +251,7 @@ def test_what_has_no_figures_is_no_rubric(rubric):
 
 
 def test_lookahead_cannot_be_negative():
-    with pytest.raises(ValueError, match="lookahead_messages"):
+    with pytest.raises(ConfigError, match="lookahead_messages"):
         Turn(RUBRIC, lookahead_messages=-1)
 
 

@@ -279,7 +279,7 @@ def test_null_is_the_default(option):
             "unknown option 'grounding_token' of heuristic/workload, did you mean 'grounding_tokens'?",
         ),
         ("rubric: magic", "expected 'heuristic', 'llm' or 'hybrid', got 'magic'"),
-        ("weight_per_turn: -.5", "weight_per_turn must be 0 or more, not -0.5"),
+        ("weight_per_turn: -.5", "invalid value for weight_per_turn, expected 0 or more, got -0.5"),
         ("weight_per_turn: true", "invalid value for weight_per_turn, expected float, got True"),
         ("partial_credit: {enabled: 'yes'}", "invalid value for enabled, expected true or false, got 'yes'"),
         ("partial_credit: {criterion: magic}", "expected 'test_pass_count_ratio', got 'magic'"),

@@ -491,3 +491,12 @@ def test_the_estimate_holds_for_a_subject_without_output():
 def test_a_judge_can_be_pickled():
     judge = LlmJudge(Tariff(), dimensions={"clarity": 1}, criteria=["a"])
     assert pickle.loads(pickle.dumps(judge)) == judge
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [("retries", 11, "a number from 0 to 10"), ("max_output_tokens", 0, "1 or more"), ("max_chars", 0, "1 or more")],
+)
+def test_a_number_out_of_its_bounds_is_refused_with_what_is_expected(option, value, words):
+    with pytest.raises(ConfigError, match=f"^invalid value for {option}, expected {words}, got {value}$"):
+        LlmJudge(FakeChatModel("{}"), **{option: value})

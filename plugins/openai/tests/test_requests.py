@@ -184,6 +184,21 @@ def test_tokens_a_minute_are_spaced(chat_server, ask):
     assert times[-1] - times[0] >= 2 * 60 * 100 / 60_000 * 0.9
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("timeout", 0.0, "more than 0 seconds"),
+        ("requests_per_minute", 0.0, "more than 0"),
+        ("tokens_per_minute", -1.0, "more than 0"),
+        ("temperature", -0.1, "0 or more"),
+        ("retries", -1, "0 or more"),
+    ],
+)
+def test_a_number_out_of_its_bounds_is_refused_with_what_is_expected(model, option, value, words):
+    with pytest.raises(ConfigError, match=f"^invalid value for {option}, expected {words}, got {value}$"):
+        model(**{option: value})
+
+
 @pytest.mark.parametrize("url", ["localhost:8080/v1", "ftp://host/v1", "https://", "", "http://host:port/v1"])
 def test_refuses_an_address_that_is_none(model, url):
     with pytest.raises(ValueError):

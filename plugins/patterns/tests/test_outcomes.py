@@ -195,7 +195,7 @@ def test_a_batch_that_fails_is_not_taken_in_part(tmp_path):
 
 @pytest.mark.parametrize("options", [{"min_confidence": 1.5}, {"min_confidence": -0.1}])
 def test_confidence_outside_of_its_range_is_refused(options):
-    with pytest.raises(ValueError, match="min_confidence"):
+    with pytest.raises(ConfigError, match="min_confidence"):
         Outcomes("x", **options)
 
 

@@ -215,9 +215,9 @@ def test_every_faulty_criterion_is_told_at_its_place(tmp_path):
         ({"criteria": {"a": {"user": "x"}, "b": {}}}, "no template 'user' for b"),
         ({"user": "x", "criteria": {"a.b": {}}}, "has no dots"),
         ({"user": "x", "criteria": {" ": {}}}, "not blank"),
-        ({"user": "x", "retries": 11}, "retries"),
-        ({"user": "x", "max_output_tokens": 0}, "max_output_tokens"),
-        ({"user": "x", "temperature": -1}, "temperature"),
+        ({"user": "x", "retries": 11}, "invalid value for retries, expected a number from 0 to 10, got 11"),
+        ({"user": "x", "max_output_tokens": 0}, "invalid value for max_output_tokens, expected 1 or more, got 0"),
+        ({"user": "x", "temperature": -1}, "invalid value for temperature, expected 0 or more, got -1.0"),
         ({"user": 3}, "expected str or mapping {file}"),
     ],
 )

@@ -161,7 +161,7 @@ def test_rows_that_are_no_objects_are_all_reported(tmp_path):
 
 def test_max_line_bytes_is_kept(tmp_path):
     assert "longer than" in problems(jsonl(tmp_path, {"a": "x" * 100}, max_line_bytes=50))[0][1]
-    with pytest.raises(ValueError, match="max_line_bytes"):
+    with pytest.raises(ConfigError, match="max_line_bytes"):
         Jsonl("x", max_line_bytes=0)
 
 

@@ -460,3 +460,9 @@ def test_an_experiment_arrives_as_its_ledger_has_it(receiver):
     [aggregate] = receiver.span("dicast run").events
     found = json.loads(receiver.told(aggregate)["dicast.aggregate.result"])
     assert found == done.document["aggregates"]["stats/score_stats"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 30.0, 60.0])
+def test_a_timeout_out_of_its_bounds_is_refused_with_what_is_expected(seconds):
+    with pytest.raises(ConfigError, match=f"timeout, expected more than 0 and less than 30 seconds, got {seconds}"):
+        Otel("http://127.0.0.1:9/v1/traces", timeout=seconds)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import attrs
 
-from dicast import ConfigError, Event, Query, RunContext, Secret
+from dicast import ConfigError, Event, Query, RunContext, Secret, Within
 
 from .ingestion import Ingestion
 from .rows import RECORDS, Row, Rows
@@ -61,7 +61,9 @@ class Monitor:
     wants = ("run.started", *RECORDS, "aggregate.completed", "comparison.completed", "run.completed", "run.stopped")
 
     connection_string: Secret = attrs.field(validator=_check)
-    timeout: float = attrs.field(default=10.0, validator=[attrs.validators.gt(0), attrs.validators.lt(30)])
+    timeout: float = attrs.field(
+        default=10.0, validator=Within(0, 30, "more than 0 and less than 30 seconds", open=True)
+    )
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:

@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 
 import attrs
 
-from dicast import ChatRequest, ConfigError, Cost, InputPath, RunContext
+from dicast import ChatRequest, ConfigError, Cost, InputPath, RunContext, Within
 
 from .file import check_gguf, installed, model_file
 from .live import LiveChat, Settings, load
 
-_positive = attrs.validators.ge(1)
+_positive = Within(1, inf, "1 or more")
 
 
 @attrs.frozen
@@ -38,9 +39,9 @@ class Chat:
     path: InputPath | None = None
     package: str | None = None
     context: int = attrs.field(default=4096, validator=_positive)
-    threads: int | None = attrs.field(default=None, validator=attrs.validators.optional(_positive))
+    threads: int | None = attrs.field(default=None, validator=_positive)
     parallel: int = attrs.field(default=1, validator=_positive)
-    temperature: float = attrs.field(default=0.0, validator=attrs.validators.ge(0.0))
+    temperature: float = attrs.field(default=0.0, validator=Within(0, inf, "0 or more"))
 
     def __attrs_post_init__(self) -> None:
         if (self.path is None) == (self.package is None):

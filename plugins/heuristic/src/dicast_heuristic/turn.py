@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import attrs
 
-from dicast import ConfigError, Failure, Judgment, Rubric, Subject, TraceEvent, Verdict
+from dicast import ConfigError, Failure, Judgment, Rubric, Subject, TraceEvent, Verdict, Within
 
 from .children import of_kind
 from .feedback import Weighing, of_turn
@@ -87,8 +88,8 @@ class Turn:
 
     # The kernel puts the rubric in place of its id.
     rubric: Rubric = attrs.field(default="turn-heuristic-v1")  # type: ignore[assignment]  # an id
-    lookahead_messages: int = attrs.field(default=5, validator=attrs.validators.ge(0))
-    lookahead_hours: float = attrs.field(default=24.0, validator=attrs.validators.ge(0))
+    lookahead_messages: int = attrs.field(default=5, validator=Within(0, inf, "0 or more"))
+    lookahead_hours: float = attrs.field(default=24.0, validator=Within(0, inf, "0 or more hours"))
     _figures: Figures = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

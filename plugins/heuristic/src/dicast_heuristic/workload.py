@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, Literal
 
 import attrs
 
-from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict
+from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict, Within
 
 from .block import check_block, options
 from .counts import Counts
@@ -83,11 +84,6 @@ def _texts(_instance: object, attribute: attrs.Attribute[Any], value: tuple[str,
         raise ValueError(f"{attribute.name} must be a list of texts that are not empty")
 
 
-def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-    if value is not None and value < 0:
-        raise ValueError(f"{attribute.name} must be 0 or more, not {value!r}")
-
-
 @attrs.frozen
 class Workload:
     """Score a workload's run by its turns, its assertions, and the text it should end with.
@@ -114,7 +110,7 @@ class Workload:
     rubric: Literal["heuristic", "llm", "hybrid"] | None = "heuristic"
     expect_substring_in_final_response: str | None = None
     llm_judge_model: str | None = None
-    weight_per_turn: float | None = attrs.field(default=1.0, validator=_not_negative)
+    weight_per_turn: float | None = attrs.field(default=1.0, validator=Within(0, inf, "0 or more"))
     grounding_tokens: tuple[str, ...] | None = attrs.field(default=None, validator=_texts)
     forbidden_grounding: tuple[str, ...] | None = attrs.field(default=None, validator=_texts)
     partial_credit: PartialCredit | None = None

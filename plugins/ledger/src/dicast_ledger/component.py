@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from math import inf
 from pathlib import Path
 from typing import Literal
 
 import attrs
 
-from dicast import RunContext
+from dicast import RunContext, Within
 
 from .file import open_file
 from .live import Live
@@ -28,7 +29,7 @@ class Sqlite:
 
     path: Path
     content: Literal["store", "digest"] = "store"
-    busy_timeout: float = attrs.field(default=5.0, validator=attrs.validators.ge(0))
+    busy_timeout: float = attrs.field(default=5.0, validator=Within(0, inf, "0 or more seconds"))
 
     @asynccontextmanager
     async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:

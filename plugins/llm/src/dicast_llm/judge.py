@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from math import inf
 from typing import Literal
 
 import attrs
@@ -20,6 +21,7 @@ from dicast import (
     Rubric,
     Subject,
     Verdict,
+    Within,
 )
 from dicast import rubric as installed
 
@@ -100,12 +102,12 @@ class LlmJudge:
     hard_constraints: Sequence[str] = ()
     grounding_tokens: Sequence[str] = ()
     forbidden_grounding: Sequence[str] = ()
-    max_output_tokens: int = attrs.field(default=256, validator=attrs.validators.ge(1))
-    retries: int = attrs.field(default=1, validator=[attrs.validators.ge(0), attrs.validators.le(_MOST_RETRIES)])
+    max_output_tokens: int = attrs.field(default=256, validator=Within(1, inf, "1 or more"))
+    retries: int = attrs.field(default=1, validator=Within(0, _MOST_RETRIES, f"a number from 0 to {_MOST_RETRIES}"))
     confidence: Literal["stated", "logprob"] = "stated"
     seal: bool = True
     capture_rationale: bool = False
-    max_chars: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
+    max_chars: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
     fallback: Judge | None = None
     _dimensions: tuple[Dimension, ...] = attrs.field(init=False, eq=False, repr=False)
     _form: Form = attrs.field(init=False, eq=False, repr=False)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
+from math import inf
 from typing import Any, Literal
 
 import attrs
@@ -22,6 +23,7 @@ from dicast import (
     RunContext,
     Subject,
     Verdict,
+    Within,
 )
 
 from .asking import Asked, Question, Section, ask, is_free, total
@@ -110,8 +112,8 @@ class Pairwise:
     labels: tuple[str, ...] | None = None
     criteria: tuple[str, ...] = ()
     system_prompt: str | None = None
-    max_output_tokens: int = attrs.field(default=256, validator=attrs.validators.ge(1))
-    retries: int = attrs.field(default=1, validator=attrs.validators.ge(0))
+    max_output_tokens: int = attrs.field(default=256, validator=Within(1, inf, "1 or more"))
+    retries: int = attrs.field(default=1, validator=Within(0, inf, "0 or more"))
     seal: bool = True
     capture_rationale: bool = False
     fallback: Judge | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import attrs
-from attrs.validators import ge, gt, min_len, optional
+from attrs.validators import min_len
 
-from dicast import ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage
+from dicast import ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
@@ -102,11 +103,11 @@ class Chat:
     model: str = attrs.field(validator=min_len(1))
     api_key: Secret | None = attrs.field(default=None, validator=_check_secret)
     price: Literal["free"] | Price | None = attrs.field(default=None, validator=_check_price)
-    temperature: float | None = attrs.field(default=_COLD, validator=optional(ge(0.0)))
-    timeout: float = attrs.field(default=60.0, validator=gt(0.0))
-    requests_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
-    tokens_per_minute: float | None = attrs.field(default=None, validator=optional(gt(0)))
-    retries: int = attrs.field(default=3, validator=ge(0))
+    temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
+    timeout: float = attrs.field(default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True))
+    requests_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
+    tokens_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
+    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     cache_control: bool = False
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)

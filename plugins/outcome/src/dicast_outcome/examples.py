@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from typing import Any
 
 import attrs
@@ -17,6 +18,7 @@ from dicast import (
     Problem,
     RunContext,
     Subject,
+    Within,
     identifier,
 )
 
@@ -43,7 +45,7 @@ class LabelFile:
 
     path: InputPath
     kind: str = "tool_cycle"
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from dicast import ConfigError, Event, Query, RunContext
+from dicast import ConfigError, Event, Query, RunContext, Within
 
 from .store import Observation, Store
 
@@ -39,7 +39,7 @@ class Outcomes:
     wants = ("route.decided", "eval.completed")
 
     path: Path = attrs.field(converter=Path)
-    min_confidence: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    min_confidence: float = attrs.field(default=0.5, validator=Within(0, 1, "a number from 0 to 1"))
     judge: str | None = None
 
     @asynccontextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import attrs
 
-from dicast import ChatModel, check_field
+from dicast import ChatModel, Within, check_field
 
 
 @attrs.frozen
@@ -20,7 +21,7 @@ class DefaultProxy:
 
     name = "default_proxy"
 
-    min: int = attrs.field(default=10, validator=attrs.validators.ge(0))
+    min: int = attrs.field(default=10, validator=Within(0, inf, "0 or more"))
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def metrics(self) -> Sequence[Mapping[str, object]]:

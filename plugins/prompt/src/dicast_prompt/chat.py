@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject
+from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject, Within
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -111,11 +112,9 @@ class Chat:
     system: str | None = _template()
     user: str | None = _template()
     criteria: Mapping[str, Criterion] = attrs.field(factory=dict, validator=_check_criteria)
-    temperature: float | None = attrs.field(
-        default=_COLD, validator=attrs.validators.optional(attrs.validators.ge(0.0))
-    )
-    max_output_tokens: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
-    retries: int = attrs.field(default=1, validator=[attrs.validators.ge(0), attrs.validators.le(_MOST_RETRIES)])
+    temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
+    max_output_tokens: int = attrs.field(default=1024, validator=Within(1, inf, "1 or more"))
+    retries: int = attrs.field(default=1, validator=Within(0, _MOST_RETRIES, f"a number from 0 to {_MOST_RETRIES}"))
     security_level: str | None = None
     determinism_level: str | None = None
 

@@ -7,11 +7,23 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from math import inf
 from typing import Any
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, DataError, InputCheck, InputFile, InputPath, Problem, RunContext, Subject, nearest
+from dicast import (
+    MAX_LINE_BYTES,
+    DataError,
+    InputCheck,
+    InputFile,
+    InputPath,
+    Problem,
+    RunContext,
+    Subject,
+    Within,
+    nearest,
+)
 
 from .fields import Take, check_fields, taker
 
@@ -32,7 +44,7 @@ class Jsonl:
     path: InputPath
     fields: Mapping[str, str] = attrs.field(factory=dict)
     kind: str = "row"
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -80,7 +92,7 @@ class Csv:
     path: InputPath
     fields: Mapping[str, str] = attrs.field(factory=dict)
     kind: str = "row"
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)

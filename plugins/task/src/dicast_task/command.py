@@ -6,11 +6,12 @@ import shutil
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from math import inf
 from pathlib import Path
 
 import attrs
 
-from dicast import Answered, ConfigError, Failure, RunContext, Subject
+from dicast import Answered, ConfigError, Failure, RunContext, Subject, Within
 
 from .answers import answered, told
 from .process import TooMuch, ended
@@ -49,7 +50,7 @@ class Command:
     name = "command"
 
     command: str | tuple[str, ...] = attrs.field(validator=_check_command)
-    max_output_bytes: int = attrs.field(default=10_000_000, validator=attrs.validators.ge(1))
+    max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, inf, "1 or more"))
     security_level: str | None = None
     determinism_level: str | None = None
 

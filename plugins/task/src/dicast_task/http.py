@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import ConfigError, RunContext, Secret
+from dicast import ConfigError, RunContext, Secret, Within
 
 if TYPE_CHECKING:
     from .service import Service
@@ -60,8 +61,8 @@ class Http:
 
     url: str
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
-    retries: int = attrs.field(default=3, validator=attrs.validators.ge(0))
-    max_output_bytes: int = attrs.field(default=10_000_000, validator=attrs.validators.ge(1))
+    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
+    max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, inf, "1 or more"))
     security_level: str | None = None
     determinism_level: str | None = None
 

@@ -6,6 +6,7 @@ import hashlib
 import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dicast import (
     Problem,
     RunContext,
     Subject,
+    Within,
     identifier,
     nearest,
 )
@@ -78,7 +80,7 @@ class Files:
     difficulty: tuple[float, float] | None = attrs.field(default=None, validator=_rising)
     ids: tuple[str, ...] = ()
     kind: str = "task"
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
     @property
     def kinds(self) -> tuple[str, ...]:

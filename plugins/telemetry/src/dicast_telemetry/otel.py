@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import ConfigError, Query, RunContext, Secret
+from dicast import ConfigError, Query, RunContext, Secret, Within
 
 from .collector import Collector, Feed
 from .spans import WANTS, Spans
@@ -64,7 +64,9 @@ class Otel:
 
     endpoint: str = attrs.field(validator=_check_endpoint)
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
-    timeout: float = attrs.field(default=10.0, validator=[attrs.validators.gt(0), attrs.validators.lt(30)])
+    timeout: float = attrs.field(
+        default=10.0, validator=Within(0, 30, "more than 0 and less than 30 seconds", open=True)
+    )
     service_name: str = "dicast"
     content: bool = False
 

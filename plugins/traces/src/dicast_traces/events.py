@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from dicast import (
     Problem,
     RunContext,
     Subject,
+    Within,
     nearest,
 )
 
@@ -64,7 +66,7 @@ class Events:
 
     path: Path = attrs.field(converter=_existing)
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Trace]:

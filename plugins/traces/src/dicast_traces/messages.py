@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from typing import Any, Literal
 
 import attrs
@@ -20,6 +21,7 @@ from dicast import (
     Problem,
     RunContext,
     Subject,
+    Within,
     identifier,
     lookup,
     nearest,
@@ -56,7 +58,7 @@ class Messages:
     trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     history: bool = False
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
     def __attrs_post_init__(self) -> None:
         problems = []

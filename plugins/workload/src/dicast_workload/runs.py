@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from pathlib import Path
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, DataError, Due, InputCheck, InputFile, InputPath, RunContext
+from dicast import MAX_LINE_BYTES, DataError, Due, InputCheck, InputFile, InputPath, RunContext, Within
 
 from .record import Reader
 from .suite import Suite
@@ -34,7 +35,7 @@ class Runs:
 
     path: InputPath
     workloads: Path | tuple[Path, ...] = ()
-    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=attrs.validators.ge(1))
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     _suite: Suite = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
