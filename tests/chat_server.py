@@ -20,6 +20,7 @@ import argparse
 import asyncio
 import json
 import re
+import socket
 import threading
 import time
 from collections import deque
@@ -183,17 +184,18 @@ class ChatServer:
         app.router.add_post("/{path:.*}", self._handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", self.port, backlog=2048)
-        await site.start()
+        listening = socket.create_server(("127.0.0.1", self.port), backlog=2048)
+        await web.SockSite(runner, listening, backlog=2048).start()
         self.port = runner.addresses[0][1]
         self._started.set()
         await self._stopping.wait()
+        self._loop.remove_reader(listening)  # nobody comes any more: a connection that a closing server takes is left open
+        await asyncio.sleep(0.05)
         server = runner.server
         assert server is not None  # it is set up
         transports = [protocol.transport for protocol in server.connections]
         await runner.cleanup()
         await asyncio.sleep(0.05)  # what was closed is let go by the loop, which must not end before
-        transports += [protocol.transport for protocol in server.connections]  # of clients that came at the very end
         for transport in filter(None, transports):
             transport.abort()  # also one that still has something to write, to a client that reads no more
         await asyncio.sleep(0.01)
