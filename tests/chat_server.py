@@ -189,7 +189,7 @@ class ChatServer:
         self.port = runner.addresses[0][1]
         self._started.set()
         await self._stopping.wait()
-        self._loop.remove_reader(listening)  # nobody comes any more: a connection that a closing server takes is left open
+        self._loop.remove_reader(listening)  # a connection that a closing server takes is left open
         await asyncio.sleep(0.05)
         server = runner.server
         assert server is not None  # it is set up
