@@ -494,9 +494,9 @@ def test_an_answer_whose_cost_nobody_announced_is_not_bought_again_after_a_kill(
     holding.pipeline("metrics: [holding/unannounced, holding/holds]\nsinks: [csv/rows: {path: out.csv}]\n" + RICH)
     process = holding.start("run", "p.yaml")
     wait_for(lambda: len(words(holding, "holding")) == 3)
+    wait_for(lambda: len(holding.events("spend.settled")) == 3)
     process.kill()
     finish(process)
-    assert len(holding.events("spend.settled")) == 3
     assert holding.events("eval.completed") == []
 
     (holding / "hold").unlink()
