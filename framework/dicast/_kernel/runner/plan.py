@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from hashlib import sha256
-from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +53,7 @@ def _judges(unit: Unit, kind: str) -> bool:
 
 async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, executor: object = None) -> Plan:
     """Open every metric and judge of *pipeline*; a live *executor* may take metrics upon itself."""
-    metrics = pipeline.metrics
-    opener = Opener(run, stack)
+    metrics, opener = pipeline.metrics, Opener(run, stack)
     calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges, *pipeline.extractors)}
     host: Host | None = getattr(executor, "host", None)
     hosted = {} if host is None else await host(metrics)
@@ -99,7 +97,7 @@ def run_started(
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},
         "judges": [slot.label for slot in pipeline.judges],
-        "task": None if pipeline.task is None else pipeline.task.name,
+        "task": pipeline.task and pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
         **levels(pipeline),
@@ -112,14 +110,16 @@ def run_started(
 def output(sink: Slot, base: Path) -> str:
     """Where *sink* writes: its ``path``, as it is from the pipeline's folder *base*, or without one the digest of its options."""
     path = getattr(sink.component, "path", None)
-    return relpath(base / path, base) if isinstance(path, Path) else sink.fingerprint
+    if isinstance(path, Path):
+        return str(path.relative_to(base) if path.is_relative_to(base) else path.absolute())
+    return sink.fingerprint
 
 
 def levels(pipeline: Pipeline) -> dict[str, object]:
     """What the task says of every record: how secret it is, and how sure to come out the same again."""
-    names = ("security_level", "determinism_level")
-    task = None if pipeline.task is None else pipeline.task.component
-    return {name: level for name in names if (level := getattr(task, name, None)) is not None}
+    task = pipeline.task and pipeline.task.component
+    names = "security_level", "determinism_level"
+    return {name: getattr(task, name) for name in names if getattr(task, name, None) is not None}
 
 
 def refuse_experiment(pipeline: Pipeline) -> None:
