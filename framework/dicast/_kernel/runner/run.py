@@ -199,7 +199,7 @@ class _Run:
 
     async def _open_sinks(self, parts: Parts) -> list[SinkFeed]:
         run, sinks, live = self.context, self.pipeline.sinks, []
-        known = resume.known_outputs(self.ledger, run.run_id)
+        known = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
         for slot in sinks:
             own = attrs.evolve(run, continued=output(slot, run.base) in known)
             live.append(await open_component(slot.component, own, parts.part(slot.path)))
