@@ -27,7 +27,7 @@ _EITHER_QUOTE = frozenset(("css", "dart", "javascript", "lua", "luau", "r", "scs
 _PLAIN_QUOTE = frozenset(("bash", "html", "perl", "php", "powershell", "ruby", "svelte", "toml", "vue", "yaml"))
 """Languages where it does as long as it has no special characters."""
 
-_QUOTED = re.compile(rb"""(["'])((?:\\.|(?!\1)[^\\])*+)\1""", re.DOTALL)
+_QUOTED = re.compile(rb"""(["'])((?:(?>\\.|(?!\1)[^\\]))*+)\1""", re.DOTALL)  # (?>…): see python_code
 _SPECIAL = re.compile(rb"""[\\$#@%&`{'"\n]""")
 _ESCAPED_QUOTE = re.compile(rb"""\\(?:(["'])|.)""", re.DOTALL)
 _CONTINUED = re.compile(rb"\\\n")

@@ -12,6 +12,8 @@ import attrs
 _DEEPEST = 1_000_000
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 
+# Python before 3.11.5 matches a possessive (?:…)*+ wrongly where what it repeats could backtrack; (?>…) inside keeps it from that.
+
 # Words that lose their beginning ('tis, '90s), and one letter ('n, &'a str): an apostrophe before them opens nothing,
 # unless what it opens is closed before the next blank ('d%').
 _ELIDED = (
@@ -20,11 +22,11 @@ _ELIDED = (
 )
 _PREFIXED = r"(?<=(?<!\w)[bfruBFRU]')(?!\((?!'))|(?<=(?<!\w)[bfrBFR]{2}')"  # as in Python; f'(x) is a derivative
 _IN_WORD = r"'(?<=\w')(?=\w)(?<!(?<!\w)[bfruBFRU]')(?<!(?<!\w)[bfrBFR]{2}')"
-_TEXT = rf"(?:[^'\\\n]|\\[^\n]|{_IN_WORD})*+"  # on one line
+_TEXT = rf"(?:(?>[^'\\\n]|\\[^\n]|{_IN_WORD}))*+"  # on one line
 _BEFORE = r"(?<![\w&<)\]}.!?]')"  # after these an apostrophe closes, is part of a word, or is a lifetime of Rust
 # The first character is there already. What is only skipped has no name. No branch looks far ahead twice, so the time is linear.
 _SINGLE = rf"""(?<=')(?:
-    ''(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
+    ''(?:(?>[^'\\]++|\\.|'(?!'')))*+\'\'\'
   | (?!'')(?:{_BEFORE}{_ELIDED}|{_PREFIXED}){_TEXT}'(?!\w)
   | {_BEFORE}[^\s'\\]++'(?!\w)
   | (?P<triple>'')
@@ -33,14 +35,14 @@ _SINGLE = rf"""(?<=')(?:
 """
 # Speech of several paragraphs opens each of them, and closes the last. A mark after a digit is one of inches.
 _DOUBLE = r"""(?<=")(?:
-    ""(?:[^"\\]++|\\.|"(?!""))*+\"\"\"
+    ""(?:(?>[^"\\]++|\\.|"(?!"")))*+\"\"\"
   | (?<=\d")
-  | (?!"")(?:[^"\\\n]++|\\.|\n[ \t\r]*+\n[ \t]*+"(?=\w)|\n)*+"
+  | (?!"")(?:(?>[^"\\\n]++|\\.|\n[ \t\r]*+\n[ \t]*+"(?=\w)|\n))*+"
   | (?P<double>(?:"")?))
 """
 # As in Markdown: as many close as opened, and a backslash is nothing in between. Or as on old terminals: `so'.
 _BACKTICKS = r"""(?<=`)(?P<more>`*+)(?:
-    [^`]++(?:(?!`(?P=more)(?!`))`++[^`]++)*+`(?P=more)(?!`)
+    [^`]++(?:(?>(?!`(?P=more)(?!`))`++[^`]++))*+`(?P=more)(?!`)
   | (?<!```)(?=[^`'\n]*')
   | (?P<backtick>))
 """

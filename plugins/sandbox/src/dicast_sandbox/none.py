@@ -86,7 +86,8 @@ def _read(path: Path) -> bytes | None:
 def _write(program: Program, folder: Path) -> None:
     if program.archive is not None:
         with tarfile.open(fileobj=BytesIO(program.archive)) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none
+            archive.extractall(folder)  # noqa: S202 - the archive is made by dicast of files that it has checked
     for name, content in program.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
