@@ -86,6 +86,9 @@ def test_where_a_drawn_word_stands_counts():
 def test_a_kept_reply_shows_the_words_of_the_new_call(text, words):
     old, new = tuple(words), tuple(f"!{number}!" for number in range(len(words)))
     assume(f"{text}{old[0]}".find(old[0]) == len(text))  # not where the text ends as the word begins
+    assume(
+        not any(other in f"{text[-3:]}{old[0]}" for other in old[1:])
+    )  # nor where another word lies across its begin
     reply = Reply(f"{text}{old[0]}", logprobs=(Token(f"{text}{old[0][:2]}", -0.5), Token(old[0][2:], -0.25)))
     kept = KeptReply.of(**KeptReply(reply, old).plain())
     told = kept.told(new)
