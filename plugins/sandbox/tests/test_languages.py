@@ -207,6 +207,10 @@ def scored(language: Language, output: str, box: Bubblewrap) -> Score:
 
 def python_packages() -> Bubblewrap:
     packages = Path(pytest.__file__).parents[1]
+    if not all(folder.stat().st_mode & 0o001 for folder in packages.parents):
+        packages = readable(
+            packages, "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", copy=shutil.copy
+        )
     return Bubblewrap(mounts=(packages,), environment={"PYTHONPATH": str(packages)})
 
 
@@ -223,22 +227,22 @@ def cargo() -> Bubblewrap:
     if not shutil.which("rustc"):
         pytest.skip("cargo is not installed")
     said = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True, cwd="/")
-    folder = readable(Path(said.stdout.strip()))
+    folder = readable(Path(said.stdout.strip()), "bin", "lib", copy=os.link)  # it is large
     return Bubblewrap(mounts=(folder,), environment={"PATH": f"{folder}/bin:{INSIDE}"})
 
 
-def readable(toolchain: Path) -> Path:
-    """*toolchain*, or where only root can read it the same files under another name, which cost nothing."""
+def readable(private: Path, *names: str, copy: Callable[[str, str], object]) -> Path:
+    """The folder *private*, or where only root can read it a copy of *names* in it that others can read, too."""
     if os.geteuid() != 0:
-        return toolchain
-    folder = Path(tempfile.mkdtemp(prefix="dicast-rust-"))
+        return private
+    folder = Path(tempfile.mkdtemp(prefix="dicast-readable-"))
     folder.chmod(0o755)
     try:
-        for name in ("bin", "lib"):
-            shutil.copytree(toolchain / name, folder / name, copy_function=os.link, symlinks=True)
+        for name in names:
+            shutil.copytree(private / name, folder / name, copy_function=copy, symlinks=True)
     except (OSError, shutil.Error) as error:
         shutil.rmtree(folder)
-        pytest.skip(f"the Rust toolchain cannot be made readable to all: {error}")
+        pytest.skip(f"{private} cannot be made readable to all: {error}")
     return folder
 
 
@@ -251,7 +255,7 @@ BOXES: dict[str, Callable[[], Bubblewrap]] = {
 def boxes() -> Iterator[dict[str, Bubblewrap]]:
     made: dict[str, Bubblewrap] = {}
     yield made
-    for path in (path for box in made.values() for path in box.mounts if path.name.startswith("dicast-rust-")):
+    for path in (path for box in made.values() for path in box.mounts if path.name.startswith("dicast-readable-")):
         shutil.rmtree(path)
 
 
