@@ -1,12 +1,13 @@
 """What grows with the number of subjects and therefore may not live in memory: temporary SQLite files.
 
-The file has no name and is gone with the process.
+The file has no name and is gone when its owner is.
 """
 
 from __future__ import annotations
 
 import math
 import sqlite3
+import weakref
 from collections.abc import Iterator
 
 import attrs
@@ -14,8 +15,10 @@ import attrs
 BATCH = 2000
 
 
-def _temporary(schema: str) -> sqlite3.Connection:
-    connection = sqlite3.connect("", isolation_level=None)
+def _temporary(owner: object, schema: str) -> sqlite3.Connection:
+    """A database with *schema* that is closed when *owner* is no longer used, in whichever thread that happens."""
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    weakref.finalize(owner, connection.close)
     connection.execute("PRAGMA journal_mode=OFF")
     connection.execute("PRAGMA synchronous=OFF")
     connection.execute(schema)
@@ -26,7 +29,7 @@ class ScoreSpool:
     """Scores with their sessions, for the statistics that need all of them at once."""
 
     def __init__(self) -> None:
-        self._database = _temporary("CREATE TABLE scores(session, score REAL)")
+        self._database = _temporary(self, "CREATE TABLE scores(session, score REAL)")
         self._waiting: list[tuple[str | None, float]] = []
         self.count = 0
 
@@ -94,7 +97,7 @@ class IdSpool:
     """Which ids have been seen."""
 
     def __init__(self) -> None:
-        self._database = _temporary("CREATE TABLE ids(kind, id, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+        self._database = _temporary(self, "CREATE TABLE ids(kind, id, PRIMARY KEY (kind, id)) WITHOUT ROWID")
 
     def add(self, kind: str, subject_id: str) -> bool:
         """Note an id; False when it was noted before."""
@@ -106,7 +109,8 @@ class UnitSpool:
 
     def __init__(self) -> None:
         self._database = _temporary(
-            "CREATE TABLE units(kind, id, label, eval_id, state, seq, late, PRIMARY KEY (kind, id, label)) WITHOUT ROWID"
+            self,
+            "CREATE TABLE units(kind, id, label, eval_id, state, seq, late, PRIMARY KEY (kind, id, label)) WITHOUT ROWID",
         )
         self._database.execute(
             "CREATE TABLE replies(kind, id, label, metric, rollout, reply, PRIMARY KEY (kind, id, label, metric, rollout))"

@@ -24,6 +24,7 @@ import asyncio, os, sys
 from pathlib import Path
 from dicast import Event, LedgerError, LedgerRefused, Query
 from dicast_ledger import Sqlite
+Path("/").as_uri()  # imports what it needs while this user may still read the interpreter's folder
 if os.getuid() == 0:
     os.setresuid(65534, 65534, 65534)
 there, fresh = map(Path, sys.argv[1:])

@@ -75,8 +75,8 @@ class Spending:
 
     def open(self, run_id: str | None) -> list[int]:
         """The rows of the open reservations of *run_id*, or of all runs, oldest first."""
-        query = "SELECT seq FROM reservations WHERE run_id = ?1 OR ?1 IS NULL ORDER BY seq"
-        rows = self._connection.execute(query, (run_id,))
+        query = "SELECT seq FROM reservations WHERE run_id = :run_id OR :run_id IS NULL ORDER BY seq"
+        rows = self._connection.execute(query, {"run_id": run_id})
         return [seq for (seq,) in rows]
 
     def exceeded(self, caps: Sequence[Cap], amount: Decimal, unit: str) -> Refusal | None:

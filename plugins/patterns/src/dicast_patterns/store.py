@@ -140,17 +140,17 @@ class Store:
     def _fold(self, model: str | None, score: float) -> None:
         """Welford: the mean moves by the new score's distance from it, over the new count."""
         self._database.execute(
-            "INSERT INTO models VALUES (?1, 1, ?2) ON CONFLICT DO UPDATE "
-            "SET count = count + 1, mean = mean + (?2 - mean) / (count + 1)",
-            (model, score),
+            "INSERT INTO models VALUES (:model, 1, :score) ON CONFLICT DO UPDATE "
+            "SET count = count + 1, mean = mean + (:score - mean) / (count + 1)",
+            {"model": model, "score": score},
         )
 
     def _unfold(self, model: str, score: float) -> None:
         """The reverse; the mean of nothing is 0, so that no rounding is left over."""
         self._database.execute(
             "UPDATE models SET count = count - 1, "
-            "mean = CASE WHEN count > 1 THEN mean + (mean - ?2) / (count - 1) ELSE 0.0 END WHERE model = ?1",
-            (model, score),
+            "mean = CASE WHEN count > 1 THEN mean + (mean - :score) / (count - 1) ELSE 0.0 END WHERE model = :model",
+            {"model": model, "score": score},
         )
 
 

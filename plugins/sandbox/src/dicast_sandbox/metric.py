@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -63,8 +64,9 @@ class SandboxMetric:
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
         """A metric's docstring says what all of its options are, those that it inherits after its own."""
-        own, inherited = (cls.__doc__ or "").rstrip(), (cls.__base__.__doc__ or "").partition(":param ")
-        gap = "\n    " if ":param " in own else "\n\n    "
+        own = inspect.cleandoc(cls.__doc__ or "")
+        inherited = inspect.cleandoc(cls.__base__.__doc__ or "").partition(":param ")
+        gap = "\n" if ":param " in own else "\n\n"
         cls.__doc__ = f"{own}{gap}{inherited[1]}{inherited[2]}"
 
     def __attrs_post_init__(self) -> None:
