@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import weakref
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -106,8 +107,9 @@ class Process:
 
     def __init__(self, run, kinds=("tool_cycle", "turn", "session")):
         self.run, self.queue, self.begun = run, [], []
-        self.errors = io.StringIO()
-        self.intake = Intake(run, kinds, Console(self.errors), Names(), self.queue.append)
+        self.errors, names = io.StringIO(), Names()
+        weakref.finalize(self, names.__exit__)
+        self.intake = Intake(run, kinds, Console(self.errors), names, self.queue.append)
         self.positions = self.intake.rebuild()
 
     def take(self, *lines, posts=(), files=(), after=0.0):

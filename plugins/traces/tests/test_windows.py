@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -48,8 +49,9 @@ class Desk:
     """Windows with a clock, and with judges that answer at once."""
 
     def __init__(self, kinds=("turn", "session"), messages=5, hours=24.0):
-        self.archive = Memory()
-        self.windows = Windows(kinds, Lookahead(messages, hours), self.archive, Names())
+        self.archive, names = Memory(), Names()
+        weakref.finalize(self, names.__exit__)
+        self.windows = Windows(kinds, Lookahead(messages, hours), self.archive, names)
         self.now = NOON
 
     def add(self, *events, after=0.0, own_time=None):
