@@ -61,12 +61,20 @@ executor: dicast/async
 """
 
 
+@pytest.fixture(scope="module")
+def made():
+    return {}
+
+
 @pytest.fixture
-def schema(plugin):
+def schema(plugin, made):
+    """The schema with the plugin above; made once, for it takes a second."""
     plugin("t", PLUGIN)
-    made, broken = json_schema(Registry(environ={}))
-    assert broken == {}
-    Draft202012Validator.check_schema(made)
+    if not made:
+        whole, broken = json_schema(Registry(environ={}))
+        assert broken == {}
+        Draft202012Validator.check_schema(whole)
+        made.update(whole)
     return made
 
 
