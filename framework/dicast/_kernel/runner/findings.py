@@ -44,6 +44,11 @@ class Findings:
         """Whether there is anything that records are for."""
         return bool(self._aggregates or self._stops)
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether a record may end the run."""
+        return bool(self._stops)
+
     def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
         """Take the records among *events* into account; *whole* says that no subject is told in parts."""
         if self.listens:

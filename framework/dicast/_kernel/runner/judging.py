@@ -2,7 +2,7 @@
 
 At most :data:`AHEAD` times *concurrency* subjects are under way (at least :data:`WINDOW`), and a subject begins only when
 the one that many places before it has been told to ledger and sinks. So the stream of events is the same however long each
-judge takes.
+judge takes. Where the run may stop early they are *concurrency*: so no more than one less are begun after the one that stops it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import Interrupted
 from ..model import PARENTS, Due, Event, Subject, sensitivity
 from ..protocols import Ledger
+from ..sections import RECORD
 from ..spool import UnitSpool
 from .families import Families, children_of
 from .findings import Findings
@@ -55,7 +56,9 @@ class Judging:
         self._desk, self._stream, self._ledger, self._stop, self._live = desk, stream, ledger, stop, live
         self._inline, self._retry, self._producer, self._findings = plan.inline, retry, producer, findings
         self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
-        self._limit = max(WINDOW, AHEAD * concurrency)
+        self._enough = False
+        watched = findings is not None and findings.may_stop
+        self._limit = concurrency if watched else max(WINDOW, AHEAD * concurrency)
         self._slots = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
@@ -74,9 +77,8 @@ class Judging:
             if limit != 0:
                 async for due in self._arriving(subjects) if self._live else subjects:
                     count += 1
-                    if self._ended is None or self._is_owed(due.subject):
-                        await self._take(due)
-                    if count == limit:
+                    await self._take(due)
+                    if count == limit or (self._enough and self._desk.spool is None):
                         break
             while self._window:
                 await self._finish_first()
@@ -87,9 +89,13 @@ class Judging:
         return count
 
     def _is_owed(self, subject: Subject) -> bool:
-        """Whether *subject*, of a run that had stopped early, failed then and is judged again."""
+        """Whether *subject* is judged although enough is known: an earlier process began it, or it failed in one that had stopped."""
         spool = self._desk.spool
-        return spool is not None and moved(spool.states(subject.kind, subject.id), retry=self._retry)
+        if spool is None or spool.read_at(subject.kind, subject.id) is None:
+            return False
+        states = spool.states(subject.kind, subject.id)
+        open_ = RECORD not in states or any(state.state == "open" for state in states.values())
+        return open_ or (not self._enough and moved(states, retry=self._retry))
 
     async def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
         """What a live source yields; while it has nothing, what was judged is told."""
@@ -126,6 +132,8 @@ class Judging:
             await self._finish_first()
         if self._window:
             await self._await_others(due.subject)
+        if self._ended is not None and not self._is_owed(due.subject):
+            return
         job = await self._starter.start(due)
         self._window.append(job)
         if self._inline:
@@ -184,10 +192,10 @@ class Judging:
             job.family.children += children_of(job.events)
 
     def _find(self, findings: Findings, events: Sequence[Event]) -> None:
-        """Let the run's records be seen; what stops it early, stops it after the calls under way."""
+        """Let the run's records be seen; once it is to stop early, no further subject begins."""
         findings.observe(events, whole=True)
         if findings.stopped is not None and self._ended is None:
-            self._stop.request("early_stop", None, findings.stopped)
+            self._ended, self._enough = findings.stopped, True
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""

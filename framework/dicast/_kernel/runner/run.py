@@ -217,6 +217,7 @@ class _Run:
         while batch := list(islice(events, BATCH)):
             findings.observe(batch)
             await stream.tell_again(batch)
+        findings.observe((), whole=True)
         if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
             # Before they write: the process may be killed then, and the next one has to know these files for the run's.
             stream.tell([stream.event("sinks.added", {"outputs": sorted(added)})])
