@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast._kernel.aggregation import TrimmedMean, aggregate, mean
@@ -46,6 +47,19 @@ def test_one_value_is_itself(method):
 @pytest.mark.parametrize(("percent", "count", "cut"), [(0, 5, 0), (10, 9, 0), (10, 10, 1), (34, 3, 1), (50, 7, 3)])
 def test_the_cut_is_the_whole_part_of_the_percent(percent, count, cut):
     assert TrimmedMean(percent).cut(count) == cut
+
+
+@given(st.integers(1, 500), st.integers(1, 50), st.integers(-1, 1))
+@settings(max_examples=300)
+def test_the_cut_is_that_of_the_percent_as_it_is_written(tenths, times, more):
+    """Beside the counts where it comes out even, too."""
+    percent = Fraction(tenths, 10)
+    count = times * (percent / 100).denominator + more
+    assert TrimmedMean(float(percent)).cut(count) == math.floor(count * percent / 100)
+
+
+def test_a_cut_that_comes_out_even_is_whole():
+    assert (TrimmedMean(4.6).cut(1500), TrimmedMean(7).cut(100), TrimmedMean(1e-05).cut(10**7)) == (69, 7, 1)
 
 
 @pytest.mark.parametrize("percent", [-0.1, 50.1, math.nan])

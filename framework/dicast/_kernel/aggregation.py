@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal
 
 import attrs
@@ -17,8 +18,9 @@ class TrimmedMean:
     trimmed_mean: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(50)])
 
     def cut(self, count: int) -> int:
-        """How many of *count* values are left out at each end: ``floor(count * percent / 100)``."""
-        return math.floor(count * self.trimmed_mean / 100)
+        """How many of *count* values are left out at each end: ``floor(count * percent / 100)``, of the percent as it is written."""
+        part, whole = Decimal(repr(self.trimmed_mean)).as_integer_ratio()
+        return count * part // (whole * 100)
 
 
 Aggregation = Literal["median", "mean", "min", "max"] | TrimmedMean

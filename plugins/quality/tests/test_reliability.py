@@ -180,3 +180,10 @@ def test_percentiles_are_interpolated():
     assert percentile([0.2, 0.4, 0.6, 0.8, 1.0], 0.5) == 0.6
     assert percentile([0.2, 0.4, 0.6, 0.8, 1.0], 0.1) == pytest.approx(0.28)
     assert percentile([0.3], 0.1) == 0.3
+
+
+def test_percentile_that_falls_on_a_value_is_that_value():
+    values = [n / 7 for n in range(201)]
+    assert [percentile(values, share) for share in (0.07, 0.1, 0.14, 0.28, 0.29, 0.57, 0.975)] == [
+        values[n] for n in (14, 20, 28, 56, 58, 114, 195)
+    ]

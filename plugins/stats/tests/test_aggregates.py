@@ -294,3 +294,15 @@ def nearly(one, other):
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(nearly(one[key], other[key]) for key in one)
     return one == (pytest.approx(other, abs=1e-9, rel=1e-9) if isinstance(one, float) else other)
+
+
+def test_rounding_decides_neither_who_passes_nor_who_leads(aggregated):
+    mean = {"metrics": {"scores": {"a": 0.6, "b": 0.7, "c": 0.8}}}
+    assert aggregated(VariantRanking(threshold=0.7), [mean])["pass_rate"] == 1
+    level = [
+        {"metrics": {"scores": {"first": one, "second": other}}} for one, other in ((0.3, 0.1 + 0.2), (0.3, 0.1 + 0.2))
+    ]
+    assert aggregated(Recommendation(min_samples=1), level)["best_criteria"] == "first"
+    apart = [{"metrics": {"scores": {"a": 0.85, "b": 0.75}}}]
+    found = aggregated(Recommendation(min_samples=1, improvement_margin=0.05), apart)["recommendation"]
+    assert found.endswith("which is 0.05 above overall average")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from math import ldexp, nan
 
 import attrs
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Results
 from dicast_stats import CliffsDelta, Paired, ScoreDelta, Significance
+from dicast_stats.flips import flips
 
 ALL = (ScoreDelta(), CliffsDelta(), Significance(), Paired())
 TOO_LARGE = "the scores are too large"
@@ -391,3 +393,93 @@ def test_cliffs_delta_stays_within_its_bounds(results, pairs):
     assert -1 <= delta <= 1
     if min(after) > max(before):
         assert delta == 1
+
+
+# Ties, but for rounding
+
+
+def pair(results, before, after):
+    return results({"a": before}), results({"a": after})
+
+
+RANKED = ("sign_p", "wilcoxon_p", "n_pairs")
+TESTED = ("p_value", "effect_size", "t")
+
+
+def same_as(found, other, names):
+    for name in names:
+        assert (found[name] is None) is (other[name] is None), name
+        assert other[name] is None or found[name] == pytest.approx(other[name], rel=1e-6, abs=1e-9), name
+
+
+def moved(values, change):
+    return [change(value / 10) for value in values]
+
+
+def test_equal_differences_rank_equal_on_every_scale(results):
+    """Of .3 - .2 and .2 - .1 one is larger in binary floats."""
+    before, after = (1, 6, 0, 7, 2, 5, 8, 5), (3, 9, -2, 10, 5, 7, 11, 7)
+    found = [
+        only(Paired().compare(*pair(results, moved(before, change), moved(after, change))))
+        for change in (lambda x: x, lambda x: x * 10, lambda x: x / 3, lambda x: x + 1000)
+    ]
+    assert {round(one["wilcoxon_p"], 12) for one in found} == {
+        wilcoxon_p([now - was for now, was in zip(after, before, strict=True)])
+    }
+
+
+def wilcoxon_p(differences):
+    """The exact p by all ways to give signs to the ranks, those of equal differences shared."""
+    sizes = sorted(map(abs, differences))
+    ranks = [(sizes.index(abs(one)) + 1 + len(sizes) - sizes[::-1].index(abs(one))) / 2 for one in differences]
+    middle = sum(ranks) / 2
+    found = abs(sum(rank for rank, one in zip(ranks, differences, strict=True) if one > 0) - middle)
+    ways = [abs(sum(chosen) - middle) >= found for chosen in product(*((0, rank) for rank in ranks))]
+    return round(sum(ways) / len(ways), 12)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-10, 10), st.integers(-10, 10)), min_size=2, max_size=15),
+    st.sampled_from([10.0**k for k in range(-9, 10)] + [3.0, 0.7, 1 / 3]),
+    st.sampled_from([0.0, 0.3, 1000.1]),
+)
+@settings(max_examples=15)
+def test_neither_scale_nor_shift_changes_what_a_test_says(results, pairs, factor, shift):
+    before, after = ([one[side] / 10 for one in pairs] for side in (0, 1))
+    whole = pair(results, *([one[side] for one in pairs] for side in (0, 1)))
+    for change in (lambda x: x * factor, lambda x: x + shift):
+        other = pair(results, [change(x) for x in before], [change(x) for x in after])
+        found, expected = (only(Paired().compare(*sides)) for sides in (other, whole))
+        same_as(found, expected, (*RANKED, *TESTED))
+        found, expected = (only(CliffsDelta().compare(*sides)) for sides in (other, whole))
+        assert found == expected
+        found, expected = (only(Significance().compare(*sides)) for sides in (other, whole))
+        same_as(found, expected, ("t", "p_value", "effect_size", "df"))
+
+
+@given(st.lists(st.integers(-3, 3), min_size=4, max_size=12), st.sampled_from([0.1, 0.7, 1 / 3, 10.0]))
+@settings(max_examples=6)
+def test_the_bootstrap_interval_follows_the_scale(results, differences, factor):
+    found, other = (
+        only(Paired().compare(*pair(results, [0.0] * len(differences), [size * one for one in differences])))
+        for size in (1.0, factor)
+    )
+    for name in ("bootstrap_ci_low", "bootstrap_ci_high"):
+        assert (found[name] is None) is (other[name] is None)
+        assert found[name] is None or other[name] == pytest.approx(factor * found[name], rel=1e-9, abs=1e-9)
+
+
+def test_scores_that_differ_by_rounding_alone_are_tied(results):
+    sides = pair(results, [0.3, 0.7, 0.6], [0.1 + 0.2, 0.8 - 0.1, 0.2 * 3])
+    assert only(CliffsDelta().compare(*sides))["delta"] == 0
+    found = only(Paired().compare(*sides))
+    assert (found["mean_difference"], found["sign_p"], found["wilcoxon_p"]) == (0, 1, 1)
+
+
+def test_mean_of_scores_that_is_the_cut_passes():
+    """(.6 + .7 + .2)/3 is .5."""
+    low, high = (
+        {"metrics": {"scores": dict(zip("abc", scores, strict=True))}} for scores in ((0.1, 0.2, 0.3), (0.6, 0.7, 0.2))
+    )
+    runs = [Results("run", "name", lambda found=found: iter([("1", found)])) for found in (low, high)]
+    assert [(one["a"], one["b"]) for one in flips(*runs)[0]] == [(False, True)]

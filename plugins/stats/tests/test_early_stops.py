@@ -112,11 +112,15 @@ def test_wrong_options_of_the_plateau_are_refused(options):
         run_pipeline(f"metrics: [proxy/length]\nearly_stop: [{{stats/plateau: {options}}}]")
 
 
+def grown_little(before, now, threshold):
+    return before + threshold >= now - 1e-12 * abs(now)
+
+
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.integers(1, 5), st.floats(0, 10))
 def test_a_plateau_is_where_the_best_has_not_grown_for_a_window(observed, values, window, threshold):
     found = observed(Plateau("score", window, threshold), rows(*values))
     best = [max(values[: row + 1]) for row in range(len(values))]
-    flat = [row for row in range(window, len(values)) if best[row] - best[row - window] <= threshold + 1e-12]
+    flat = [row for row in range(window, len(values)) if grown_little(best[row - window], best[row], threshold)]
     fired = [row for row, reason in enumerate(found) if reason is not None]
     assert fired == (list(range(flat[0], len(values))) if flat else [])
 
@@ -146,3 +150,16 @@ def test_a_run_stops_and_says_why():
     assert stopped["reason"] == "early_stop"
     assert (stopped["plugin"], stopped["rows_observed"], stopped["value"]) == ("stats/threshold", 2, 1.0)
     assert done.document["scored"] < 50
+
+
+@pytest.mark.parametrize("size", [1e-15, 1.0, 1000.0])
+def test_a_plateau_is_the_same_on_every_scale(observed, size):
+    growth = rows(*(size * value for value in (0.5, 0.501, 0.502, 0.503, 0.504)))
+    assert [one is not None for one in observed(Plateau("score", 2, 0.002 * size), growth)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert observed(Plateau("score", 2, 0.0019 * size), growth)[-1] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import attrs
@@ -59,4 +60,4 @@ class Factors:
 
         rate * (3 * failures + min(ms/1000, 1) + min(msat/10000, 1) + .5 * min(days/30, 1) + .2 * issues)
         """
-        return self.invocation_rate * sum(self.urgency.values())
+        return self.invocation_rate * fsum(self.urgency.values())

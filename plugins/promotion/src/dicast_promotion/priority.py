@@ -31,7 +31,7 @@ def priority(file: Path, limit: int | None, as_json: bool) -> None:
     with InputFile.opened(file) as lines, InputCheck(lines) as check:
         found = list(_read(lines, check))
         check.finish(len(found))
-    found.sort(key=lambda module: (-module[1].priority, module[0]))
+    found.sort(key=lambda module: (-float(f"{module[1].priority:.12g}"), module[0]))  # but for rounding
     if as_json:
         data = [{"id": id, "priority": known.priority, "urgency": known.urgency} for id, known in found[:limit]]
         click.echo(orjson.dumps({"data": data}, option=orjson.OPT_INDENT_2).decode())

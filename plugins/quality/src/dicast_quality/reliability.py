@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import combinations
 from math import fsum
 
@@ -22,6 +23,7 @@ CUT = 0.5
 NOISE = 1e-9
 """How much a difference of two scores may be off: .8 - .65 is not more than .15."""
 
+_PASSING = CUT - NOISE
 BLOCKS = 1000
 RESAMPLES = 2000
 SEED = 0
@@ -88,7 +90,7 @@ class Tally:
             if score is None:
                 pattern.append(3 * rater + _FAILED)
             else:
-                pattern.append(3 * rater + (score >= CUT))
+                pattern.append(3 * rater + (score >= _PASSING))
                 scores.append(score)
         self._patterns[tuple(pattern)] += 1
         if len(scores) < 2:
@@ -219,8 +221,7 @@ def _kappa(table: Counter[tuple[bool, bool]]) -> float | None:
 
 
 def percentile(ascending: Sequence[float], share: float) -> float:
-    """The value below which *share* of the values lie, interpolated linearly between neighbours."""
-    place = (len(ascending) - 1) * share
-    below = int(place)
-    above = min(below + 1, len(ascending) - 1)
-    return ascending[below] + (ascending[above] - ascending[below]) * (place - below)
+    """The value below which *share*, as it is written, of the values lie, interpolated linearly between neighbours."""
+    part, whole = Decimal(repr(share)).as_integer_ratio()
+    below, rest = divmod((len(ascending) - 1) * part, whole)
+    return ascending[below] + (ascending[below + 1] - ascending[below]) * (rest / whole) if rest else ascending[below]

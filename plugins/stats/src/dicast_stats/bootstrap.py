@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .ties import NOISE
+
 if TYPE_CHECKING:
     from .values import Column
 
@@ -25,10 +27,16 @@ def interval(values: Column) -> tuple[str, dict[str, float]]:
     from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s to import
 
     sign = -1.0 if values.mean() < 0 else 1.0
-    samples = _parts(np.sort(values * sign))
+    samples, unit = _parts(np.sort(values * sign)), NOISE * float(abs(values).max())
+
+    def mean(sums: Any, sizes: Any = None, axis: int = -1) -> Any:
+        """Equal ones are equal: the interval's correction counts which resamples have the mean of all values."""
+        found = sums.mean(axis) if sizes is None else sums.sum(axis) / sizes.sum(axis)
+        return np.rint(found / unit) * unit
+
     found = stats.bootstrap(
         samples,
-        _mean,
+        mean,
         paired=len(samples) > 1,
         n_resamples=RESAMPLES,
         batch=_BATCH,
@@ -50,7 +58,3 @@ def _parts(values: Column) -> tuple[Column, ...]:
         return (values,)
     groups = np.array_split(np.random.default_rng(SEED).permutation(values), PARTS)
     return np.array([group.sum() for group in groups]), np.array([float(len(group)) for group in groups])
-
-
-def _mean(sums: Any, sizes: Any = None, axis: int = -1) -> Any:
-    return sums.mean(axis) if sizes is None else sums.sum(axis) / sizes.sum(axis)

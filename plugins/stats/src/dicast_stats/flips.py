@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dicast import Results
 
 from .table import Table, pairs
+from .ties import reaches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Known = tuple[str | None, Marks, tuple[Marks, Marks], tuple[Column, Column]]
 
 CUT = 0.5
-"""A score from here on is a pass, where no flag says so."""
+"""A score from here on, but for rounding, is a pass, where no flag says so."""
 
 
 def flips(baseline: Results, variant: Results) -> tuple[list[dict[str, Any]], int]:
@@ -57,7 +58,7 @@ def _passes(before: Table, after: Table, rows: tuple[Rows, Rows]) -> Iterator[Kn
         passes = before.passed(one)[ours], after.passed(one)[theirs]
         yield one, both, passes, (before.scores(one)[ours], after.scores(one)[theirs])
     was, now = before.whole[ours], after.whole[theirs]
-    yield None, ~(flagged | np.isnan(was) | np.isnan(now)), (was >= CUT, now >= CUT), (was, now)
+    yield None, ~(flagged | np.isnan(was) | np.isnan(now)), (reaches(was, CUT), reaches(now, CUT)), (was, now)
 
 
 def _score(value: float) -> float | None:

@@ -14,6 +14,7 @@ from .bootstrap import interval
 from .scale import TOO_LARGE, divided, lengths, power_of
 from .significance import SAMPLES
 from .table import Sides, Table, compared, explained, few, pairs
+from .ties import differences
 from .values import plain, varies
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Paired:
       difference over the differences' standard deviation (d_z).
     - ``wilcoxon_p``: the signed-rank test, without pairs that are equal: exact for up to 50 pairs where none are equal and no two
       differ by as much, and for up to 13 in any case; else the normal approximation,
-      corrected for ties. ``sign_p``: the exact test of whether as many rise as fall.
+      corrected for ties. Scores, and differences, that agree in 12 significant digits of the scores are equal. ``sign_p``: the exact test of whether as many rise as fall.
     - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded, so it is the
       same again; ``bootstrap_method`` says how it is made.
     - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` that have a flag in
@@ -70,20 +71,21 @@ class Paired:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
-        differences, power = now - was, 0
-        if np.isinf(differences).any():  # of scores that are finite
-            differences, power = now / 2 - was / 2, 1
-        differences = differences[~np.isnan(differences)]
-        more = power_of(differences)
-        figures, reasons = self._differences(divided(differences, more), power + more)
+        both, power = ~(np.isnan(now) | np.isnan(was)), 0
+        now, was = now[both], was[both]
+        if np.isinf(now - was).any():  # of scores that are finite
+            now, was, power = now / 2, was / 2, 1
+        found = differences(now, was)
+        more = power_of(found)
+        figures, reasons = self._differences(divided(found, more), power + more)
         passes, why = self._passes(sides, ours, theirs)
-        return explained({"n_pairs": len(differences), **figures, **passes}, {**reasons, **why})
+        return explained({"n_pairs": len(found), **figures, **passes}, {**reasons, **why})
 
-    def _differences(self, differences: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The figures of *differences* that were divided by two to that *power*."""
+    def _differences(self, column: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
+        """The figures of the differences in *column* that were divided by two to that *power*."""
         figures: dict[str, Any] = dict.fromkeys(_DIFFERENCES)
-        count = len(differences)
-        mean = {"mean_difference": float(differences.mean())} if count else {}
+        count = len(column)
+        mean = {"mean_difference": float(column.mean())} if count else {}
         found, large = lengths(mean, power)
         figures |= found
         if reasons := few(self.min_samples, {"n_pairs": count}):
@@ -91,11 +93,11 @@ class Paired:
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         # scipy has no p of pairs that are all equal where they are too many for the exact test.
-        figures["wilcoxon_p"] = plain(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
-        figures["sign_p"] = _even(int((differences > 0).sum()), int((differences < 0).sum()))
-        if not varies(differences):
+        figures["wilcoxon_p"] = plain(stats.wilcoxon(column).pvalue) if column.any() else 1.0
+        figures["sign_p"] = _even(int((column > 0).sum()), int((column < 0).sum()))
+        if not varies(column):
             return figures, {"t": _ALIKE, **large}
-        (test, ends), (method, resampled) = _t_test(differences), interval(differences)
+        (test, ends), (method, resampled) = _t_test(column), interval(column)
         few_alike = any(map(isnan, resampled.values()))
         for one, why in ((ends, TOO_LARGE), (resampled, _TOO_FEW if few_alike else TOO_LARGE)):
             found, unknown = lengths(one, power, why)

@@ -12,10 +12,8 @@ import attrs
 from dicast import Record, RunContext, Within
 
 from .threshold import COUNT, check_metric, warn_unseen
+from .ties import reaches
 from .values import number, value_at
-
-_NOISE = 1e-12
-"""How much a difference may be off: .501 - .5 is no more than .001."""
 
 
 @attrs.frozen
@@ -23,7 +21,7 @@ class Plateau:
     """Stops the run where the best value of a metric has not grown for a while.
 
     A record counts where it has the metric and that is a number. After each, the best so far is compared with that of *window*
-    records before: where it has grown by no more than *threshold*, the run stops. So *window* + 1 records have to count first. The
+    records before: where it has grown by no more than *threshold* (in 12 significant digits of it), the run stops. So *window* + 1 records have to count first. The
     reason is ``{metric, window, threshold, value, rows_observed}``, where ``value`` is the best.
 
     :param metric: what is watched, a dotted path under ``metrics``: ``score``, ``scores.analysis``. Higher is better.
@@ -66,7 +64,7 @@ class Climb:
         else:
             self.rows += 1
             best.append(max(value, best[-1]) if best else value)
-            if self.rows > options.window and best[-1] - best[0] <= options.threshold + _NOISE:
+            if self.rows > options.window and reaches(best[0] + options.threshold, best[-1]):
                 told = {"metric": options.metric, "window": options.window, "threshold": options.threshold}
                 self._reason = {**told, "value": best[-1], "rows_observed": self.rows}
         return self._reason

@@ -12,6 +12,7 @@ import attrs
 from dicast import Record, RunContext, Within
 
 from .score_stats import Stats
+from .ties import reaches
 
 TOO_FEW = "Insufficient data for confident recommendation"
 NOBODY = "No clear leader across criteria"
@@ -64,7 +65,8 @@ class Adviser:
         means = {name: one["mean"] for name, one in criteria.items() if one.get("mean") is not None}
         if not means:
             return {"recommendation": NOBODY, "summary": overall}
-        best = max(means, key=means.__getitem__)
+        most = max(means.values())
+        best = next(name for name, mean in means.items() if reaches(mean, most))
         sentence = self._sentence(best, criteria[best], overall)
         return {
             "recommendation": sentence,
@@ -75,6 +77,6 @@ class Adviser:
 
     def _sentence(self, best: str, stats: Mapping[str, Any], overall: Mapping[str, Any]) -> str:
         sentence = f"{best} leads with mean score {stats['mean']:.2f}, pass rate {stats['pass_rate']:.0%}"
-        if overall["mean"] is None or (lead := stats["mean"] - overall["mean"]) < self.options.improvement_margin:
+        if overall["mean"] is None or not reaches(stats["mean"], overall["mean"] + self.options.improvement_margin):
             return sentence
-        return f"{sentence}, which is {lead:.2f} above overall average"
+        return f"{sentence}, which is {stats['mean'] - overall['mean']:.2f} above overall average"

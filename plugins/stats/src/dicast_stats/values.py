@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dicast import MISSING, Record, lookup
 
+from .ties import NOISE
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A text that is a number: what Python reads beside it, 1_000 or other scripts' digits, is none."""
-
-_NOISE = 1e-12
-"""How far apart values may lie, by the largest of them, and still be equal but for rounding."""
 
 _NAMED = 10
 """How many places are named to choose from."""
@@ -121,7 +120,7 @@ def varies(values: Column) -> bool:
     if not len(values):
         return False
     low, high = float(values.min()), float(values.max())
-    return high - low > _NOISE * max(abs(low), abs(high))
+    return high - low > NOISE * max(abs(low), abs(high))
 
 
 @contextmanager

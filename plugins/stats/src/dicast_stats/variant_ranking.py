@@ -11,6 +11,7 @@ import attrs
 from dicast import Record, RunContext
 
 from .scale import divided, multiplied, power_of
+from .ties import reaches
 from .values import plain, score_of
 
 
@@ -22,7 +23,7 @@ class VariantRanking:
     ``missing`` records without one, which do not pass: ``pass_rate`` is passes/(samples + missing). The composite is ``weight_mean``
     times the ``mean`` and ``weight_pass`` times the ``pass_rate``, so it may exceed 1. It is empty where no record has a value.
 
-    :param threshold: what a value has to reach to pass.
+    :param threshold: what a value has to reach to pass, in 12 significant digits: the mean of .6, .7 and .8 reaches .7.
     :param weight_mean: the weight of the mean.
     :param weight_pass: the weight of the share that passes.
     """
@@ -63,7 +64,7 @@ class Ranking:
         if not samples:
             return {}
         values = np.frombuffer(self._values)
-        power, passes = power_of(values), int((values >= options.threshold).sum())
+        power, passes = power_of(values), int(reaches(values, options.threshold).sum())
         mean = multiplied(divided(values, power).mean(), power)
         pass_rate = passes / (samples + self._missing)
         return {
