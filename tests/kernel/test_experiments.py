@@ -271,7 +271,7 @@ def test_extractors_merge_deeply_and_run_without_a_task():
     ],
 )
 def test_what_an_extractor_does_wrong_fails_its_row_and_names_it(extractor, message):
-    done = run("extractors: [bad]\n", bad=extractor)
+    done = run("extractors: [bad]\n", rows=[attrs.evolve(row, output="x") for row in ROWS], bad=extractor)
     assert done.document["failures"] == {"crashed": 4}
     for event in done.of("record.failed"):
         assert event.payload["error"].startswith("bad: ")

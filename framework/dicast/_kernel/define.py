@@ -17,7 +17,9 @@ ScoreFunction = Callable[..., Score | Failure | Awaitable[Score | Failure]]
 JudgeFunction = Callable[..., Judgment | Failure | Awaitable[Judgment | Failure]]
 
 
-def metric(*, tier: Tier, cost: str | None = None, name: str | None = None) -> Callable[[ScoreFunction], type[Any]]:
+def metric(
+    *, tier: Tier, cost: str | None = None, name: str | None = None, needs_output: bool = True
+) -> Callable[[ScoreFunction], type[Any]]:
     """Make a metric of a function ``(subject, *, options…) -> Score``.
 
     Its keyword-only arguments become the options, with their annotations and defaults; its docstring becomes the metric's.
@@ -26,6 +28,7 @@ def metric(*, tier: Tier, cost: str | None = None, name: str | None = None) -> C
     :param tier: ``"proxy"`` or ``"truth"``.
     :param cost: what one call may cost at most, as ``"0.01 usd"``; nothing by default.
     :param name: the component's name; the function's by default.
+    :param needs_output: False for a metric that judges something else: it is also asked about subjects without an output.
     :raises ConfigError: when the function has other parameters than one subject and keyword-only options.
     """
     if tier not in ("proxy", "truth"):
@@ -33,25 +36,27 @@ def metric(*, tier: Tier, cost: str | None = None, name: str | None = None) -> C
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
     def decorate(function: ScoreFunction) -> type[Any]:
-        return _component(function, "score", ("subject",), name, {"tier": tier, **_estimate(price)})
+        extra = {"tier": tier, "needs_output": needs_output, **_estimate(price)}
+        return _component(function, "score", ("subject",), name, extra)
 
     return decorate
 
 
 def judge(
-    *, accepts: Sequence[str] = (), cost: str | None = None, name: str | None = None
+    *, accepts: Sequence[str] = (), cost: str | None = None, name: str | None = None, needs_output: bool = True
 ) -> Callable[[JudgeFunction], type[Any]]:
     """Make a judge of a function ``(subject, children, *, options…) -> Judgment``; *children* may be left out.
 
     :param accepts: the subject kinds it judges; any by default.
     :param cost: what one call may cost at most, as ``"0.01 usd"``; nothing by default.
     :param name: the component's name; the function's by default.
+    :param needs_output: False for a judge of something else: it is also asked about subjects without an output.
     :raises ConfigError: when the function has other parameters than subject, children and keyword-only options.
     """
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
     def decorate(function: JudgeFunction) -> type[Any]:
-        extra = {"accepts": tuple(accepts), **_estimate(price)}
+        extra = {"accepts": tuple(accepts), "needs_output": needs_output, **_estimate(price)}
         return _component(function, "judge", ("subject", "children"), name, extra)
 
     return decorate

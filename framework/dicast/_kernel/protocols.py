@@ -40,7 +40,8 @@ class Source(Protocol):
 
     A source may also have ``kinds``, the subject kinds it yields, and ``check() -> str``, called before anything is judged:
     it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
-    ``total`` may say how many subjects there are. A source with ``live = True`` waits for what is still to happen: it yields
+    ``total`` may say how many subjects there are, and ``no_output`` (a Problem) why none of them has an output: where outputs
+    are judged and no task makes them, the run is then refused. A source with ``live = True`` waits for what is still to happen: it yields
     a subject when it is due, and again when there is reason to; while it waits, what was judged is told. With ``pauses = True``
     its end is not the run's: the next process takes the run up.
     """
@@ -116,6 +117,9 @@ class EarlyStop(Protocol):
 @runtime_checkable
 class Metric(Protocol):
     """Scores a subject. The class attribute ``tier`` is ``"proxy"`` (cheap, may gate) or ``"truth"``.
+
+    A subject with neither an output nor trace events is a Failure ``missing_input``, and nobody is asked about it; a metric that
+    judges something else, its input perhaps, has ``needs_output = False``. So with judges.
 
     A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing. A metric that
     costs nothing may have ``score_batch(subjects) -> Sequence[Score | Failure]``, an answer for each in their order: it is asked

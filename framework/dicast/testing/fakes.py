@@ -59,6 +59,7 @@ class FakeJudge:
     """
 
     accepts = ()
+    needs_output = False
 
     replies: Sequence[Judgment | Failure | Exception] | Judgment | Failure | Exception = _GOOD_JUDGMENT
     seconds: float = 0.0
@@ -100,6 +101,7 @@ class FakeMetric:
     """
 
     tier = "proxy"
+    needs_output = False
 
     replies: Sequence[Score | Failure | Exception] | Score | Failure | Exception = _GOOD_SCORE
     _script: Replies[Score] = attrs.field(init=False, eq=False, repr=False)

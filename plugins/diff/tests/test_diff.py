@@ -103,7 +103,7 @@ def test_no_reference_is_a_failure_and_no_score():
     assert "'q1'" in answer.message
 
 
-@pytest.mark.parametrize("output", [None, "", "  "])
+@pytest.mark.parametrize("output", ["", "  "])
 def test_no_output_scores_0(output):
     assert judged(output, "hello world").value == 0.0
 

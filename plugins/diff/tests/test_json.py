@@ -44,9 +44,7 @@ def test_keys_in_any_order_and_numbers_in_any_form_are_the_same():
     assert value('{"a": 1, "b": [1.0, null]}', {"b": [1, None], "a": 1.0}) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("output", "reference"), [(True, 1), ([0], [False]), ("1", "true"), ('"1"', 1), ({}, []), (None, {"a": 1})]
-)
+@pytest.mark.parametrize(("output", "reference"), [(True, 1), ([0], [False]), ("1", "true"), ('"1"', 1), ({}, [])])
 def test_values_of_different_types_are_not(output, reference):
     assert value(output, reference) == 0.0
 

@@ -100,7 +100,7 @@ def test_a_field_is_what_the_judge_is_shown():
 def test_no_reference_and_no_output_ask_nobody():
     judge = FakeJudge([])
     assert asked(judge, Subject("row", "q1", output="x")).kind == "missing_input"
-    assert asked(judge, Subject("row", "q1", reference="x")).value == 0.0
+    assert asked(judge, Subject("row", "q1", reference="x")).kind == "missing_input"
 
 
 def test_a_judge_and_its_strictness_belong_together():

@@ -6,6 +6,7 @@ import gzip
 import io
 import pickle
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, DataError, RunContext, Source, Subject
+from dicast import ConfigError, DataError, RunContext, Source, Subject, run
 from dicast_rows import Csv, Jsonl
 
 RUN = RunContext("r", "n", Path())
@@ -29,6 +30,12 @@ def table(folder: Path, text: str | bytes, **options: object) -> Csv:
     path = folder / "rows.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return Csv(path, **options)
+
+
+@contextmanager
+def opened(source: Jsonl | Csv):
+    with source._rows() as live:
+        yield live
 
 
 def problems(source: Jsonl | Csv) -> list[tuple[int | None, str]]:
@@ -266,3 +273,43 @@ def test_the_quick_way_and_the_searching_way_agree(tmp_path_factory, rows):
     assert [(s.id, s.input, s.output, s.context) for s in quick] == [
         (s.id, s.input, s.output, s.context) for s in searching
     ]
+
+
+@pytest.mark.parametrize(
+    "rows, fields, said",
+    [
+        ([{"q": 1, "answer": "a"}, {"q": 2}], {}, "none has 'output'; the columns are q, answer"),
+        ([{"output": None}, {"output": None, "x": 1}], {}, "'output' is null in all of them; the columns are output"),
+        ([{"a": {"b": None}}], {"output": "a.b"}, "none has 'a.b'; the columns are a"),
+    ],
+)
+def test_rows_without_any_output_say_which_columns_there_are(tmp_path, rows, fields, said):
+    with opened(jsonl(tmp_path, *rows, fields=fields)) as live:
+        live.check()
+        assert live.no_output is not None
+        assert said in live.no_output.message
+        assert "fields: {output: COLUMN}" in live.no_output.message
+
+
+@pytest.mark.parametrize("text", ["id,output\n1,\n2,\n", "id,output\n1,\n2,x\n"])
+def test_an_empty_cell_of_csv_is_an_output(tmp_path, text):
+    with opened(table(tmp_path, text)) as live:
+        live.check()
+        assert live.no_output is None
+        assert next(live.subjects()).output == ""
+
+
+def test_one_output_in_the_file_is_enough(tmp_path):
+    with opened(jsonl(tmp_path, {"x": 1}, {"output": None}, {"output": ""})) as live:
+        live.check()
+        assert live.no_output is None
+
+
+def test_a_file_without_outputs_is_exit_2_before_anything_is_judged(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = table(tmp_path, "question,answer\nq,a\n")
+    pipeline = {"source": {"rows/csv": {"path": str(source.path)}}, "metrics": ["proxy/length"]}
+    with pytest.raises(DataError, match="the columns are question, answer"):
+        run(pipeline)
+    mapped = {"rows/csv": {"path": str(source.path), "fields": {"output": "answer"}}}
+    assert run({**pipeline, "source": mapped}).scored == 1

@@ -47,7 +47,7 @@ class Call:
     *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
     says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
     again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
-    keeps its time by itself.
+    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one.
     """
 
     slot: Slot
@@ -60,6 +60,7 @@ class Call:
     nests: bool
     fallback: Judge | None
     elsewhere: Elsewhere | None = None
+    needs_output: bool = False
 
     @classmethod
     def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
@@ -77,7 +78,12 @@ class Call:
             not (waits or slot.retries or nests or hasattr(component, "estimate")),
             nests,
             getattr(component, "fallback", None) if expects is Judgment else None,
+            needs_output=expects in (Score, Judgment) and getattr(component, "needs_output", True),
         )
+
+    def lacks_output(self, subject: Subject, children: Children = ()) -> bool:
+        """Whether an output is to be judged that *subject* does not have; its events, or *children*, are judged without one."""
+        return self.needs_output and subject.output is None and not (subject.events or children)
 
 
 class Caller:
@@ -105,6 +111,8 @@ class Caller:
 
     def call_def(self, call: Call, subject: Any, children: Children = ()) -> Any:
         """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
+        if call.needs_output and call.lacks_output(subject, children):
+            return no_output(subject)
         try:
             if call.elsewhere is not None:
                 return call.elsewhere(self, call, subject)
@@ -158,6 +166,11 @@ class Caller:
         if isinstance(error, InvalidScore):
             return Failure("invalid_score", str(error))
         return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
+
+
+def no_output(subject: Subject) -> Failure:
+    """Why a subject without an output is not judged."""
+    return Failure("missing_input", f"the {subject.kind} has no output to judge; an empty text would be one")
 
 
 class _TimeUp(Exception):

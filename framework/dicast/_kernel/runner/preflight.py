@@ -28,5 +28,5 @@ async def preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) ->
         slot = pipeline.source
         assert slot is not None  # dicast run needs one
         source = await open_component(slot.component, attrs.evolve(draft, read=live.read), stack)
-        data = await digest(source, f"source {slot.name}")
+        data = await digest(source, f"source {slot.name}", pipeline)
         return {**pipeline.fingerprints, **({} if data is None else {"data": data})}

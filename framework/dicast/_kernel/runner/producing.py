@@ -21,7 +21,7 @@ from ..model import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
 from ..protocols import ChatModel, estimate
 from ..scoring import Skip
 from ..sections import RECORD
-from .calls import Call
+from .calls import Call, no_output
 from .nesting import SCOPE, Scope, heard, under_way, written
 from .records import columns, extract, new_record
 from .stream import Stream
@@ -175,7 +175,7 @@ class Producer:
 
     async def make(self, subject: Subject) -> Made:
         """Ask the task about *subject*, once for each rollout; its record is that of the first."""
-        first: Subject | Failure = subject if self.task is None else await self._produce(self.task, subject, 0)
+        first = _given(subject) if self.task is None else await self._produce(self.task, subject, 0)
         row = columns(subject)
         record = first if isinstance(first, Failure) else await self._record(row, first)
         excused = self.task is not None and self.task.slot.on_failure == "zero"
@@ -215,6 +215,11 @@ class Producer:
             if not answer.retryable or len(history) == most:
                 own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
                 return _told(attrs.evolve(answer, retry=answer.retry or own), task.slot.label)
+
+
+def _given(subject: Subject) -> Subject | Failure:
+    """*subject* itself, of whose output a record is made; a Failure where it has none."""
+    return no_output(subject) if subject.output is None and not subject.events else subject
 
 
 def _told(failure: Failure, label: str) -> Failure:

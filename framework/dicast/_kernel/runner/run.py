@@ -185,7 +185,7 @@ class _Run:
 
     async def _fingerprints(self, source: Source) -> dict[str, str]:
         """What the run may be compared, and resumed, by; reading the data whole finds every bad line first."""
-        data = await digest(source, self._source_name())
+        data = await digest(source, self._source_name(), self.pipeline)
         return dict(self.pipeline.fingerprints) | ({} if data is None else {"data": data})
 
     def _source_name(self) -> str:

@@ -12,6 +12,7 @@ from ..define import maybe_await
 from ..errors import DataError, DicastError
 from ..model import Due, Subject, TraceEvent, is_text
 from ..protocols import Source
+from ..sections import Pipeline
 from ..spool import IdSpool
 
 _OPTIONAL = {str, NoneType}
@@ -28,10 +29,10 @@ class Given:
         return iter(self.given)
 
 
-async def digest(source: Source, name: str) -> str | None:
+async def digest(source: Source, name: str, pipeline: Pipeline) -> str | None:
     """Let the source check all its input, where it can; return a digest of the data.
 
-    :raises DataError: naming every bad line.
+    :raises DataError: naming every bad line; also where *pipeline* judges outputs, makes none, and no subject has one.
     """
     check = getattr(source, "check", None)
     if check is None:
@@ -44,7 +45,15 @@ async def digest(source: Source, name: str) -> str | None:
         raise _broken(name, error) from error
     if not isinstance(found, str):
         raise DataError(f"{name} was checked and gave {found!r:.100}, not a digest of its data")
+    if (why := getattr(source, "no_output", None)) is not None and _wants_outputs(pipeline):
+        raise DataError(why)
     return found
+
+
+def _wants_outputs(pipeline: Pipeline) -> bool:
+    """Whether outputs are judged, or read for a record, and all of them are the source's."""
+    slots = (*pipeline.metrics, *pipeline.judges, *pipeline.extractors)
+    return pipeline.task is None and any(getattr(slot.component, "needs_output", True) for slot in slots)
 
 
 async def read(source: Source, name: str) -> AsyncIterator[Due]:

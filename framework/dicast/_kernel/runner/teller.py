@@ -19,7 +19,7 @@ from ..report import nothing
 from ..scoring import Answer, Skip
 from ..sections import Slot
 from ..spool import ReplyKey, UnitSpool
-from .calls import Call, Caller, Children, as_score
+from .calls import Call, Caller, Children, as_score, no_output
 from .nesting import Scope, under_way
 
 Payload = dict[str, Any]
@@ -133,6 +133,8 @@ class Teller:
             self.bill[kept.cost.unit] += kept.cost
             self._note_model(kept, scope)
             return kept
+        if call.lacks_output(subject, children):  # before anything is reserved
+            return no_output(subject)
         with under_way(scope):
             projected = self._desk.caller.estimate(call, subject)
         if isinstance(projected, Failure):

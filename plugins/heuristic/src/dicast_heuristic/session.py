@@ -75,6 +75,7 @@ class Session:
 
     accepts = ("session",)
     judge_kind = "heuristic"
+    needs_output = False
 
     # The kernel puts the rubric in place of its id.
     rubric: Rubric = attrs.field(default="session-aggregate-v1")  # type: ignore[assignment]  # an id

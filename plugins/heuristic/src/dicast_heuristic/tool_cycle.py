@@ -76,6 +76,7 @@ class ToolCycle:
 
     accepts = ("tool_cycle",)
     judge_kind = "heuristic"
+    needs_output = False
 
     # The kernel puts the rubric in place of its id.
     rubric: Rubric = attrs.field(default="tool-cycle-heuristic-v1")  # type: ignore[assignment]  # an id

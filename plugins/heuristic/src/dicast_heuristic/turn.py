@@ -85,6 +85,7 @@ class Turn:
 
     accepts = ("turn",)
     judge_kind = "heuristic"
+    needs_output = False
 
     # The kernel puts the rubric in place of its id.
     rubric: Rubric = attrs.field(default="turn-heuristic-v1")  # type: ignore[assignment]  # an id

@@ -106,6 +106,7 @@ class Workload:
 
     accepts = ("workload",)
     judge_kind = "heuristic"
+    needs_output = False
 
     rubric: Literal["heuristic", "llm", "hybrid"] | None = "heuristic"
     expect_substring_in_final_response: str | None = None

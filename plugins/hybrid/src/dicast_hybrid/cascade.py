@@ -71,6 +71,11 @@ class Cascade:
         accepted = [kinds for stage in self.stages if (kinds := _accepts(stage))]
         return _common(accepted) if accepted else ()
 
+    @property
+    def needs_output(self) -> bool:
+        """Whether no stage can judge without an output."""
+        return all(getattr(stage, "needs_output", True) for stage in self.stages)
+
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric of a verdict that took more than the first stage."""
         return Rubric(f"{kind}-hybrid-v1", VERSION)

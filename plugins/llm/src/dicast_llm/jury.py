@@ -66,6 +66,11 @@ class Jury:
         """The subject kinds that every judge accepts; empty means any."""
         return _common([tuple(getattr(judge, "accepts", ())) for judge in self.judges])
 
+    @property
+    def needs_output(self) -> bool:
+        """Whether no juror can judge without an output."""
+        return all(getattr(judge, "needs_output", True) for judge in self.judges)
+
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Ask every judge, and combine what they say."""
         answers = await gather(*(_ask(judge, subject, children) for judge in self.judges))

@@ -27,6 +27,12 @@ from dicast import (
 
 from .fields import Take, check_fields, taker
 
+_ID, _OUTPUT = 1, 3
+"""Where these stand among the parts of a subject."""
+
+_NAMED = 20
+"""How many columns are named."""
+
 
 @attrs.frozen
 class Jsonl:
@@ -73,7 +79,13 @@ class Jsonl:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file:
-            yield Rows(file, taker(self.kind, self.fields), partial(file.objects, self.max_line_bytes), self.kinds)
+            yield Rows(
+                file,
+                taker(self.kind, self.fields),
+                partial(file.objects, self.max_line_bytes),
+                self.kinds,
+                self.fields.get("output", "output"),
+            )
 
 
 @attrs.frozen
@@ -126,18 +138,25 @@ class Csv:
                 taker(self.kind, self.fields),
                 partial(_records, file, self.max_line_bytes, self.fields),
                 self.kinds,
+                self.fields.get("output", "output"),
             )
 
 
 @attrs.define
 class Rows:
-    """An opened source of rows: *read* yields line numbers and rows, *take* the parts of their subjects; *total* is how many."""
+    """An opened source of rows: *read* yields line numbers and rows, *take* the parts of their subjects.
+
+    After a check *total* is how many there are, and *no_output* says why none of them has an output; *column* is where it is looked
+    for.
+    """
 
     file: InputFile
     take: Take
     read: Callable[[InputCheck | None], Iterator[tuple[int, dict[str, Any]]]]
     kinds: tuple[str, ...]
+    column: str = "output"
     total: int | None = None
+    no_output: Problem | None = None
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -145,14 +164,20 @@ class Rows:
         :raises DataError: naming the bad lines, or that there are no rows.
         """
         with InputCheck(self.file) as check:
-            rows = 0
+            rows, found = 0, False
+            columns: list[str] = []
             for line, row in self.read(check):
                 rows += 1
+                columns = columns or list(row)
                 try:
-                    check.add_id(self.take(line, row)[1], line)
+                    parts = self.take(line, row)
                 except DataError as error:
                     self.file.fault(error, line, check)
+                else:
+                    check.add_id(parts[_ID], line)
+                    found = found or parts[_OUTPUT] is not None
             self.total = rows
+            self.no_output = None if found else _no_output(self.file.label, self.column, columns)
             return check.finish(rows)
 
     def subjects(self) -> Iterator[Subject]:
@@ -168,6 +193,14 @@ class Rows:
                 self.file.fault(error, line, None)
             else:
                 yield subject
+
+
+def _no_output(label: str, column: str, columns: list[str]) -> Problem:
+    """That no row has a value in the *column* of outputs, beside which there are these *columns*."""
+    names = ", ".join(columns[:_NAMED]) + (", …" if len(columns) > _NAMED else "")
+    lacks = f"{column!r} is null in all of them" if column in columns else f"none has {column!r}"
+    step = "name the one with the outputs, fields: {output: COLUMN}, or add a task that makes them"
+    return Problem(f"no row has an output: {lacks}; the columns are {names}: {step}", label, path="fields.output")
 
 
 def _records(

@@ -91,6 +91,8 @@ class Bench:
 
     async def score(self, subject: Subject) -> Score | Failure:
         """Run the program about *subject*."""
+        if subject.output is None:
+            return Failure("missing_input", f"{subject.kind} {subject.id} has no output to run")
         output = _output(subject, self.metric.field)
         if output is None:
             return Score(0.0, details="no output", signals={"output": False})

@@ -1,0 +1,128 @@
+"""A missing output is not an empty one: nobody is asked about it, and it has no score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dicast
+from dicast import DataError, Judgment, Problem, Score, Subject, TraceEvent, judge, metric
+from dicast.testing import run_pipeline
+
+NOTHING = Subject("row", "nothing", "asked")
+EMPTY = Subject("row", "empty", "asked", "")
+
+
+@metric(tier="proxy")
+def long_enough(subject: Subject) -> Score:
+    """Would score a missing output like an empty one."""
+    return Score(float(len(subject.text) >= 0))
+
+
+@metric(tier="proxy", needs_output=False)
+def polite_question(subject: Subject) -> Score:
+    """About the input alone."""
+    return Score(float(subject.input == "asked"))
+
+
+@judge()
+def by_output(subject: Subject) -> Judgment:
+    """About the output."""
+    return Judgment(1.0, 1.0, "heuristic")
+
+
+@metric(tier="truth", cost="0.02 usd")
+def dear(subject: Subject) -> Score:
+    """Costs money."""
+    return Score(1.0)
+
+
+@judge(needs_output=False)
+def by_input(subject: Subject) -> Judgment:
+    """About the input alone."""
+    return Judgment(1.0, 1.0, "heuristic")
+
+
+def failures(pipeline: str, subjects: list[Subject], **components: object) -> dict[str, str]:
+    done = run_pipeline(pipeline, subjects=subjects, components=components)
+    ended = [event.payload for event in done.events if event.type == "eval.failed"]
+    return {f"{one['judge']} {one['subject_id']}": str(one["failure_mode"]) for one in ended}
+
+
+def test_a_missing_output_is_no_empty_text_to_a_metric_that_reads_text():
+    given = {"text": long_enough(), "inner": by_output()}
+    assert failures("metrics: [text]", [NOTHING, EMPTY], **given) == {"metrics nothing": "missing_input"}
+    assert failures("judges: [inner]", [NOTHING, EMPTY], **given) == {"inner nothing": "missing_input"}
+    nested = "judges: [{llm/jury: {judges: [inner, inner]}}, {hybrid/cascade: {stages: [inner, inner]}}]"
+    assert failures(nested, [NOTHING, EMPTY], **given) == {
+        "llm/jury nothing": "missing_input",
+        "hybrid/cascade nothing": "missing_input",
+    }
+
+
+def test_nothing_is_reserved_for_a_missing_output():
+    text = "metrics: [dear]\nbudget: {run: 0.01 usd}"
+    done = run_pipeline(text, subjects=[NOTHING], components={"dear": dear()})
+    assert done.document["failures"] == {"missing_input": 1}
+    assert [event.type for event in done.events if event.type.startswith(("spend", "budget"))] == []
+
+
+def test_what_judges_something_else_is_asked_about_a_subject_without_an_output():
+    given = {"question": polite_question(), "quiet": by_input(), "text": long_enough()}
+    assert failures("metrics: [question]\njudges: [quiet]", [NOTHING], **given) == {}
+    either = "judges: [{hybrid/cascade: {stages: [quiet, quiet]}}, {llm/jury: {judges: [quiet, quiet]}}]"
+    assert failures(either, [NOTHING], **given) == {}
+
+
+def test_trace_events_are_judged_without_an_output():
+    session = Subject("session", "s", events=(TraceEvent("session.ended", {"disposition": "completed"}),))
+    assert failures("metrics: [text]", [session], text=long_enough()) == {}
+
+
+def test_a_metric_that_cannot_judge_is_left_out_where_the_file_says_so():
+    text = "metrics: [question, {text: {on_failure: exclude}}]"
+    assert failures(text, [NOTHING], text=long_enough(), question=polite_question()) == {}
+
+
+def test_no_record_is_made_of_a_missing_output():
+    done = run_pipeline("extractors: [extract/json_path: {path: $.x, into: x}]", subjects=[NOTHING, EMPTY])
+    assert done.document["failures"] == {"missing_input": 1}
+    assert [event.subject_id for event in done.events if event.type == "record.completed"] == ["empty"]
+
+
+class Lacking:
+    """A source that finds no output in its first pass."""
+
+    kinds = ("row",)
+    no_output = Problem("no row has an output")
+
+    def check(self) -> str:
+        return "digest"
+
+    def subjects(self):
+        yield NOTHING
+
+
+@pytest.mark.parametrize(
+    "text", ["metrics: [text]", "judges: [inner]", "extractors: [extract/json_path: {path: $, into: x}]"]
+)
+def test_a_source_without_any_output_is_refused_where_outputs_are_judged(text):
+    given = {"text": long_enough(), "inner": by_output()}
+    with pytest.raises(DataError, match="no row has an output"):
+        run_pipeline(text, source=Lacking(), components=given)
+
+
+def test_a_source_without_any_output_is_read_where_it_is_made_or_not_judged(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert (
+        run_pipeline("metrics: [question]", source=Lacking(), components={"question": polite_question()}).exit_code == 0
+    )
+    made = "task: {task/command: {command: [echo, made]}}\nmetrics: [text]"
+    assert run_pipeline(made, source=Lacking(), components={"text": long_enough()}).exit_code == 0
+
+
+def test_subjects_from_a_program_without_an_output_are_unscored(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = dicast.run("metrics: [proxy/length: {min: 0}]\n", subjects=[NOTHING, EMPTY])
+    assert (run.scored, run.failures, run.exit_code) == (1, {"missing_input": 1}, 3)
