@@ -24,7 +24,7 @@ from ._kernel.errors import (
     RequestError,
     ScoringError,
 )
-from ._kernel.fields import MISSING, check_field, locate, lookup, too_deep
+from ._kernel.fields import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
 from ._kernel.files import AtomicFile, output_path
 from ._kernel.hooks import hookimpl
 from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
@@ -172,6 +172,7 @@ __all__ = [
     "forecast",
     "hookimpl",
     "identifier",
+    "inexact",
     "judge",
     "known_run",
     "locate",
@@ -180,6 +181,7 @@ __all__ = [
     "metric",
     "nearest",
     "output_path",
+    "read_json",
     "read_ledger",
     "responses",
     "results",

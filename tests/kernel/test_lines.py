@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import MISSING, DataError, InputCheck, InputFile, as_json, identifier, locate, lookup, nearest
+from dicast import MISSING, DataError, InputCheck, InputFile, as_json, identifier, locate, lookup, nearest, read_json
 
 json_values = st.recursive(
     st.none()
@@ -296,3 +297,42 @@ def test_nearest_is_none_when_nothing_is_near():
 )
 def test_a_reply_is_json_alone_or_in_one_fenced_block(content, value):
     assert as_json(content) == value
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["12345678901234567890901", "18446744073709551616", "-9223372036854775809", "9" * 300, "12345678901234567890.5"],
+)
+def test_a_number_that_cannot_be_recorded_exactly_is_refused_with_its_place(tmp_path, number):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n{"b": [' + number + "]}\n")
+    with InputFile.opened(path) as file, InputCheck(file) as check:
+        assert [line for line, _ in file.objects(check=check)] == [1]
+        with pytest.raises(DataError) as caught:
+            check.finish(1)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (2, 8)
+    assert number[:20] in problem.message
+    assert "write it as a string" in problem.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["18446744073709551615", "-9223372036854775808", '"12345678901234567890901"', "0.1000000000000000001", "1e300",
+     "0.10000000000000000555", "123456789012345680000.0"],
+)  # fmt: skip
+def test_what_is_recorded_as_it_is_written_is_read(tmp_path, text):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": ' + text + "}\n")
+    with InputFile.opened(path) as file, InputCheck(file) as check:
+        assert [value["a"] for _, value in file.objects(check=check)] == [json.loads(text)]
+        check.finish(1)
+
+
+def test_json_text_is_read_with_integers_of_any_length():
+    assert read_json('{"a": 12345678901234567890901}') == {"a": 12345678901234567890901}
+    assert locate('{"a": 12345678901234567890901}', "a") == 12345678901234567890901
+    assert type(read_json(b"1.5")) is float
+    for bad in ("9" * 5000, "NaN", "{"):
+        with pytest.raises(orjson.JSONDecodeError):
+            read_json(bad)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -17,6 +19,10 @@ MAX_DEPTH = 200
 """How many objects and lists may stand inside each other in what is read."""
 
 _WRITABLE = 254  # orjson reads 1,024 levels, and writes these
+_ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
+_LONG = b"0" * 19  # an integer of so many digits may need more than 64 bits
+_HELD = 17
+"""So many significant digits of a number are kept by a double."""
 
 
 def lookup(value: object, path: str) -> Any:
@@ -56,6 +62,51 @@ def too_deep(text: bytes, value: object) -> bool:
     return False
 
 
+def read_json(text: str | bytes) -> Any:
+    """The JSON value that *text* is, with integers of any length exact; numbers with a fraction or an exponent are doubles.
+
+    orjson alone reads an integer of more than 64 bits as a double, so that two of them may become one.
+
+    :raises orjson.JSONDecodeError: when it is no JSON; also for an integer of more digits than Python reads.
+    """
+    value = orjson.loads(text)
+    if not _may_be_long(text if isinstance(text, bytes) else text.encode()):  # so with nearly every text; it is quick
+        return value
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise orjson.JSONDecodeError(f"it cannot be read exactly: {error}", str(text), 0) from error
+
+
+def inexact(text: bytes) -> str | None:
+    """The first number in the JSON *text* that cannot be recorded as it is written: an integer of more than 64 bits, or a number
+    with a fraction so large that its double is another one. None where there is none.
+    """
+    if not _may_be_long(text):
+        return None
+    found: list[str] = []
+    json.loads(
+        text,
+        parse_int=lambda digits: _is_wide(digits) and found.append(digits),
+        parse_float=lambda digits: _is_rounded(digits) and found.append(digits),
+    )
+    return next(iter(found), None)
+
+
+def _may_be_long(text: bytes) -> bool:
+    return _LONG in text.translate(_ANY_DIGIT)
+
+
+def _is_wide(digits: str) -> bool:
+    return len(digits) > len("-9223372036854775808") or not -(2**63) <= int(digits) < 2**64
+
+
+def _is_rounded(digits: str) -> bool:
+    number = float(digits)
+    long = sum(map(str.isdigit, digits.lower().partition("e")[0])) > _HELD
+    return long and abs(number) >= 2**53 and Decimal(digits) not in (Decimal(number), Decimal(repr(number)))
+
+
 def check_field(_instance: object, _attribute: attrs.Attribute[str | None], field: str | None) -> None:
     """An attrs validator for an option that :func:`locate` follows; None stands for the whole output.
 
@@ -78,6 +129,6 @@ def _follow(value: object, steps: list[str]) -> Any:
 
 def _parse(text: str) -> object:
     try:
-        return orjson.loads(text)
+        return read_json(text)
     except orjson.JSONDecodeError:
         return MISSING

@@ -24,7 +24,7 @@ import attrs
 import orjson
 
 from .errors import DataError, Problem
-from .fields import MAX_DEPTH, too_deep
+from .fields import MAX_DEPTH, inexact, too_deep
 
 if TYPE_CHECKING:
     import sqlite3
@@ -38,6 +38,7 @@ KEPT = 100
 STDIN = Path("-")
 
 _BATCH = 5000
+_SHOWN = 40
 _TOO_DEEP = (
     f"more than {MAX_DEPTH} levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
 )
@@ -140,6 +141,8 @@ class InputFile:
                 self.fault(f"the line is {_json_type(value)}, it must be a JSON object", number, check)
             elif check is not None and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
+            elif check is not None and (digits := inexact(line)) is not None:
+                self.fault(_not_exact(line, digits), number, check)
             else:
                 yield number, value
 
@@ -198,6 +201,12 @@ def _not_json(line: bytes, error: orjson.JSONDecodeError) -> Problem:
     except UnicodeDecodeError as not_utf8:
         return _not_utf8(not_utf8)
     return Problem(f"the line is not JSON: {error.msg}", column=min(error.pos, len(text.rstrip())) + 1)
+
+
+def _not_exact(line: bytes, digits: str) -> Problem:
+    shown = digits if len(digits) <= _SHOWN else f"{digits[:_SHOWN]}…"
+    wrong = f"the number {shown} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
+    return Problem(wrong, column=len(line[: line.find(digits.encode())].decode()) + 1, value=shown)
 
 
 def _not_utf8(error: UnicodeDecodeError) -> Problem:

@@ -276,7 +276,7 @@ def test_the_quick_way_and_the_searching_way_agree(tmp_path_factory, rows):
 
 
 @pytest.mark.parametrize(
-    "rows, fields, said",
+    ("rows", "fields", "said"),
     [
         ([{"q": 1, "answer": "a"}, {"q": 2}], {}, "none has 'output'; the columns are q, answer"),
         ([{"output": None}, {"output": None, "x": 1}], {}, "'output' is null in all of them; the columns are output"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ..fields import MISSING
+from ..fields import MISSING, read_json
 from ..model import ONLY, Failure, Record, Subject
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def as_json(content: object) -> Any:
         return content
     fenced = _FENCED.fullmatch(content)
     try:
-        return orjson.loads(fenced[1] if fenced else content)
+        return read_json(fenced[1] if fenced else content)
     except orjson.JSONDecodeError:
         return MISSING
 

@@ -8,7 +8,7 @@ from itertools import islice
 import attrs
 import orjson
 
-from dicast import ConfigError, Failure, Score, Subject, check_field
+from dicast import ConfigError, Failure, Score, Subject, check_field, read_json
 
 from .paths import Branches, grow, pointer
 from .sides import Sides, sides
@@ -85,4 +85,4 @@ class Json:
 
 
 def _value(side: object) -> object:
-    return orjson.loads(side) if isinstance(side, str) else side
+    return read_json(side) if isinstance(side, str) else side

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from dicast import Failure, Score
+from dicast import Failure, Score, read_json
 
 from .excerpts import LONGEST, excerpt, first_difference
 from .lcs import lcs_length
@@ -33,7 +33,7 @@ def alike(sides: Sides) -> tuple[object, object]:
 def parse(text: str) -> object:
     """*text* read as JSON; the text itself where it is none."""
     try:
-        return orjson.loads(text)
+        return read_json(text)
     except orjson.JSONDecodeError:
         return text
 

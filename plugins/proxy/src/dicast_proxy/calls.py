@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import attrs
 import orjson
 
-from dicast import MISSING, Subject, locate
+from dicast import MISSING, Subject, locate, read_json
 
 _FORMS = (("tool", "params"), ("tool_name", "input"), ("name", "arguments"))
 """How a call may be written: document 003's own, that of traces, and that of OpenAI, whose arguments are JSON text."""
@@ -96,7 +96,7 @@ def as_call(value: object) -> Call | None:
 def parsed(text: str) -> object:
     """The value that *text* is the JSON of; *text* itself where it is no JSON."""
     try:
-        return orjson.loads(text)
+        return read_json(text)
     except orjson.JSONDecodeError:
         return text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from dicast import ONLY, Answered, Failure, Subject, columns, nearest
+from dicast import ONLY, Answered, Failure, Subject, columns, nearest, read_json
 
 _KEYS = ("content", "metrics")
 
@@ -57,7 +57,7 @@ def _object(text: str) -> Mapping[str, Any]:
     if not text.lstrip().startswith("{"):
         return {}
     try:
-        value = orjson.loads(text)
+        value = read_json(text)
     except orjson.JSONDecodeError:
         value = _without_nan(text)
     return value if isinstance(value, dict) else {}

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, Score, Subject, check_field, locate
+from dicast import MISSING, Failure, Score, Subject, check_field, locate, read_json
 
 from .patterns import occurs
 from .reading import dotted
@@ -87,7 +87,7 @@ def _fields(fields: Mapping[str, Any], output: object) -> Iterator[tuple[str, bo
 def _parsed(output: object) -> object:
     """Text as the JSON that it is, once for all fields."""
     try:
-        return orjson.loads(output) if isinstance(output, str) else output
+        return read_json(output) if isinstance(output, str) else output
     except orjson.JSONDecodeError:
         return output
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import attrs
 import orjson
 
-from dicast import DataError, InputCheck, InputFile, Problem, too_deep
+from dicast import DataError, InputCheck, InputFile, Problem, inexact, too_deep
 
 from .places import Path, json_place
 from .shape import Fault, shown
@@ -189,6 +189,8 @@ def _parse(suffix: str, data: bytes) -> tuple[Any, Find]:
         raise DataError(Problem(f"not JSON: {error.msg}", line=error.lineno, column=error.colno)) from error
     if too_deep(data, value):
         raise DataError(Problem("nested too deep to be recorded; flatten it, or keep its deep part as text", line=1))
+    if (digits := inexact(data)) is not None:
+        raise DataError(Problem(f"the number {digits:.40} needs more than 64 bits; write it as a string", line=1))
     return value, lambda path, *, key=False: json_place(text, path, key=key)
 
 

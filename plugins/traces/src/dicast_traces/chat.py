@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import MISSING, DataError, Problem, TraceEvent, too_deep
+from dicast import MISSING, DataError, Problem, TraceEvent, inexact, too_deep
 
 from .sessions import Session, Turn
 
@@ -160,7 +160,7 @@ def _arguments(given: object) -> tuple[object, str]:
             value = orjson.loads(text)
         except orjson.JSONDecodeError:
             value = MISSING
-        if value is MISSING or too_deep(text, value):
+        if value is MISSING or too_deep(text, value) or inexact(text):
             return given, hashlib.sha256(text).hexdigest()
     return value, hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import DataError, Problem, TraceEvent, too_deep
+from dicast import DataError, Problem, TraceEvent, inexact, too_deep
 
 from ..payloads import read_event
 
@@ -108,6 +108,8 @@ def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
         values = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise DataError(f"the array is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
+    if (digits := inexact(body)) is not None:
+        raise DataError(f"the number {digits:.40} needs more than 64 bits; write it as a string")
     try:
         return [_limited(source, number, orjson.dumps(value), max_line_bytes) for number, value in enumerate(values, 1)]
     except orjson.JSONEncodeError as error:  # it reads deeper levels than it writes
@@ -138,6 +140,8 @@ def _object(data: bytes) -> dict[str, Any]:
         raise DataError("the line must be a JSON object")
     if too_deep(data, value):
         raise DataError(LEVELS)
+    if (digits := inexact(data)) is not None:
+        raise DataError(f"the number {digits:.40} needs more than 64 bits; write it as a string")
     return value
 
 
