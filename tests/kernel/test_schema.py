@@ -136,7 +136,7 @@ def test_bounds_of_numbers_are_those_that_the_validators_hold(schema):
         assert bounds(thing, none) == {}
     assert bounds(thing, "words") == {}
     assert bounds(thing, "weight") == {"minimum": 0, "maximum": 1e9}
-    assert bounds(thing, "timeout") == {"exclusiveMinimum": 0}
+    assert bounds(thing, "timeout") == {"exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
     assert bounds(scoring, "num_rollouts") == bounds(scoring, "rollouts") == {"minimum": 1}
 
 

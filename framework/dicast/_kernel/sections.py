@@ -141,7 +141,9 @@ class CallOptions:
     """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
     label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
-    timeout: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0 seconds", open=True))
+    timeout: float | None = attrs.field(
+        default=None, validator=Within(0, 1e9, "more than 0 and less than 1e9 seconds", open=True)
+    )
     retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
 
 

@@ -74,7 +74,9 @@ class _Building(ExperimentParts):
     def pipeline(self) -> Pipeline | None:
         """Build all sections; None when the pipeline cannot be built."""
         self._check_sections()
+        self._builder.reads = self._needs_source
         source = self._single("source", "source")
+        self._builder.reads = True
         task = self._single("task", "task", beside=TaskOptions)
         extractors = self._extractors(task)
         metrics, judges = self._metrics(source), self._judges()

@@ -86,7 +86,7 @@ def read_document(
 
 def experiment_names(source: Source, overrides: Mapping[str, object] | Sequence[str] = ()) -> tuple[str, ...]:
     """The names of a suite's experiments, in their order; none where *source* is a single pipeline, or cannot be read."""
-    reader, start = _Reader({}), _start(source)
+    reader, start = _Reader(os.environ), _start(source)
     return tuple(experiments(reader.whole(source, start, overrides), reader.problems))
 
 

@@ -16,6 +16,7 @@ from ..components import KINDS, Component, parts, summary
 from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
+from ..model.scores import MONEY
 from ..plugins import Registry
 from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
 
@@ -31,7 +32,7 @@ _EXPERIMENT = {
     },
     "additionalProperties": False,
 }
-_AMOUNT = {"type": "string", "pattern": r"^\s*[0-9.]+ +(usd|msat)\s*$"}
+_AMOUNT = {"type": "string", "pattern": MONEY.pattern}
 _TYPES: Mapping[Any, Schema] = {
     bool: {"type": "boolean"},
     int: {"type": "integer"},

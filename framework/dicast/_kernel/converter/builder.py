@@ -51,6 +51,7 @@ class Builder:
         self._registry, self._defined, self._base, self._ready = registry, defined, base, ready or {}
         self._shared: dict[tuple[str, tuple[str, ...]], Built | Invalid] = {}
         self._open: list[str] = []
+        self.reads = True  # else the files of sources need not be there
         paths = {FilePath: self._file_path, InputPath: self._input_path}
         self.data = Structurer(self._nested, {**paths, **texts})
 
@@ -175,7 +176,7 @@ class Builder:
         if text == "-":
             return FilePath("-")
         found = self._file_path(text, path)
-        if not found.is_file():
+        if self.reads and not found.is_file():
             there = f"is not a file: {found}" if found.exists() else f"does not exist: {found}"
             beside = (one.name for one in found.parent.iterdir()) if found.parent.is_dir() else ()
             near = nearest(found.name, beside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from types import UnionType
@@ -13,6 +14,8 @@ from ..errors import InvalidCost, InvalidScore, ScoringError
 
 Unit = Literal["usd", "msat"]
 UNITS: tuple[Unit, ...] = ("usd", "msat")
+MONEY = re.compile(r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)? +(usd|msat)\s*$")
+"""An amount of money as pipeline files have it."""
 
 FAILURE_KINDS = (
     "judge_output_invalid",
@@ -76,7 +79,10 @@ class Cost:
     def parse(cls, text: str) -> Cost:
         """Read ``"0.01 usd"`` or ``"500 msat"``."""
         amount, _, unit = text.strip().partition(" ")
-        return cls(amount, unit.strip())  # type: ignore[arg-type]  # __attrs_post_init__ checks the unit
+        cost = cls(amount, unit.strip())  # type: ignore[arg-type]  # __attrs_post_init__ checks the unit
+        if not MONEY.match(text):
+            raise InvalidCost(f"not an amount of money: {text!r:.100}; write 0.01 usd or 500 msat")
+        return cost
 
     @property
     def is_zero(self) -> bool:

@@ -43,8 +43,8 @@ class Length:
     Below ``min`` the score is length/min; above ``max`` it is 1 - (length - max)/max, and 0 from twice ``max`` on. An
     object or list is as long as all its strings together.
 
-    :param min: the shortest length with full credit; none by default.
-    :param max: the longest length with full credit; none by default.
+    :param min: the shortest length with full credit; none by default. ``min_chars`` is the same.
+    :param max: the longest length with full credit; none by default. ``max_chars`` is the same.
     :param unit: ``chars`` (Unicode code points), ``bytes`` (of UTF-8) or ``words`` (separated by white space).
     :param field: measure only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``); text is read as JSON to get there. A missing field has length 0.
@@ -53,8 +53,8 @@ class Length:
     name = "length"
     tier = "proxy"
 
-    min: int | None = attrs.field(default=None, validator=_BOUND)
-    max: int | None = attrs.field(default=None, validator=_BOUND)
+    min: int | None = attrs.field(default=None, validator=_BOUND, metadata={"keys": ("min", "min_chars")})
+    max: int | None = attrs.field(default=None, validator=_BOUND, metadata={"keys": ("max", "max_chars")})
     unit: Unit = "chars"
     field: str | None = attrs.field(default=None, validator=check_field)
 

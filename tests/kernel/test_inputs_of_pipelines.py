@@ -1,0 +1,57 @@
+"""What a pipeline is given: subjects without its file, amounts, times and names of options."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import dicast
+from dicast import ConfigError, Cost, InvalidCost, Score, Subject
+from dicast._kernel.config.reader import experiment_names
+from dicast._kernel.model.scores import MONEY
+from dicast.testing import FakeMetric, run_pipeline
+
+ONE = Subject("row", "a", output="abc")
+
+
+def test_subjects_from_a_program_need_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pipeline = {"source": {"rows/jsonl": {"path": "nowhere.jsonl"}}, "metrics": ["proxy/format"]}
+    assert dicast.run(pipeline, subjects=[ONE]).scored == 1
+    with pytest.raises(ConfigError, match="does not exist"):
+        dicast.run(pipeline)
+    with pytest.raises(ConfigError, match="unknown option"):
+        dicast.run({**pipeline, "source": {"rows/jsonl": {"path": "nowhere.jsonl", "fild": 1}}}, subjects=[ONE])
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("1e-3 usd", True), ("5 msat", True), (" .5  usd ", True), ("1. usd", True), ("1.2.3 usd", False), ("1_0 usd", False),
+     ("usd", False), ("-1 usd", False), (". usd", False), ("1usd", False), ("nan usd", False)],
+)  # fmt: skip
+def test_schema_and_parser_agree_on_money(text, good):
+    assert bool(re.search(MONEY.pattern, text)) == good
+    if good:
+        assert Cost.parse(text).amount is not None
+    else:
+        with pytest.raises(InvalidCost):
+            Cost.parse(text)
+
+
+def test_a_timeout_longer_than_clocks_count_is_an_error_of_the_file():
+    with pytest.raises(ConfigError, match="less than 1e9 seconds"):
+        run_pipeline("metrics: [{m: {timeout: 1.0e+12}}]", subjects=[ONE], components={"m": FakeMetric(Score(1.0))})
+
+
+def test_a_length_is_also_given_as_document_003_has_it():
+    for options, value in (("{min_chars: 6}", 0.5), ("{max_chars: 2}", 0.5), ("{min_chars: 1, max_chars: 3}", 1.0)):
+        done = run_pipeline(f"metrics: [proxy/length: {options}]", subjects=[ONE])
+        assert done.document["score"]["mean"] == value
+
+
+def test_a_suite_may_stand_behind_a_variable(tmp_path, monkeypatch):
+    (tmp_path / "suite.yaml").write_text("experiments: {one: {}, two: {}}\n")
+    (tmp_path / "main.yaml").write_text("include: ${SUITE}\nmetrics: [proxy/format]\n")
+    monkeypatch.setenv("SUITE", "suite.yaml")
+    assert experiment_names(tmp_path / "main.yaml") == ("one", "two")
