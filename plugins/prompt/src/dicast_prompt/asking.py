@@ -170,7 +170,9 @@ class Tries:
         self.each = max(self.each, own["max_attempts"])
         # After a fault that the model has retried it is not asked again, and after an empty reply it does not retry.
         again = 0 if told else (self.most - self.asked) * self.each
-        self.left = again + (own["max_attempts"] - own["attempts"] if fault is None or told else 0)
+        self.left = again + (own["max_attempts"] - own["attempts"] if told else 0)
+        if fault is None:  # as many as there would have been, had the last fault come again and again
+            self.left = own["max_attempts"] - own["attempts"] if own["history"] else self.most - self.asked
 
     def _figures(self) -> dict[str, object]:
         figures: dict[str, object] = {}
