@@ -84,13 +84,9 @@ def inexact(text: bytes) -> str | None:
     """
     if not _may_be_long(text):
         return None
-    found: list[str] = []
-    json.loads(
-        text,
-        parse_int=lambda digits: _is_wide(digits) and found.append(digits),
-        parse_float=lambda digits: _is_rounded(digits) and found.append(digits),
-    )
-    return next(iter(found), None)
+    whole, fractions = list[str](), list[str]()
+    json.loads(text, parse_int=whole.append, parse_float=fractions.append)
+    return next(iter((*filter(_is_wide, whole), *filter(_is_rounded, fractions))), None)
 
 
 def _may_be_long(text: bytes) -> bool:
