@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from dicast import LedgerError, Query
+from dicast_ledger.selection import select
 
 
 def read(content, digest="aa" * 32):
@@ -50,10 +51,46 @@ def runs(tmp_path, opened, make_event):
         (Query(subject_kind="row", subject_id="7"), [6]),
         (Query(subject_kind="turn"), []),
         (Query(until="2026-03-01T12:00:00.000Z"), [1, 2, 3, 4, 6]),
+        (Query(types=("run.started", "eval.completed"), until="2026-03-01T12:00:00.000Z"), [1, 3, 6]),
+        (Query(types=("eval.started", "eval.completed"), until="2026-03-01T12:00:00.000Z", limit=2), [2, 4]),
+        (Query(types=("run.started",), until="2026-03-01T12:00:00.000Z", newest_first=True), [3, 1]),
+        (Query(types=("eval.started",), run_id="R2", until="2026-03-01T12:00:00.000Z"), [4]),
     ],
 )
 def test_a_query_gives_the_rows_that_match(runs, query, rows):
     assert [entry.seq for entry in runs.read(query)] == rows
+
+
+def plan(path, query):
+    """How SQLite would find the rows of *query*."""
+    with closing(sqlite3.connect(path)) as connection:
+        statement, values = select(connection, query)
+        return " / ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values))
+
+
+def test_rows_of_a_type_up_to_a_time_are_found_by_an_index_that_ledgers_of_before_get(tmp_path, opened, make_event):
+    path, completed = tmp_path / "ledger.db", ("eval.completed",)
+    with opened(path) as ledger:
+        ledger.append([make_event("eval.completed")])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP INDEX by_time")  # a ledger of before
+    as_of = Query(types=completed, until="2026-03-01T12:00:00.000Z")
+    with opened(path, create=False) as ledger:
+        assert [entry.seq for entry in ledger.read(as_of)] == [1]
+    assert "by_time" not in plan(path, as_of)
+    with opened(path) as ledger:
+        assert [entry.seq for entry in ledger.read(as_of)] == [1]
+        assert ledger.verify().ok
+    assert "USING COVERING INDEX by_time (type=? AND time<?)" in plan(path, as_of)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+@pytest.mark.parametrize(
+    "query", [Query(types=("a",), newest_first=True, limit=1), Query("R1", ("a",)), Query(types=("a",), session_id="s")]
+)
+def test_rows_are_not_sorted_where_they_can_be_read_in_their_order(runs, query):
+    assert "by_time" not in plan(runs.path, query)
 
 
 def test_an_entry_has_its_place_in_the_chain(runs):
