@@ -438,6 +438,21 @@ def test_opponent_is_the_output_of_another_run(opponent, output):
     assert "REFERENCE:\n" in message
 
 
+@pytest.mark.parametrize("began", [True, False])
+def test_last_is_the_run_that_began_before_this_one_in_the_ledger_whatever_their_ids(began):
+    """Two processes within a millisecond, or a clock that went back: ids do not grow."""
+    read = ("subject.read", "7", {"input": ROW.input, "output": "It is the ocean."})
+    later = [("01A", "run.started", None, None), ("01D", "run.started", None, None)] if began else []
+    entries = ledger(
+        ("01C", "run.started", None, None),
+        ("01C", "subject.read", "7", {"input": ROW.input, "output": "old"}),
+        ("01B", "run.started", None, None),
+        ("01B", *read),
+        *later,
+    )
+    assert duel("last", entries=entries, run_id="01A").signals["opponent_run"] == "01B"
+
+
 @pytest.mark.parametrize(
     ("subject_id", "message"),
     [("5", "not read in run 01B"), ("8", "no output of row 8"), ("9", "had another input")],

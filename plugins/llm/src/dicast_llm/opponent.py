@@ -81,6 +81,7 @@ def _places(read: Read, run_id: str | None) -> sqlite3.Connection:
 
 
 def _newest(read: Read, before: str) -> str | None:
-    """The run that began last before the one called *before*: ids of runs grow with time."""
-    found = (entry.event.run_id for entry in read(Query(types=("run.started",), newest_first=True)))
-    return next((run_id for run_id in found if run_id < before), None)
+    """The run that began last before the one called *before*, by the order of the ledger: ids are as good as clocks."""
+    own = next((entry.seq for entry in read(Query(before, ("run.started",), limit=1))), None)
+    begun = read(Query(types=("run.started",), newest_first=True))
+    return next((entry.event.run_id for entry in begun if own is None or entry.seq < own), None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Cost, Event, InvalidCost, Ledger, Query, nearest
+from dicast import ConfigError, Cost, Entry, Event, InvalidCost, Ledger, Query, nearest
 
 KIND = "workload"
 _TERMINAL = ("eval.completed", "eval.failed")
@@ -55,7 +55,7 @@ def read(ledger: Ledger, run_ids: Sequence[str], label: str | None, only: Sequen
     :raises ConfigError: when a run, the label or a workload is not there, or which of several labels is meant is not said.
     """
     runs = list(dict.fromkeys(_run(ledger, run_id) for run_id in run_ids))
-    terminal: list[Event] = []
+    ends: list[Entry] = []
     contexts: dict[str, Mapping[str, Any]] = {}
     for run_id, _ in runs:
         for entry in ledger.read(Query(run_id, ("subject.read", *_TERMINAL), KIND)):
@@ -63,7 +63,8 @@ def read(ledger: Ledger, run_ids: Sequence[str], label: str | None, only: Sequen
             if event.type == "subject.read":
                 contexts[str(event.subject_id)] = _context(event)
             else:
-                terminal.append(event)
+                ends.append(entry)
+    terminal = [entry.event for entry in sorted(ends, key=lambda entry: entry.seq)]
     label = _label(terminal, label)
     newest = _newest(event for event in terminal if event.payload["judge"] == label)
     judged = [_judged(event, contexts.get(id_) or _looked_up(ledger, id_)) for id_, event in newest.items()]
@@ -117,18 +118,13 @@ def _label(terminal: Sequence[Event], label: str | None) -> str:
 
 
 def _newest(terminal: Iterable[Event]) -> dict[str, Event]:
-    """The newest verdict of each subject, and a failure only where there is no verdict; in the order they were judged."""
+    """The last verdict of each subject, and a failure only where there is no verdict; in the order they were judged."""
     newest: dict[str, Event] = {}
     for event in terminal:
-        id_ = str(event.subject_id)
-        before = newest.get(id_)
-        if before is None or _rank(event) > _rank(before):
-            newest[id_] = event
+        before = newest.setdefault(str(event.subject_id), event)
+        if event.type == "eval.completed" or before.type != "eval.completed":
+            newest[str(event.subject_id)] = event
     return newest
-
-
-def _rank(event: Event) -> tuple[bool, str]:
-    return event.type == "eval.completed", str(event.payload["eval_id"])
 
 
 def _judged(event: Event, context: Mapping[str, Any]) -> Judged:
