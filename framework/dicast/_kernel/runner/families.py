@@ -69,7 +69,9 @@ class Recorded:
 
     def _forget(self, session: str | None) -> None:
         self._session, self._seq = session, 0
-        self._found: list[tuple[str | None, Verdict]] = []
+        self._children: dict[tuple[str, str | None], dict[tuple[str, str], Verdict]] = {}
+        self._names: dict[tuple[str, str | None], str] = {}
+        self._newest: dict[tuple[str, str], str] = {}
         self._ended: set[str] = set()
 
     def _read(self, session: str) -> None:
@@ -82,41 +84,40 @@ class Recorded:
             event, self._seq = entry.event, entry.seq
             self._ended.add(str(event.payload["eval_id"]))
             if event.type == "eval.completed":
-                self._found.append((event.turn_id, verdict(event)))
+                self._note(verdict(event), event.turn_id)
+
+    def _note(self, found: Verdict, turn: str | None) -> None:
+        """Keep a verdict where each question finds it at once: a session may have thousands."""
+        kind, id = found.subject_kind, found.subject_id
+        self._newest[kind, id] = found.eval_id
+        if kind in PARENTS:
+            of_turn = turn if kind == "tool_cycle" else None
+            self._children.setdefault((PARENTS[kind], of_turn), {})[id, found.judge] = found
+            if found.parent_eval_id:
+                self._names[kind, None] = self._names[kind, of_turn] = found.parent_eval_id
 
     def children(self, subject: Subject) -> list[Verdict]:
         """The newest verdict of each judge on each subject that *subject* is made of, in the order of the first ones."""
         if subject.session_id is None or subject.kind not in PARENTS.values():
             return []
         self._read(subject.session_id)
-        newest: dict[tuple[str, str], Verdict] = {}
-        for turn, found in self._found:
-            if PARENTS.get(found.subject_kind) == subject.kind and (subject.kind != "turn" or turn == subject.id):
-                newest[found.subject_id, found.judge] = found
-        return list(newest.values())
+        key = (subject.kind, subject.id if subject.kind == "turn" else None)
+        return list(self._children.get(key, {}).values())
 
     def named(self, subject: Subject) -> str | None:
         """The parent's eval_id that verdicts on *subject* and its like have named, and no verdict has borne yet."""
         if subject.session_id is None:
             return None
         self._read(subject.session_id)
-        turn = subject.parent_id if subject.kind == "tool_cycle" else None
-        names = (
-            found.parent_eval_id
-            for at, found in reversed(self._found)
-            if found.subject_kind == subject.kind and found.parent_eval_id and turn in (None, at)
-        )
-        name = next(names, None)
+        name = self._names.get((subject.kind, subject.parent_id if subject.kind == "tool_cycle" else None))
         return None if name in self._ended else name
 
     def parent(self, subject: Subject) -> str | None:
         """The eval_id of the newest verdict on what *subject* is a part of; None where there is none."""
-        if subject.session_id is None or subject.kind not in PARENTS:
+        if subject.session_id is None or subject.parent_id is None or subject.kind not in PARENTS:
             return None
         self._read(subject.session_id)
-        wanted = (PARENTS[subject.kind], subject.parent_id)
-        found = (one.eval_id for _, one in reversed(self._found) if (one.subject_kind, one.subject_id) == wanted)
-        return next(found, None)
+        return self._newest.get((PARENTS[subject.kind], subject.parent_id))
 
 
 def children_of(events: Collection[Event]) -> list[Verdict]:
