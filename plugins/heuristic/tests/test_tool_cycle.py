@@ -153,6 +153,7 @@ def test_call_that_is_not_there_is_no_subject(events):
     [
         ({"weights__tool_succeded": 1}, "weights.tool_succeded"),
         ({"thrash__window": 1.5}, "thrash.window"),
+        ({"thrash__window": 21}, "thrash.window"),
         ({"thrash__distance": 2}, "thrash.distance"),
         ({"output_sizes": [1]}, "output_sizes"),
         ({"output_sizes": {"a": [2, 1]}}, "output_sizes.a"),

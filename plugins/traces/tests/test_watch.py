@@ -142,12 +142,13 @@ def shop(tmp_path):
     return Shop(tmp_path)
 
 
-def test_verdicts_come_while_the_trace_is_written_and_never_inside_a_turn(shop):
+def test_verdicts_come_while_the_trace_is_written_those_on_tool_cycles_as_soon_as_these_end(shop):
     with shop.watching():
         shop.write(*[each for number in range(5) for each in turn_of("s", number)])
         shop.write(*turn_of("s", 5)[:2])  # a sixth turn has begun: the first has been followed by five
         shop.await_(shop.judged("turn", "s/0"))
-        assert shop.verdicts().keys() == {("turn", "s/0"), ("tool_cycle", "s/0u")}
+        shop.await_(shop.judged("tool_cycle", "s/5u"))
+        assert shop.verdicts().keys() == {("turn", "s/0"), *(("tool_cycle", f"s/{n}u") for n in range(6))}
         shop.write(turn_of("s", 5)[2], ended())
         shop.await_(shop.judged("session", "s"))
     assert shop.code == 130
@@ -173,6 +174,35 @@ def test_a_stopped_watch_is_taken_up_and_feedback_judges_again(shop):
     assert {key: value[-1][1:] for key, value in found.items()} == shop.run_over(shop.trace)
     assert shop.document["subjects"] == 17
     assert len(shop.rows(("run.started",))) == 1
+
+
+def test_what_is_learned_of_a_tool_cycle_later_is_a_new_verdict_that_its_turn_is_judged_by(shop):
+    def once(*events):
+        shop.write(*events)
+        done = subprocess.run(shop.command("--once"), cwd=shop.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    call, returned, completed = turn_of("s", 1)
+    once(call, returned)
+    assert [verdict[1] for verdict in shop.verdicts()["tool_cycle", "s/1u"]] == [1.0]
+    again = [{**each, "payload": {**each["payload"], "tool_use_id": "s/1v"}} for each in (call, returned)]
+    once(*again, completed, ended())
+    found = shop.verdicts()
+    assert [verdict[1] for verdict in found["tool_cycle", "s/1u"]] == [1.0, 0.6]
+    assert found["tool_cycle", "s/1u"][1][3]["flags_negative"] == ["immediate_re_call_same_input", "thrash_in_window"]
+    assert {key: value[-1][1:] for key, value in found.items()} == shop.run_over(shop.trace)
+    verdicts = [done for type, done in shop.rows(("eval.completed",)) if done["subject_kind"] != "session"]
+    (turn,) = [done["eval_id"] for done in verdicts if done["subject_kind"] == "turn"]
+    assert [done["parent_eval_id"] for done in verdicts if done["subject_kind"] == "tool_cycle"] == [turn] * 3
+
+
+def test_a_call_that_ended_is_judged_also_in_a_turn_that_never_does(shop):
+    shop.write(*turn_of("s", 1)[:2], event("tool.called", "s", "s/1", tool_use_id="w", tool_name="g"), ended())
+    found = subprocess.run(shop.command("--once"), cwd=shop.folder, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    judged = {key: value[-1][1:] for key, value in shop.verdicts().items()}
+    assert judged.keys() == {("tool_cycle", "s/1u"), ("session", "s")}
+    assert judged == shop.run_over(shop.trace)
 
 
 def test_new_begins_anew(shop):
@@ -342,5 +372,5 @@ def test_replayed_airline_conversations_are_judged_as_run_judges_the_finished_fi
         time.sleep(1.0)  # for what is due again by feedback
     found = shop.verdicts()
     assert {key: value[-1][1:] for key, value in found.items()} == expected
-    assert max(len(verdicts) for (kind, _), verdicts in found.items() if kind == "tool_cycle") == 1
+    assert max(len(verdicts) for (kind, _), verdicts in found.items() if kind == "tool_cycle") <= 2
     assert any(verdict[0] == "feedback_arrived" for verdicts in found.values() for verdict in verdicts)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import DataError, Lookahead, TraceEvent
+from dicast_traces import sessions
+from dicast_traces.assembly import Assembly
 from dicast_traces.live.names import Names
+from dicast_traces.live.watched import Decision
 from dicast_traces.live.windows import GRACE, IDLE, LINGER, Windows
 
 HOUR = 3600.0
@@ -99,6 +104,114 @@ def test_turn_is_due_when_so_many_later_turns_have_begun():
     assert desk.add(event("llm.call_completed", turn="t5")) == [("turn", "t0", "bus")]
     assert desk.add(completed("t5")) == []
     assert desk.add(event("tool.called", turn="t6", tool_use_id="u")) == [("turn", "t1", "bus")]
+
+
+def called(use, turn="t", tool="f", session="s"):
+    return event("tool.called", session, turn, tool_use_id=use, tool_name=tool)
+
+
+def returned(use, turn="t", session="s", **more):
+    return event("tool.completed", session, turn, tool_use_id=use, success=True, **more)
+
+
+def test_tool_cycle_is_due_when_it_ends_and_waits_for_no_turn():
+    desk = Desk(("tool_cycle", "turn", "session"))
+    assert desk.add(called("u")) == []
+    assert desk.add(returned("u")) == [("tool_cycle", "u", "bus")]
+    assert desk.add(event("tool.failed", turn="t", tool_use_id="v", error="x")) == []  # has overtaken its call
+    assert desk.add(called("v", tool="g")) == [("tool_cycle", "v", "bus")]
+    assert desk.add(completed("t"), ended()) == []
+    assert desk.wait(GRACE) == [("turn", "t", "bus"), ("session", "s", "bus")]
+
+
+def test_call_after_which_the_same_tool_was_called_is_judged_again_when_its_turn_ends():
+    desk = Desk(("tool_cycle", "turn"))
+    found = []
+    for use, tool in (("a", "f"), ("b", "g"), ("c", "f"), ("d", "h")):
+        found += desk.add(called(use, tool=tool), returned(use))
+    assert found == [("tool_cycle", use, "bus") for use in "abcd"]
+    assert desk.add(completed("t")) == [("tool_cycle", "a", "bus")]
+    assert desk.add(ended()) == []
+    assert desk.wait(GRACE) == [("turn", "t", "bus")]
+
+
+def test_cycles_of_a_trace_that_is_there_already_are_judged_once_with_all_that_follows():
+    desk = Desk(("tool_cycle", "turn"), messages=0)
+    found = desk.add(called("a"), returned("a"), called("b"), returned("b"), completed("t"))
+    assert found == [("tool_cycle", "a", "bus"), ("tool_cycle", "b", "bus"), ("turn", "t", "bus")]
+
+
+def test_call_that_never_ends_is_judged_with_its_turn_and_so_is_what_was_learned_since_the_turn_ended():
+    desk = Desk(("tool_cycle", "turn"))
+    assert desk.add(called("a"), returned("a"), called("b", tool="g"), completed("t")) == [("tool_cycle", "a", "bus")]
+    assert desk.add(called("c"), ended()) == []
+    assert desk.wait(GRACE) == [
+        ("tool_cycle", "a", "bus"),
+        ("tool_cycle", "b", "bus"),
+        ("tool_cycle", "c", "bus"),
+        ("turn", "t", "bus"),
+    ]
+
+
+def test_a_session_that_left_memory_has_no_call_judged_anew():
+    desk = Desk(("tool_cycle", "turn"))
+    assert desk.add(called("a"), returned("a")) == [("tool_cycle", "a", "bus")]
+    desk.wait(2 * IDLE)
+    assert desk.windows.sessions == 0
+    assert desk.add(called("b"), returned("b")) == [("tool_cycle", "b", "bus")]
+    assert desk.add(completed("t")) == [("tool_cycle", "a", "bus")]
+
+
+def test_decisions_that_a_version_of_before_recorded_are_taken_as_it_took_them():
+    """It judged the cycles of a turn with the turn, and again before the next feedback on it."""
+    windows = Desk(("tool_cycle", "turn")).windows
+    for each in (called("a"), returned("a"), completed("t")):
+        windows.add(each, NOON, trusted=True)
+    decisions = [Decision("turn", "s", "t", "bus"), Decision("tool_cycle", "s", "t", "feedback_arrived")]
+    taken = [[(one.kind, one.id) for one in windows.take(decision)] for decision in decisions]
+    assert taken == [[("tool_cycle", "a"), ("turn", "t")], [("tool_cycle", "a")]]
+    assert windows.due(NOON) == []
+
+
+def worked(calls):
+    """How many steps it takes to judge the calls of one turn live, and to read them from a file."""
+    trace = [each for n in range(calls) for each in (called(f"u{n}"), returned(f"u{n}"))]
+
+    def live():
+        desk = Desk(("tool_cycle", "turn"), messages=0)
+        found = [each for one in trace for each in desk.add(one)] + desk.add(completed("t"))
+        assert len({id for kind, id, _ in found if kind == "tool_cycle"}) == calls
+
+    def read():
+        whole = Assembly("s", [*trace, completed("t")]).session()
+        found = [*sessions.subjects(whole, ("tool_cycle", "turn"))]
+        assert sum(len(subject.events) for subject in found if subject.kind == "tool_cycle") < 25 * calls
+
+    return [steps(work) for work in (live, read)]
+
+
+def steps(work):
+    """How many lines of the plugin run in *work*, each pass of a loop anew."""
+    count, before, folder = 0, sys.gettrace(), str(Path(sessions.__file__).parent)
+
+    def trace(frame, kind, _):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(folder):
+            return None
+        count += kind in ("line", "call")
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_work_grows_with_the_calls_of_a_turn_and_not_with_their_square():
+    for few, many in zip(worked(50), worked(400), strict=True):
+        assert many < 12 * few
 
 
 def test_turns_and_then_their_session_are_due_a_moment_after_its_end():

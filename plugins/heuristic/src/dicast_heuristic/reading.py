@@ -54,12 +54,12 @@ class Section:
         self._report(key, value, "a number above 0.5, 1 at most" if above else "a number below 0.5, 0 at least")
         return 0.0
 
-    def count(self, key: str, default: int | None = None) -> int:
-        """The whole number at *key*, 0 or more."""
+    def count(self, key: str, default: int | None = None, most: int | None = None) -> int:
+        """The whole number at *key*, from 0 to *most*."""
         value = self._data.get(key, default)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= (value if most is None else most):
             return value
-        self._report(key, value, "a whole number, 0 or more")
+        self._report(key, value, "a whole number, 0 or more" if most is None else f"a whole number from 0 to {most}")
         return 0
 
     def texts(self, key: str) -> tuple[str, ...]:

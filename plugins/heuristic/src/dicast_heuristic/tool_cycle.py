@@ -24,6 +24,9 @@ NEGATIVE = {
 }
 INCOMPLETE = "tool_did_not_complete"
 
+MOST_WINDOW = 20
+"""How many of the calls that follow it the sources of traces bring with a tool cycle."""
+
 Payload = Mapping[str, object]
 
 
@@ -51,7 +54,7 @@ class Figures:
         figures = cls(
             signs,
             Sign(INCOMPLETE, False, signs[SUCCEEDED][0].weight),
-            thrash.count("window"),
+            thrash.count("window", most=MOST_WINDOW),
             thrash.number("distance", 1),
             content.ranges("output_sizes"),
             content.confidence("confidence"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from dicast import DataError, Entry, TraceEvent
 
 from .assembly import Assembly
+from .calls import Calls
 
 
 class History(Protocol):
@@ -78,7 +79,7 @@ class Watched:
 
     def __init__(self, session_id: str) -> None:
         self._assembly = Assembly(session_id)
-        self._calls: dict[str, TraceEvent] = {}
+        self._calls = Calls()
         self._read: tuple[str | None, str | None] = (None, None)
 
     def begin(self, read: Entry) -> None:
@@ -89,7 +90,7 @@ class Watched:
         """Take the next event."""
         self._assembly.add(event)
         if event.type == "tool.called":
-            self._calls[str(event.payload.get("tool_use_id"))] = event
+            self._calls.add(event)
 
     def events(self) -> tuple[TraceEvent, ...]:
         """The events that the subject is made of that was read last; none of a kind that no trace has."""
@@ -98,18 +99,7 @@ class Watched:
             return tuple(self._assembly.events)
         if kind == "turn":
             return self._assembly.events_of(id)
-        return tuple(self._cycle(self._calls[id])) if kind == "tool_cycle" and id in self._calls else ()
-
-    def _cycle(self, call: TraceEvent) -> Iterable[TraceEvent]:
-        """The call, its end, and the calls that follow in its turn."""
-        yield call
-        if (end := self._assembly.ends.get(call.payload["tool_use_id"])) is not None:
-            yield end
-        found = False
-        for event in self._assembly.events_of(str(call.turn_id)):
-            if found and event.type == "tool.called":
-                yield event
-            found = found or event is call
+        return self._calls.events(id, self._assembly.ends) if kind == "tool_cycle" and id in self._calls else ()
 
 
 def moment(time: str) -> str | None:

@@ -13,6 +13,9 @@ Kind = Literal["tool_cycle", "turn", "session"]
 KINDS: tuple[Kind, ...] = ("tool_cycle", "turn", "session")
 """What a session can be judged by, finest first."""
 
+FOLLOWING = 20
+"""How many of the calls that follow it in its turn a tool cycle has: with all of them a turn's work would grow with their square."""
+
 
 def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
     """The *subjects* a source was asked for, finest first.
@@ -57,7 +60,7 @@ class Session:
 
 
 def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject]:
-    """The tool cycles of a turn, then the turn, for one turn after the other, and the session last.
+    """The tool cycles of a turn, then the turn, for one turn after the other, what ended in other turns, and the session last.
 
     With *history* the context of a tool cycle has all earlier calls of the session, as ``execution_history``.
     """
@@ -70,6 +73,8 @@ def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) 
                 earlier.append(_step(subject.events[0]))
             else:
                 yield subject
+    if "tool_cycle" in kinds:
+        yield from _unfinished(session, ends)
     if "session" in kinds:
         yield session_subject(session)
 
@@ -100,14 +105,39 @@ def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
 
 
 def _tool_cycles(session: Session, turn: Turn, ends: Mapping[object, TraceEvent]) -> Iterator[Subject]:
-    """Each call with its end and the calls that follow it in the turn, by which thrashing is seen."""
     calls = [event for event in turn.events if event.type == "tool.called"]
-    for number, call in enumerate(calls):
-        id_ = call.payload["tool_use_id"]
-        end = ends.get(id_)
-        asked = {"tool_name": call.payload.get("tool_name"), "input": call.payload.get("input")}
-        events = (call, *calls[number + 1 :]) if end is None else (call, end, *calls[number + 1 :])
-        yield Subject("tool_cycle", str(id_), asked, _result(end), None, session.context, events, session.id, turn.id)
+    for number in range(len(calls)):
+        yield cycle_subject(session, turn.id, cycle_events(calls, number, ends))
+
+
+def _unfinished(session: Session, ends: Mapping[object, TraceEvent]) -> Iterator[Subject]:
+    """The calls that have ended in turns that have not; they are part of no turn that is judged."""
+    completed = {turn.id for turn in session.turns}
+    calls: dict[str, list[TraceEvent]] = {}
+    for event in session.events:
+        if event.type == "tool.called" and event.turn_id is not None and event.turn_id not in completed:
+            calls.setdefault(event.turn_id, []).append(event)
+    for made in calls.values():
+        for number, call in enumerate(made):
+            if call.payload["tool_use_id"] in ends:
+                yield cycle_subject(session, None, cycle_events(made, number, ends))
+
+
+def cycle_events(calls: Sequence[TraceEvent], number: int, ends: Mapping[object, TraceEvent]) -> tuple[TraceEvent, ...]:
+    """A call of a turn with its end and the calls that follow, by which thrashing is seen; :data:`FOLLOWING` at most."""
+    call, following = calls[number], calls[number + 1 : number + 1 + FOLLOWING]
+    end = ends.get(call.payload["tool_use_id"])
+    return (call, *following) if end is None else (call, end, *following)
+
+
+def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEvent, ...]) -> Subject:
+    """A tool cycle of the turn *turn_id*; *events* are those of :func:`cycle_events`."""
+    call = events[0].payload
+    id_ = call["tool_use_id"]
+    ended = len(events) > 1 and events[1].type != "tool.called"
+    asked = {"tool_name": call.get("tool_name"), "input": call.get("input")}
+    result = _result(events[1] if ended else None)
+    return Subject("tool_cycle", str(id_), asked, result, None, session.context, events, session.id, turn_id)
 
 
 def _step(call: TraceEvent) -> dict[str, object]:

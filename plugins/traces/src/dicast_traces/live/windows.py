@@ -79,9 +79,13 @@ class Windows:
     def take(self, decision: Decision) -> list[Subject]:
         """The subjects that *decision* is about, as they are now, finest first."""
         session = self._session(decision.session_id)
-        found = (
-            self._session_subjects(session) if decision.kind == "session" else self._turn_subjects(session, decision)
-        )
+        match decision.kind:
+            case "session":
+                found = self._session_subjects(session)
+            case "call":
+                found = [session.take_call(decision.id)]
+            case _:
+                found = self._turn_subjects(session, decision)
         session.open += len(found)
         self._touched[decision.session_id] = None
         return found
@@ -152,6 +156,9 @@ class Windows:
             self._apply(session, event, arrived, arrived)
             session.judged |= session.waiting.keys()
             session.waiting.clear()
+            for id in session.ended_calls:
+                session.known[id] = session.calls.count(id)
+            session.ended_calls.clear()
         session.is_judged = session.ended is not None
         session.again, session.due = {}, None
 
@@ -183,10 +190,9 @@ class Windows:
             case "turn.completed":
                 session.waiting[str(event.turn_id)] = None
                 session.due = session.due or (BUS if session.is_judged else None)
-            case "tool.called" | "tool.completed" | "tool.failed" if (
-                event.turn_id in session.judged and "tool_cycle" in self._kinds
-            ):
-                session.late.add(event.turn_id)
+                session.learn(str(event.turn_id))
+            case "tool.called" | "tool.completed" | "tool.failed" if "tool_cycle" in self._kinds:
+                session.note_call(event)
             case "session.ended":
                 session.ended, session.due = now, session.due or BUS
             case "feedback.explicit" | "feedback.implicit":
@@ -211,7 +217,8 @@ class Windows:
         late = self._hours_passed(session, now)
         messages = self._lookahead.messages
         turns = [turn for turn in session.waiting if closed or late or session.assembly.later(turn) >= messages]
-        found = [Decision("turn", id, turn, BUS) for turn in turns]
+        found = [Decision("call", id, call, BUS) for call in session.ended_calls]
+        found += [Decision("turn", id, turn, BUS) for turn in turns]
         for turn in session.again:
             kinds = ("tool_cycle", "turn") if turn in session.late else ("turn",)
             found += [Decision(kind, id, turn, FEEDBACK_ARRIVED) for kind in kinds]
@@ -251,12 +258,17 @@ class Windows:
 
     def _turn_subjects(self, session: Watched, decision: Decision) -> list[Subject]:
         turn_id, assembly = decision.id, session.assembly
-        kinds = tuple(kind for kind in self._kinds if kind == decision.kind or decision.trigger == BUS)
+        calls = session.calls.of_turn(turn_id) if "tool_cycle" in self._kinds else []
+        if decision.kind == "turn":
+            again = set(session.calls.learned(turn_id, session.known))
+            calls = [id for id in calls if id in again or id not in session.known] if decision.trigger == BUS else []
         session.waiting.pop(turn_id, None)
         session.again.pop(turn_id, None)
         session.late.discard(turn_id)
         session.judged.add(turn_id)
-        return [*turn_subjects(Session(assembly.id, (), (), {}), assembly.turn(turn_id), kinds, assembly.ends)]
+        cycles = [session.take_call(id) for id in calls]
+        kinds: tuple[Kind, ...] = ("turn",) if decision.kind == "turn" and "turn" in self._kinds else ()
+        return [*cycles, *turn_subjects(Session(assembly.id, (), (), {}), assembly.turn(turn_id), kinds, assembly.ends)]
 
     def _session_subjects(self, session: Watched) -> list[Subject]:
         session.due, session.is_judged = None, True

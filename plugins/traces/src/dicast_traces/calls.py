@@ -1,0 +1,63 @@
+"""The tool calls of a session, as they come: which of them have ended, and what is learned of them later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dicast import TraceEvent
+
+from .sessions import FOLLOWING, cycle_events
+
+Ends = Mapping[object, TraceEvent]
+"""The ends of tool calls, by the ids of these."""
+
+
+class Calls:
+    """The tool calls of one session by their turns, as far as they are known."""
+
+    def __init__(self) -> None:
+        self._of_turn: dict[str, list[TraceEvent]] = {}
+        self._places: dict[str, tuple[str, int]] = {}
+
+    def add(self, event: TraceEvent) -> None:
+        """Take a ``tool.called``; one that names itself or its turn nowhere makes no tool cycle."""
+        use = event.payload.get("tool_use_id")
+        if use is not None and event.turn_id is not None:
+            calls = self._of_turn.setdefault(event.turn_id, [])
+            self._places[str(use)] = event.turn_id, len(calls)
+            calls.append(event)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._places
+
+    def of_turn(self, turn_id: str) -> list[str]:
+        """The ids of a turn's calls, in their order."""
+        return [str(call.payload["tool_use_id"]) for call in self._of_turn.get(turn_id, ())]
+
+    def count(self, id: str) -> int:
+        """How many calls there are of the turn of the call *id*."""
+        return len(self._of_turn[self._places[id][0]])
+
+    def turn(self, id: str) -> str:
+        """The turn of the call *id*."""
+        return self._places[id][0]
+
+    def events(self, id: str, ends: Ends) -> tuple[TraceEvent, ...]:
+        """The call *id*, its end where it has one, and the calls that follow in its turn."""
+        turn_id, number = self._places[id]
+        return cycle_events(self._of_turn[turn_id], number, ends)
+
+    def learned(self, turn_id: str, known: Mapping[str, int]) -> Iterator[str]:
+        """The calls of a turn after which its agent has called the same tool again, since they were judged.
+
+        *known* says of each call that was judged how many of its turn there were then.
+        """
+        calls = self._of_turn.get(turn_id, [])
+        for number, id in enumerate(self.of_turn(turn_id)):
+            first = max(number + 1, known.get(id, len(calls)))
+            if any(_same_tool(calls[number], later) for later in calls[first : number + 1 + FOLLOWING]):
+                yield id
+
+
+def _same_tool(call: TraceEvent, other: TraceEvent) -> bool:
+    return call.payload.get("tool_name") == other.payload.get("tool_name")
