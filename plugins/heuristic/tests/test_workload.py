@@ -211,6 +211,43 @@ def test_block_is_kept_among_the_signals():
     assert (found.score, found.judge_kind, found.rubric) == (1.0, "heuristic", FIGURES)
 
 
+WEIGHED = [
+    ({}, 0.8),  # nothing else counts
+    ({SUBSTRING: "here"}, (2 * 0.8 + 1) / 3),
+    ({SUBSTRING: "gone"}, 2 * 0.8 / 3),
+    ({"grounding_tokens": ["here", "gone"]}, (2 * 0.8 + 0.5) / 3),
+    ({SUBSTRING: "here", "grounding_tokens": ["gone"]}, (2 * 0.25 * 0.8 + 0.25) / (2 * 0.25 + 0.75)),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), WEIGHED)
+def test_weight_per_turn_weighs_the_mean_of_the_turns_against_all_the_rest(options, expected):
+    def score(weight, turns=(0.7, 0.9), **context):
+        context = {"per_turn_scores": list(turns), **context}
+        subject = Subject("workload", "w", output="It is here.", context=context)
+        return Workload(figures=FIGURES, weight_per_turn=weight, **options).judge(subject, ()).score
+
+    assert score(2.0) == pytest.approx(expected)
+    assert score(1e308) == pytest.approx(0.8)
+    assert score(2.0, turns=()) == score(1.0, turns=())
+    assert score(0.0, turns=(0.1,)) == score(0.0, turns=(0.9,))  # they do not count
+    assert score(1.0, assertion_failures=["x"]) == pytest.approx(score(1.0, turns=(0.35, 0.45)))
+    assert score(2.0, assertion_failures=["x"]) == pytest.approx(score(2.0, turns=(0.35, 0.45)))
+
+
+@given(st.floats(0, 1), st.floats(0, 1e9), st.sampled_from([case[0] for case in WEIGHED]))
+def test_a_weighed_score_is_bounded_and_lies_on_the_turns_side_of_the_score_without_them(mean, weight, options):
+    subject = Subject("workload", "w", output="It is here.", context={"per_turn_scores": [mean]})
+    found, plain, rest = (
+        Workload(figures=FIGURES, weight_per_turn=one, **options).judge(subject, ()).score for one in (weight, 1.0, 0.0)
+    )
+    assert 0 <= found <= 1
+    if weight == 1:
+        assert found == plain
+    elif weight and rest != found and options:
+        assert min(rest, mean) - 1e-9 <= found <= max(rest, mean) + 1e-9
+
+
 def test_all_figures_come_from_the_rubric(changed):
     figures = changed(
         ID,

@@ -268,3 +268,32 @@ def test_stage_that_is_too_slow_leaves_the_verdict_before_it():
     done = run_pipeline(text, subjects=[TURN], components={"cheap": FakeJudge(CHEAP), "dear": slow})
     (verdict,) = done.verdicts
     assert (verdict.judge_kind, verdict.signals["escalation_skipped"]) == ("heuristic", "timeout")
+
+
+def workload(rubric):
+    return attrs.evolve(sample("!", kind="workload"), context={"evaluate": {"rubric": rubric}})
+
+
+@pytest.mark.parametrize(
+    ("rubric", "expected", "asked"),
+    [("heuristic", CHEAP, [1, 0]), ("llm", DEAR, [0, 1]), (None, None, [1, 1]), ("hybrid", None, [1, 1])],
+)
+def test_a_workloads_own_block_says_which_stages_judge_it(rubric, expected, asked):
+    outcome, found = judged(CHEAP, DEAR, subject=workload(rubric))
+    assert found == asked
+    assert outcome == expected or (expected is None and outcome.judge_kind == "hybrid")
+
+
+def test_other_subjects_with_such_a_column_are_judged_by_confidence():
+    assert judged(CHEAP, DEAR, subject=attrs.evolve(workload("heuristic"), kind="row"))[1] == [1, 1]
+    assert judged(CHEAP, DEAR, subject=attrs.evolve(workload(None), context={"evaluate": "x"}))[1] == [1, 1]
+
+
+def test_a_workload_that_asks_for_the_model_fails_with_it_and_only_a_cap_downgrades():
+    assert judged(CHEAP, DOWN, subject=workload("llm")) == (DOWN, [0, 1])
+    outcome, asked = judged(CHEAP, CAPPED, subject=workload("llm"))
+    assert asked == [1, 1]
+    assert (outcome.score, outcome.judge_kind) == (CHEAP.score, "heuristic")
+    assert outcome.signals["escalation_skipped"] == "budget_exhausted"
+    assert outcome.signals["throttled_reason"] == "session_cap"
+    assert judged(DOWN, CAPPED, subject=workload("llm"))[0].kind == "throttled_no_heuristic"

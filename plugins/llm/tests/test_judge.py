@@ -381,6 +381,52 @@ def test_texts_of_a_turn_are_cut_at_two_thousand_characters():
     assert "o" * 2001 not in user
 
 
+BLOCK = {"grounding_tokens": ["RoutingEngine"], "forbidden_grounding": ["RouterChain"]}
+
+
+@pytest.mark.parametrize("kind", ["row", "workload", "turn"])
+def test_the_evaluate_block_of_a_subject_brings_its_grounding(kind):
+    user = shown(Subject(kind, "w", output="Text", context={"evaluate": BLOCK}), grounding_tokens=["policy="])[1].content
+    assert "expected: policy=\nexpected: RoutingEngine\nmade up: RouterChain\n" in user
+    for odd in ("text", {"grounding_tokens": "text"}, {"forbidden_grounding": None}):
+        assert "GROUNDING HINTS:\n" not in shown(Subject("row", "w", output="x", context={"evaluate": odd}))[1].content
+
+
+def test_what_stands_in_the_block_and_beside_it_is_shown_once():
+    context = {"evaluate": BLOCK, **BLOCK}
+    user = shown(Subject("workload", "w", output="Text", context=context))[1].content
+    assert user.count("expected: RoutingEngine") == user.count("made up: RouterChain") == 1
+
+
+def chosen(wanted, kind="workload", **named):
+    """Which model was asked, the judge's *own* or one of those *named*; or the failure."""
+    models = {name: FakeChatModel(told(), cost=CENT) for name in named}
+    own = FakeChatModel(told(), cost=Cost("0.02"))
+    object.__setattr__(own, "model", "haiku-4")
+    judge = LlmJudge(own, models=models)
+    subject = Subject(kind, "w", output="Text", context={"evaluate": {"llm_judge_model": wanted}})
+    answer = asyncio.run(judge.judge(subject, ()))
+    asked = [name for name, model in {"own": own, **models}.items() if model.asked]
+    cost = judge.estimate(subject)
+    assert bool(asked) == (not cost.is_zero) == isinstance(answer, Judgment)
+    return asked or (answer.kind, answer.message)
+
+
+def test_a_workload_is_judged_by_the_model_that_it_names():
+    assert chosen("sonnet", sonnet=True) == ["sonnet"]
+    assert chosen(None, sonnet=True) == chosen("haiku-4") == chosen("anthropic:haiku-4") == ["own"]
+    assert chosen("sonnet", kind="row", sonnet=True) == ["own"]
+
+
+def test_a_model_that_the_judge_does_not_have_is_refused_with_the_nearest_and_what_to_do():
+    kind, message = chosen("sonet", sonnet=True)
+    assert kind == "rubric_invalid"
+    assert message == (
+        "workload w: llm_judge_model 'sonet' is no model of this judge, did you mean 'sonnet'? (there is: sonnet, haiku-4); "
+        "give it under its option models, as {'sonet': MODEL}, where MODEL is a component or a name from define"
+    )
+
+
 def test_a_workload_brings_its_own_grounding():
     context = {"grounding_tokens": ["RoutingEngine"], "forbidden_grounding": ["RouterChain", 5]}
     user = shown(Subject("workload", "w", output="Text", context=context), grounding_tokens=["policy="])[1].content

@@ -13,6 +13,7 @@ from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict, Wit
 from .block import check_block, options
 from .counts import Counts
 from .reading import open_rubric
+from .tally import Tally
 from .wording import KEYS, Wording, last_text
 
 MOST_BLOCKS = 1000
@@ -64,21 +65,6 @@ class PartialCredit:
         return ratio if self.map == "linear" else round(ratio * 4) / 4
 
 
-@attrs.define
-class Tally:
-    """What was found of one workload so far: the *score*, the flags, the other signals; *checked* says that more than turns was."""
-
-    score: float
-    positive: list[str] = attrs.field(factory=list)
-    negative: list[str] = attrs.field(factory=list)
-    signals: dict[str, object] = attrs.field(factory=dict)
-    checked: bool = False
-
-    def flag(self, name: str, *, good: bool) -> None:
-        """Raise a flag."""
-        (self.positive if good else self.negative).append(name)
-
-
 def _texts(_instance: object, attribute: attrs.Attribute[Any], value: tuple[str, ...] | None) -> None:
     if not all(value or ()):
         raise ValueError(f"{attribute.name} must be a list of texts that are not empty")
@@ -93,10 +79,11 @@ class Workload:
     text; ``per_turn_scores``, ``assertion_failures`` and ``assertions_checked`` are in the context.
 
     :param rubric: heuristic, llm or hybrid: how the block wants the workload judged. This judge is the part without a model;
-        for the other one put llm/judge beside it, in hybrid/cascade.
+        put it before llm/judge in hybrid/cascade, which goes by the block.
     :param expect_substring_in_final_response: a text that the final text must have, in upper or lower case.
-    :param llm_judge_model: which model the block wants to be asked; not used here.
-    :param weight_per_turn: kept among the signals; all turns weigh the same.
+    :param llm_judge_model: which model the block wants to be asked: llm/judge goes by it.
+    :param weight_per_turn: how much the mean of the turns counts, where there are any, by what the expected text, the partial
+        credit and the grounding do. Of turns that count 0, with nothing else to go by, the score is that without turns.
     :param grounding_tokens: texts that a well-founded answer has; the share of them that is there counts.
     :param forbidden_grounding: texts that only an invented answer has; the share of them that is not there counts.
     :param partial_credit: {enabled, criterion: test_pass_count_ratio, map: linear or stepped}: the share of passed tests that
@@ -159,13 +146,17 @@ class Workload:
             return Failure("missing_input", f"workload {subject.id}: {fault}")
         turns, text = context.get("per_turn_scores") or (), given or ""
         assert isinstance(turns, list | tuple)  # _fault has looked
-        tally = Tally(sum(turns) / len(turns) if turns else self._figures.no_turns)
+        weight = 1.0 if self.weight_per_turn is None or not turns else self.weight_per_turn
+        mean = sum(turns) / len(turns) if turns and weight else self._figures.no_turns
+        tally = Tally(mean, mean)
         self._assertions(tally, context)
         if self.partial_credit is not None and self.partial_credit.enabled:
             _credit(tally, self.partial_credit, text)
         else:
             self._substring(tally, text)
         _ground(tally, text, self.grounding_tokens or (), self.forbidden_grounding or ())
+        if weight != 1.0 and (weight or tally.share < 1):
+            tally.weigh(weight)
         self._penalty(tally, given)
         signals = {"flags": tally.positive, "flags_negative": tally.negative, **tally.signals, **self._said(len(turns))}
         sure = "turns_and_checks" if turns and tally.checked else "turns" if turns else "other"
@@ -184,13 +175,17 @@ class Workload:
         tally.flag(f"workload_assertions_{'failed' if failed else 'passed'}", good=not failed)
         if failed:
             tally.score *= self._figures.assertions_failed
+            tally.turns = tally.score
 
     def _substring(self, tally: Tally, text: str) -> None:
         expected = self.expect_substring_in_final_response
         if not expected:
             return
         present = expected.casefold() in text.casefold()
-        tally.score = (tally.score + 1) / 2 if present else tally.score * self._figures.substring_missing
+        if present:
+            tally.average(1.0)
+        else:
+            tally.miss(self._figures.substring_missing)
         tally.flag(f"workload_substring_{'present' if present else 'missing'}", good=present)
         tally.signals["substring_present"] = present
         tally.checked = True
@@ -228,7 +223,7 @@ def _credit(tally: Tally, rule: PartialCredit, text: str) -> None:
     counts = Counts.read(text)
     credit = 0.0 if counts is None else rule.credit(counts.ratio)
     name = "no_test_signal" if counts is None else "zero" if not credit else "full" if credit == 1 else "partial"
-    tally.score = (tally.score + credit) / 2
+    tally.average(credit)
     tally.flag(f"partial_credit_{name}", good=credit > 0)
     tally.checked = tally.checked or counts is not None
     tally.signals |= {
@@ -254,7 +249,7 @@ def _ground(tally: Tally, text: str, tokens: Sequence[str], forbidden: Sequence[
     shares = [len(present) / len(tokens)] if tokens else []
     shares += [1 - len(invented) / len(forbidden)] if forbidden else []
     grounding = sum(shares) / len(shares)
-    tally.score = (tally.score + grounding) / 2
+    tally.average(grounding)
     if present:
         tally.flag("workload_grounding_tokens_present", good=True)
     if missing:

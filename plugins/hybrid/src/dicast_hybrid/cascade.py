@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -55,6 +55,9 @@ class Cascade:
     and the confidence of the last stage asked. A stage that fails, or that a cap leaves no room for, is passed over; when no
     later one has answered, the last verdict there is stands, and ``signals.escalation_skipped`` says why it went no further.
 
+    A workload whose own ``evaluate`` block names a ``rubric`` is judged by that: ``heuristic`` by the first stage alone, ``llm``
+    by the last one alone, whose failure is the workload's; the first stands in where a cap leaves no room; ``hybrid`` as above.
+
     :param stages: at least two judges, from cheap to dear; a subject must be of a kind that all of them judge.
     :param escalation_threshold: the confidence, from 0 to 1, from which on a verdict is kept; below it the next stage is
         asked. 0 never asks a later stage. A number, or a list with one for each step from a stage to the next.
@@ -82,13 +85,27 @@ class Cascade:
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Judge by the cheapest stage that is confident enough; a failure only where every stage fails."""
+        wanted = _wanted(subject)
+        if wanted == "llm":
+            return await self._by_model(subject, children)
         answers: list[Judgment | Failure] = []
-        for stage, threshold in zip(self.stages, self._thresholds(), strict=True):
+        stages = self.stages[:1] if wanted == "heuristic" else self.stages
+        for stage, threshold in zip(stages, self._thresholds(), strict=False):
             answer = await maybe_await(stage.judge(subject, children))
             answers.append(answer)
             if isinstance(answer, Judgment) and answer.confidence >= threshold:
                 break
         return self._outcome(subject, answers)
+
+    async def _by_model(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """Judge by the last stage; a cap downgrades to the first one."""
+        answer = await maybe_await(self.stages[-1].judge(subject, children))
+        if isinstance(answer, Judgment) or answer.throttled_reason is None:
+            return answer
+        instead = await maybe_await(self.stages[0].judge(subject, children))
+        if isinstance(instead, Failure):
+            return attrs.evolve(answer, cost=_total([instead, answer]))
+        return attrs.evolve(instead, signals={**instead.signals, **_why(answer)})
 
     def _thresholds(self) -> Iterator[float]:
         """The confidence that each stage's verdict needs to be kept; the last one's needs none."""
@@ -118,6 +135,12 @@ class Cascade:
             signals={**signals, "escalated": True},
             rubric=self.rubric_for(subject.kind),
         )
+
+
+def _wanted(subject: Subject) -> object:
+    """The rubric that a workload's own block names; None where there is none, and the cascade goes by confidence."""
+    block = subject.context.get("evaluate") if subject.kind == "workload" else None
+    return block.get("rubric") if isinstance(block, Mapping) else None
 
 
 def _first(answer: Judgment | Failure) -> dict[str, object]:

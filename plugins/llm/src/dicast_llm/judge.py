@@ -26,6 +26,7 @@ from dicast import (
 from dicast import rubric as installed
 
 from .asking import Asked, Question, ask, is_free
+from .choosing import Choice
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import Marks
 from .instructions import Form, body, closing, has_dimensions, system_message
@@ -88,6 +89,8 @@ class LlmJudge:
     :param max_chars: how many characters of the input, the output and the reference are shown each; by default 2000 of a turn
         or a workload, and all of anything else. What is cut is told to the model.
     :param fallback: the judge that is asked instead where a cap leaves no room for this one.
+    :param models: other chat models by name: a workload whose ``evaluate`` block has one as its ``llm_judge_model`` is judged by
+        it. A workload that names one which is neither here nor the *model* itself is ``rubric_invalid``.
     """
 
     name = "judge"
@@ -109,6 +112,7 @@ class LlmJudge:
     capture_rationale: bool = False
     max_chars: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
     fallback: Judge | None = None
+    models: Mapping[str, ChatModel] = attrs.field(factory=dict)
     _dimensions: tuple[Dimension, ...] = attrs.field(init=False, eq=False, repr=False)
     _form: Form = attrs.field(init=False, eq=False, repr=False)
     _turn: Briefing = attrs.field(init=False, eq=False, repr=False)
@@ -125,12 +129,18 @@ class LlmJudge:
         """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
         if subject.output is None and not subject.events:
             return Failure("missing_input", f"{subject.kind} {subject.id} has no output to judge")
-        asked = await ask(self.model, self._question(subject), self.retries, self._read)
+        model = Choice(self.model, self.models).of(subject)
+        if isinstance(model, Failure):
+            return model
+        asked = await ask(model, self._question(subject), self.retries, self._read)
         return asked if isinstance(asked, Failure) else self._judgment(subject, asked)
 
     def estimate(self, subject: Subject) -> Cost:
         """What the judgment may cost at most: all calls that *retries* allows."""
-        return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model, self.retries)
+        model = Choice(self.model, self.models).of(subject)
+        if isinstance(model, Failure) or is_free(model):
+            return Cost.zero()
+        return self._question(subject).estimate(model, self.retries)
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)

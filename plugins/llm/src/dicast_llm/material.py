@@ -36,7 +36,7 @@ def is_turn(kind: str) -> bool:
 
 def sections(subject: Subject, hints: Hints, max_chars: int | None) -> tuple[Section, ...]:
     """All of *subject* that the judge sees; *max_chars* limits each text, by default those of turns and workloads to 2000."""
-    both = _with_context(hints, subject) if subject.kind == "workload" else hints
+    both = _with_context(hints, subject)
     if is_turn(subject.kind):
         return _turn(subject, both, _TURN_CHARS if max_chars is None else max_chars)
     return tuple(section for section in _row(subject, both, max_chars) if section is not None)
@@ -71,9 +71,19 @@ def _text(title: str, value: object, limit: int | None) -> Section:
 
 
 def _with_context(hints: Hints, subject: Subject) -> Hints:
-    """The *hints*, and those that came with the subject."""
-    tokens = _words(subject.context.get("grounding_tokens"))
-    return Hints((*hints.tokens, *tokens), (*hints.forbidden, *_words(subject.context.get("forbidden_grounding"))))
+    """The *hints*, and those that came with the subject: in its ``evaluate`` block, and with a workload also beside it."""
+    block = subject.context.get("evaluate")
+    brought = [block] if isinstance(block, Mapping) else []
+    brought += [subject.context] if subject.kind == "workload" else []
+    if not brought:
+        return hints
+    tokens = [word for one in brought for word in _words(one.get("grounding_tokens"))]
+    forbidden = [word for one in brought for word in _words(one.get("forbidden_grounding"))]
+    return Hints(_once((*hints.tokens, *tokens)), _once((*hints.forbidden, *forbidden)))
+
+
+def _once(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
 
 
 def _words(value: object) -> tuple[str, ...]:
