@@ -76,6 +76,29 @@ def test_it_appends_and_the_old_verdicts_stay(traced):
     assert traced.verified()
 
 
+def test_the_hybrid_rubric_is_the_heuristic_where_no_model_is_named_and_says_so(traced):
+    """The command of document 001, 6.2."""
+    done = evaluate(traced, "--since", "2026-01-31", "--subject", "turn", "--rubric", "turn-hybrid-v1", "--json")
+    assert (done.code, done.json["scored"], list(done.json["judges"])) == (0, 3, ["heuristic/turn"]), done.err
+    assert "turn-hybrid-v1: no model is named (--model" in done.err
+
+
+@pytest.mark.parametrize("model", ["{replay/chat: {path: none.jsonl}}", "model.yaml"])
+def test_a_rubric_that_needs_a_model_is_judged_with_the_one_that_is_named(traced, model):
+    traced.write("none.jsonl", "")
+    traced.write("model.yaml", "replay/chat:\n  path: none.jsonl\n")
+    hybrid = evaluate(traced, "--subject", "turn", "--rubric", "turn-hybrid-v1", "--model", model, "--json")
+    assert (hybrid.code, hybrid.json["scored"]) == (0, 3), hybrid.err
+    skipped = [one["signals"].get("escalation_skipped") for one in verdicts(traced, "--run", "last")]
+    assert sorted(skipped, key=str) == [
+        None,
+        "judge_call_failed",
+        "judge_call_failed",
+    ]  # nobody has a reply in the file
+    text = evaluate(traced, "--subject", "turn", "--rubric", "turn-llm-v1", "--model", model, "--json")
+    assert text.json["failures"] == {"judge_call_failed": 3}
+
+
 @pytest.mark.parametrize("kind", ["tool_cycle", "turn", "session"])
 @pytest.mark.parametrize("command", [("run",), ("watch", "--once")])
 def test_the_same_judge_says_the_same_as_before(shop, command, kind):
@@ -145,8 +168,13 @@ WRONG = [
     (("--rubric", "turn-heuristics-v1"), "did you mean 'turn-heuristic-v1'?"),
     (
         ("--rubric", "turn-llm-v1"),
-        "a text for a model; name the model with it: --judge '{llm/judge: {rubric: turn-llm-v1, ",
+        "a text for a model; name the model with it: --model '{openai/chat: {base_url: URL, model: MODEL}}'",
     ),
+    (("--rubric", "turn-heuristic-v1", "--model", "x"), "asks no model; leave --model out"),
+    (("--judge", "heuristic/turn", "--model", "x"), "--model goes with --rubric"),
+    (("--rubric", "turn-hybrid-v1", "--model", "{replay/chat: {pth: x}}"), "--model: unknown option 'pth'"),
+    (("--rubric", "turn-hybrid-v1", "--model", "gone.yaml"), "cannot read the model gone.yaml"),
+    (("--rubric", "session-hybrid-v1"), "session-hybrid-v1"),
     (("--rubric", "session-aggregate-v1"), "rubric 'session-aggregate-v1' is not one for subjects of kind 'turn'"),
     (("--judge", "{heuristic/turn: {lookahead_mesages: 3}}"), "--judge:1:19: unknown option 'lookahead_mesages'"),
     (("--judge", "heuristic/turm"), "did you mean 'heuristic/turn'?"),

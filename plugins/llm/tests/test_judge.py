@@ -386,7 +386,9 @@ BLOCK = {"grounding_tokens": ["RoutingEngine"], "forbidden_grounding": ["RouterC
 
 @pytest.mark.parametrize("kind", ["row", "workload", "turn"])
 def test_the_evaluate_block_of_a_subject_brings_its_grounding(kind):
-    user = shown(Subject(kind, "w", output="Text", context={"evaluate": BLOCK}), grounding_tokens=["policy="])[1].content
+    user = shown(Subject(kind, "w", output="Text", context={"evaluate": BLOCK}), grounding_tokens=["policy="])[
+        1
+    ].content
     assert "expected: policy=\nexpected: RoutingEngine\nmade up: RouterChain\n" in user
     for odd in ("text", {"grounding_tokens": "text"}, {"forbidden_grounding": None}):
         assert "GROUNDING HINTS:\n" not in shown(Subject("row", "w", output="x", context={"evaluate": odd}))[1].content

@@ -44,6 +44,9 @@ _BEFORE, _INDENT = 3, 4
 @click.option(
     "--judge", metavar="YAML|FILE", help="Judge with this component, as a pipeline file writes it under judges."
 )
+@click.option(
+    "--model", metavar="YAML|FILE", help="The chat model that a rubric for a model, or KIND-hybrid-v1, is judged with."
+)
 @click.option("--session", metavar="ID", help="Only what belongs to this session.")
 @click.option("--yes", is_flag=True, help="Spend what it costs without asking.")
 @click.option(
@@ -57,6 +60,7 @@ def evaluate(
     kind: str,
     rubric_id: str | None,
     judge: str | None,
+    model: str | None,
     session: str | None,
     yes: bool,
     override_cap: bool,
@@ -68,11 +72,11 @@ def evaluate(
     A subject is judged as it was last read, with the events of its trace. Says first what that may cost at most, and asks.
     """
     source = Recorded(kind, since, until, session)
-    text = _pipeline(_component(kind, rubric_id, judge), ledger)
+    text = _pipeline(_component(kind, rubric_id, judge, model), ledger)
     if os.environ.get("DICAST_DISABLED", "") not in ("", "0"):  # nothing is read then
         return run_command(Path(_NAME), lambda _: source, as_json=as_json)
     head = read_ledger(ledger, lambda live: live.head())  # a run would create a ledger that is not there
-    count, *costs = _forecast(text, source, rubric_id)
+    count, *costs = _forecast(text, source, rubric_id, modelled=model is not None)
     caps = "; no cap holds for this run (--override-cap)" if override_cap else ""
     _agree(f"{count:,} {kind}(s) to judge again", [cost for cost in costs if not cost.is_zero], caps, yes=yes)
     code = run_command(text, lambda _: source, override_caps=override_cap, as_json=as_json)
@@ -82,34 +86,58 @@ def evaluate(
     return code
 
 
-def _component(kind: str, rubric_id: str | None, judge: str | None) -> str:
+def _component(kind: str, rubric_id: str | None, judge: str | None, model: str | None) -> str:
     """The judge, as YAML."""
     if (rubric_id is None) == (judge is None):
         example = f"--judge {_JUDGES[kind][0]}" if kind in _JUDGES else f"--judge '{{llm/judge: {{model: {_MODEL}}}}}'"
         raise click.UsageError(f"say what to judge by, with --rubric ID or --judge, such as {example}")
     if judge is None:
-        return _by_rubric(kind, str(rubric_id))
+        return _by_rubric(kind, str(rubric_id), None if model is None else _text("model", model))
+    if model is not None:
+        raise click.UsageError("--model goes with --rubric; a judge names its own: --judge '{llm/judge: {model: …}}'")
+    return _text("judge", judge)
+
+
+def _text(what: str, given: str) -> str:
+    """The YAML of a component that was *given* as itself or as a file."""
     # Path.is_file raises for a text that is too long to be a name
-    if not judge.endswith((".yaml", ".yml")) and not os.path.isfile(judge):  # noqa: PTH113
-        return judge
+    if not given.endswith((".yaml", ".yml")) and not os.path.isfile(given):  # noqa: PTH113
+        return given
     try:
-        return Path(judge).read_text(encoding="utf-8")
+        return Path(given).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(f"cannot read the judge {judge}: {error}", value=judge)) from error
+        raise ConfigError(Problem(f"cannot read the {what} {given}: {error}", value=given)) from error
 
 
-def _by_rubric(kind: str, id: str) -> str:
-    """The judge of *kind* that scores by the figures of the rubric *id*.
+def _by_rubric(kind: str, id: str, model: str | None) -> str:
+    """The judge of *kind* that goes by the rubric *id*, with the *model* where one judges by it.
 
-    :raises ConfigError: when there is no such rubric or judge, or the rubric is a text, which only a model can judge by.
+    :raises ConfigError: when there is no such rubric or judge, or the rubric needs a model and there is none.
     """
+    if id == f"{kind}-hybrid-v1" and kind in _JUDGES:
+        return _hybrid(kind, id, model)
     if rubric(id).data.keys() <= {"id", "version"}:
-        judge = f"{{llm/judge: {{rubric: {id}, model: {_MODEL}}}}}"
-        raise ConfigError(f"rubric {id!r} is a text for a model; name the model with it: --judge '{judge}'")
+        if model is None:
+            raise ConfigError(f"rubric {id!r} is a text for a model; name the model with it: --model '{_MODEL}'")
+        return f"llm/judge:\n  rubric: {orjson.dumps(id).decode()}\n  model:\n{indent(model, ' ' * 4)}"
     if kind not in _JUDGES:
         raise ConfigError(f"no judge of subjects of kind {kind!r} goes by a rubric alone; name a judge with --judge")
+    if model is not None:
+        raise ConfigError(f"rubric {id!r} has the figures of a judge that asks no model; leave --model out")
     name, option = _JUDGES[kind]
     return orjson.dumps({name: {option: id}}).decode()
+
+
+def _hybrid(kind: str, id: str, model: str | None) -> str:
+    """The cascade from the judge without a model to the *model*; the first stage alone where none is named."""
+    heuristic = _JUDGES[kind][0]
+    if model is None:
+        message = (
+            f"{id}: no model is named (--model '{_MODEL}'), so none is asked; the verdicts are those of {heuristic}"
+        )
+        click.echo(message, err=True)
+        return heuristic
+    return f"hybrid/cascade:\n  stages:\n  - {heuristic}\n  - llm/judge:\n      model:\n{indent(model, ' ' * 8)}"
 
 
 def _pipeline(judge: str, ledger: Path | None) -> str:
@@ -119,8 +147,8 @@ def _pipeline(judge: str, ledger: Path | None) -> str:
     return f"name: {_NAME}\njudges:\n-\n{indent(judge, ' ' * _INDENT)}\n{where}"
 
 
-def _forecast(text: str, source: Recorded, rubric_id: str | None) -> tuple[int, Cost, Cost]:
-    """How many subjects are judged, and what that may cost in either unit.
+def _forecast(text: str, source: Recorded, rubric_id: str | None, *, modelled: bool) -> tuple[int, Cost, Cost]:
+    """How many subjects are judged, and what that may cost in either unit; *modelled* says that a model stands in the judge.
 
     :raises RequestError: whose places are those in the judge as it was given.
     """
@@ -128,6 +156,8 @@ def _forecast(text: str, source: Recorded, rubric_id: str | None) -> tuple[int, 
         found = forecast(text, cast(Source, source))  # a Source once it is opened
     except RequestError as error:
         problems = [_replaced(problem) for problem in error.problems]
+        if modelled and problems[0].file is not None:
+            raise type(error)(attrs.evolve(one, file="--model", line=None, column=None) for one in problems) from error
         if rubric_id is not None and problems[0].file is not None:
             first = f"{problems[0].message} ({len(problems):,} such problems)" if problems[1:] else problems[0].message
             message = f"rubric {rubric_id!r} is not one for subjects of kind {source.kind!r}: {first}"
