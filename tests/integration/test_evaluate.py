@@ -76,6 +76,24 @@ def test_it_appends_and_the_old_verdicts_stay(traced):
     assert traced.verified()
 
 
+def test_sessions_and_tool_cycles_that_no_run_has_read_are_judged_from_the_trace_in_the_ledger(shop):
+    shop.write("trace.jsonl", list(trace()))
+    text = "source: {traces/events: {path: trace.jsonl, subjects: [turn]}}\njudges: [heuristic/turn]\n"
+    assert shop.run(text).code == 0
+    for kind, expected in (
+        ("tool_cycle", {"a1-use": 0.4, "a2-use": 1.0, "b1-use": 0.4}),
+        ("session", {"a": 2, "b": 1}),
+    ):
+        rubric = {"tool_cycle": "tool-cycle-heuristic-v1", "session": "session-aggregate-v1"}[kind]
+        done = evaluate(shop, "--subject", kind, "--rubric", rubric, "--json")
+        assert done.code == 0, done.err
+        found = verdicts(shop, "--run", "last")
+        if kind == "session":
+            assert {one["subject_id"]: one["signals"]["turn_count"] for one in found} == expected
+        else:
+            assert {one["subject_id"]: round(one["score"], 6) for one in found} == expected
+
+
 def test_the_hybrid_rubric_is_the_heuristic_where_no_model_is_named_and_says_so(traced):
     """The command of document 001, 6.2."""
     done = evaluate(traced, "--since", "2026-01-31", "--subject", "turn", "--rubric", "turn-hybrid-v1", "--json")

@@ -8,7 +8,6 @@ import pytest
 
 import dicast
 from dicast import Subject
-
 from dicast._kernel.clock import Clock
 from dicast._kernel.runner import run as runner
 from dicast._kernel.runner.judging import Judging
@@ -21,7 +20,12 @@ NOON = 1_780_000_000_000_000_000
 def backwards(shop, monkeypatch):
     """Each run has a clock that is a second behind that of the run before."""
     seconds = count()
-    monkeypatch.setattr(runner, "Clock", lambda: Clock(lambda now=NOON - next(seconds) * 10**9: now))
+
+    def clock():
+        now = NOON - next(seconds) * 10**9
+        return Clock(lambda: now)
+
+    monkeypatch.setattr(runner, "Clock", clock)
     shop.rows("a", "b")
     return shop
 

@@ -132,6 +132,40 @@ def test_subjects_of_a_trace_are_what_was_judged(tmp_path, kinds):
         assert {due.trigger for due in found} == {"batch"}
 
 
+@pytest.mark.parametrize("read", [("turn",), ("session",), ("tool_cycle", "turn")])
+def test_what_no_run_has_read_is_put_together_from_the_trace(tmp_path, read):
+    """Of a run over turns alone the ledger has no event that belongs to none of them, such as the end of the session."""
+    run_trace(tmp_path, kinds=read)
+    whole = list(Events(tmp_path / "trace.jsonl", subjects=KINDS).subjects())
+    for kind in KINDS:
+        found = sorted(again(tmp_path, kind), key=lambda due: due.subject.id)
+        expected = sorted((each for each in whole if each.kind == kind), key=lambda each: each.id)
+        assert ids(found) == [each.id for each in expected]
+        if kind == "session" and "session" not in read:
+            for due, each in zip(found, expected, strict=True):
+                lost = [event for event in each.events if event not in due.subject.events]
+                assert {event.type for event in lost} <= {"session.ended", "feedback.explicit"}
+                assert due.subject.context == each.context
+        else:
+            assert [plain(due.subject) for due in found] == [plain(each) for each in expected]
+
+
+def test_a_session_is_put_together_from_the_newest_run_that_has_its_trace_and_in_the_window(tmp_path):
+    run_trace(tmp_path, [completed(1, "a", "a1"), completed(2, "b", "b1")], ["turn"])
+    run_trace(tmp_path, [completed(1, "a", "a1"), completed(9, "a", "a2")], ["turn"])
+    found = again(tmp_path, "session")
+    assert {due.subject.id: [event.turn_id for event in due.subject.events] for due in found} == {
+        "b": ["b1"],
+        "a": ["a1", "a2"],
+    }
+    assert ids(again(tmp_path, "session", since="2026-01-31T12:00:09Z")) == ["a"]
+    assert ids(again(tmp_path, "session", session="b")) == ["b"]
+    with pytest.raises(
+        DataError, match="no session from 2026-02-01 to the end: the 2 in the ledger are from 2026-01-31"
+    ):
+        again(tmp_path, "session", since="2026-02-01")
+
+
 @pytest.mark.parametrize("tool_error", [None, "^Error"])
 def test_subjects_of_a_transcript_are_what_was_judged(tmp_path, tool_error):
     def asked(id):

@@ -13,17 +13,30 @@ from dicast import Entry
 from .history import moment
 
 _BATCH = 5000
+BEGUN, ENDED, WHOLE = 1, 2, 3
+"""Which parts of a subject a trace event is."""
+
 _TABLES = """
 CREATE TABLE reads (id TEXT PRIMARY KEY, seq INTEGER, run TEXT, session TEXT, at TEXT, digest TEXT) WITHOUT ROWID;
-CREATE TABLE ends (run TEXT, session TEXT, id TEXT, at TEXT, PRIMARY KEY (run, session, id)) WITHOUT ROWID;
+CREATE TABLE ends (run TEXT, session TEXT, id TEXT, at TEXT, seq INTEGER, parts INTEGER, turn TEXT,
+    PRIMARY KEY (run, session, id)) WITHOUT ROWID;
+CREATE TABLE completed (run TEXT, turn TEXT, PRIMARY KEY (run, turn)) WITHOUT ROWID;
 CREATE TABLE live (run TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE chosen (seq INTEGER PRIMARY KEY, run TEXT, session TEXT, id TEXT, digest TEXT);
-CREATE VIEW subjects AS SELECT seq, run, session, id, digest, coalesce(ends.at, reads.at) AS happened
+CREATE VIEW subjects AS SELECT reads.seq, run, session, id, digest, coalesce(ends.at, reads.at) AS happened
 FROM reads LEFT JOIN ends USING (run, session, id);
+CREATE VIEW told AS SELECT max(seq) AS seq, run, session, id, at AS happened
+FROM ends LEFT JOIN completed USING (run, turn)
+WHERE (parts = 3 OR (parts = 1 AND completed.turn IS NOT NULL)) AND id NOT IN (SELECT id FROM reads) GROUP BY id;
+CREATE TABLE traced (run TEXT, session TEXT, id TEXT, seq INTEGER, PRIMARY KEY (run, session, id)) WITHOUT ROWID;
 """
 _READ = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?)"
-_END = "INSERT OR REPLACE INTO ends VALUES (?, ?, ?, ?)"
+_END = (
+    "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO UPDATE SET at = excluded.at, seq = excluded.seq, parts = parts | excluded.parts"
+)
 _CHOOSE = "INSERT INTO chosen SELECT seq, run, session, id, digest FROM subjects WHERE happened BETWEEN ? AND ?"
+_TRACE = "INSERT INTO traced SELECT run, session, id, seq FROM told WHERE happened BETWEEN ? AND ?"
 _PARTS = """
 SELECT run, CASE WHEN session != '' AND run IN (SELECT run FROM live) THEN session END AS part, max(seq)
 FROM chosen GROUP BY run, part ORDER BY min(seq)
@@ -65,22 +78,32 @@ class Choice:
         self._reads.append((*where, moment(event.time), event.payload["digest"]))
         self._flush(_BATCH)
 
-    def note_end(self, end: Entry, subject_id: object) -> None:
-        """Note that *end* is, so far, the last thing that happened to a subject."""
+    def note_end(self, end: Entry, subject_id: object, parts: int = WHOLE) -> None:
+        """Note that *end* is, so far, the last thing that happened to a subject, and which *parts* of it there are by that."""
         event = end.event
-        self._ends.append((event.run_id, event.session_id or "", str(subject_id), moment(event.time)))
+        where = (event.run_id, event.session_id or "", str(subject_id), moment(event.time))
+        self._ends.append((*where, end.seq, parts, event.turn_id))
         self._flush(_BATCH)
 
+    def note_completed(self, end: Entry) -> None:
+        """Note that a turn was completed: then calls of it that have no end are whole, too."""
+        self._database.execute("INSERT OR IGNORE INTO completed VALUES (?, ?)", (end.event.run_id, end.event.turn_id))
+
     def choose(self, since: str, until: str) -> int:
-        """End the first pass; return how many subjects happened between the two times, both included."""
+        """End the first pass; return how many subjects happened between the two times, both included.
+
+        Those that no run has read count too, where a trace has them whole.
+        """
         self._flush(1)
-        self._database.execute("DELETE FROM chosen")
-        return self._database.execute(_CHOOSE, (since, until)).rowcount
+        self._database.executescript("DELETE FROM chosen; DELETE FROM traced")
+        window = (since, until)
+        return sum(self._database.execute(choose, window).rowcount for choose in (_CHOOSE, _TRACE))
 
     def extent(self) -> tuple[int, str, str]:
         """How many subjects there are at any time, and when the first and the last of them happened."""
         found: tuple[int, str, str] = self._database.execute(
-            "SELECT count(*), min(happened), max(happened) FROM subjects"
+            "SELECT count(*), min(happened), max(happened) FROM "
+            "(SELECT happened FROM subjects UNION ALL SELECT happened FROM told)"
         ).fetchone()
         return found
 
@@ -89,9 +112,17 @@ class Choice:
         for row in self._database.execute(_PARTS):
             yield Part(*row)
 
+    def traces(self) -> Iterator[tuple[str, str, set[str]]]:
+        """Where subjects that no run has read are to be put together from: run, session, and their ids; the oldest first."""
+        sessions = "SELECT run, session FROM traced GROUP BY run, session ORDER BY min(seq)"
+        for run, session in self._database.execute(sessions).fetchall():
+            ids = self._database.execute("SELECT id FROM traced WHERE run = ? AND session = ?", (run, session))
+            yield run, session, {id for (id,) in ids}
+
     def digests(self) -> Iterator[tuple[str, str]]:
-        """Each chosen subject's id with the digest of its content."""
+        """Each chosen subject's id with the digest of its content, or the place of the last that is known of it."""
         yield from self._database.execute("SELECT id, digest FROM chosen ORDER BY id")
+        yield from self._database.execute("SELECT id, run || '/' || seq FROM traced ORDER BY id")
 
     def __contains__(self, seq: int) -> bool:
         return self._database.execute("SELECT 1 FROM chosen WHERE seq = ?", (seq,)).fetchone() is not None

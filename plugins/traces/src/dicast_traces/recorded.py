@@ -11,17 +11,19 @@ import attrs
 
 from dicast import ConfigError, DataError, Due, Entry, Event, Problem, Query, RunContext, Subject
 
-from .choice import Choice, Part
+from .choice import BEGUN, ENDED, WHOLE, Choice, Part
 from .history import History, Told, Watched, sortable
 from .recording import trace_event
+from .retold import is_trace, traced
 
 _PAGE = 1000
 _ENDS: Mapping[str, tuple[str, ...]] = {
     "turn": ("turn.completed",),
-    "tool_cycle": ("tool.called", "tool.completed", "tool.failed"),
+    "tool_cycle": ("tool.called", "tool.completed", "tool.failed", "turn.completed"),
     "session": ("turn.completed", "session.ended"),
 }
 """By the last of which of its trace events a subject of this kind is told when it happened."""
+_PARTS_OF = {"tool.called": BEGUN, "tool.completed": ENDED, "tool.failed": ENDED}
 
 Read = Callable[[Query], Iterator[Entry]]
 
@@ -30,6 +32,7 @@ Read = Callable[[Query], Iterator[Entry]]
 class Recorded:
     """Subjects that the run's own ledger has from earlier runs, each as it was last read, to be judged again.
 
+    Turns, tool cycles and sessions that no run has read are put together from the trace events that the ledger has of them.
     What happened within the window is judged: a turn by the time of its ``turn.completed``, a tool cycle by that of its end,
     a session by that of its ``session.ended``, without one of its last turn; what has no time of its own by that of its reading.
 
@@ -81,10 +84,10 @@ class Recording:
         self.total = self._choice.choose(*self._options.window)
         if not self.total:
             raise DataError(self._missing())
-        for part in self._choice.parts():
-            if part.run_id in digested:
+        for run_id in (*(part.run_id for part in self._choice.parts()), *(run for run, _, _ in self._choice.traces())):
+            if run_id in digested:
                 raise DataError(
-                    f"the ledger keeps digests in place of what run {part.run_id} judged (content: digest), so that "
+                    f"the ledger keeps digests in place of what run {run_id} judged (content: digest), so that "
                     "nothing can be judged again from it; run the pipeline over the data instead"
                 )
         whole = sha256(self._options.kind.encode())
@@ -101,6 +104,10 @@ class Recording:
             self.check()
         for part in self._choice.parts():
             yield from self._part(part)
+        for run_id, session, ids in self._choice.traces():
+            for subject in traced(self._pages(Query(run_id=run_id, session_id=session)), session, self._options.kind):
+                if subject.id in ids:
+                    yield Due(subject, "batch", run_id)
 
     def _note(self) -> set[str]:
         """Note when every subject was read and when it happened; return the runs that kept digests alone."""
@@ -114,19 +121,26 @@ class Recording:
             if event.type != "subject.read":
                 if event.payload.keys() == {"digest"}:
                     digested.add(event.run_id)
-                self._choice.note_end(entry, _ended(entry, kind))
+                self._note_end(entry, kind)
             elif event.subject_kind == kind and "from_run" not in event.payload:
                 if event.payload.get("content") is None:
                     digested.add(event.run_id)
                 self._choice.note_read(entry)
         return digested
 
+    def _note_end(self, entry: Entry, kind: str) -> None:
+        type_ = entry.event.type
+        if kind == "tool_cycle" and type_ == "turn.completed":
+            self._choice.note_completed(entry)
+        elif (ended := _ended(entry, kind)) is not None:
+            self._choice.note_end(entry, ended, _PARTS_OF.get(type_, WHOLE))
+
     def _part(self, part: Part) -> Iterator[Due]:
         live = part.session is not None
         history: History = Told() if part.session is None else Watched(part.session)
         chosen: Entry | None = None
         for entry in self._pages(Query(run_id=part.run_id, session_id=part.session)):
-            if _is_trace(entry.event):
+            if is_trace(entry.event):
                 history.add(trace_event(entry.event))
                 continue
             if chosen is not None:  # all that was told with it has been read
@@ -159,11 +173,6 @@ class Recording:
         reads = self._read(Query(types=("subject.read",), session_id=session))
         others = ", ".join(sorted({str(entry.event.subject_kind) for entry in reads}))
         return f"{place} has no subject of kind {kind!r}; it has {f'subjects of kind {others}' if others else 'none at all'}"
-
-
-def _is_trace(event: Event) -> bool:
-    """Whether a row is a trace event, and none that the run itself made."""
-    return event.subject_kind is None and event.sensitivity == "user_controlled"
 
 
 def _ended(entry: Entry, kind: str) -> object:
