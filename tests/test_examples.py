@@ -78,12 +78,28 @@ def test_judge_asks_about_the_turns_that_the_heuristic_is_not_sure_of(tmp_path):
     }
 
 
-def test_judge_has_the_replies_that_its_script_writes(tmp_path):
-    shutil.copytree(EXAMPLES / "judge", tmp_path / "judge", ignore=shutil.ignore_patterns("out"))
-    replies = tmp_path / "judge" / "replies.jsonl"
+@pytest.mark.parametrize("example", ["judge", "metis"])
+def test_an_example_has_the_replies_that_its_script_writes(example, tmp_path):
+    shutil.copytree(EXAMPLES / example, tmp_path / example, ignore=shutil.ignore_patterns("out"))
+    replies = tmp_path / example / "replies.jsonl"
     shipped = asked(replies)
-    subprocess.run([sys.executable, "-W", "error", "by_hand.py"], cwd=tmp_path / "judge", timeout=60, check=True)
-    assert shipped == asked(replies), "run examples/judge/by_hand.py: conversations, options or rubric have changed"
+    subprocess.run([sys.executable, "-W", "error", "by_hand.py"], cwd=tmp_path / example, timeout=60, check=True)
+    assert shipped == asked(replies), f"run examples/{example}/by_hand.py: data, options or rubric have changed"
+
+
+def test_metis_asks_a_model_about_unsure_turns_alone_and_judges_cycles_and_sessions_by_heuristics(tmp_path):
+    run(EXAMPLES / "metis" / "pipeline.yaml", tmp_path)
+    with (tmp_path / "examples" / "metis" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["subject_id"]: row for row in csv.DictReader(file)}
+    scores = {name: float(row["score"]) for name, row in rows.items()}
+    asked_about = {name for name, row in rows.items() if row["judge_turn_kind"] == "hybrid"}
+    assert asked_about == {"flaky/1", "flaky/2", "flaky/3", "lost/1"}
+    assert (scores["flaky/2"], scores["flaky/3"], scores["rename/2"]) == (0.0, 1.0, 1.0)
+    kinds = [row[f"judge_heuristic_{kind}_kind"] for row in rows.values() for kind in ("tool_cycle", "session")]
+    assert set(kinds) == {"heuristic", ""}
+    assert scores["toolu_11"] == pytest.approx(0.6)  # called again with the same input
+    assert scores["rename"] == 1.0
+    assert scores["lost"] == pytest.approx(0.5 * 0.2 + 0.3 * 0.2)
 
 
 def test_agent_steps_asks_what_came_of_a_step_only_where_its_form_passes(tmp_path):

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import attrs
 
-from dicast import ConfigError, DataError, Due, Entry, Event, Problem, Query, RunContext, Subject
+from dicast import ConfigError, DataError, Due, Entry, Problem, Query, RunContext, Subject
 
 from .choice import BEGUN, ENDED, WHOLE, Choice, Part
 from .history import History, Told, Watched, sortable
