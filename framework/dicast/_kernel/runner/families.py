@@ -68,11 +68,10 @@ class Recorded:
         self._forget(None)
 
     def _forget(self, session: str | None) -> None:
-        self._session, self._seq = session, 0
+        self._session, self._seq, self._ended = session, 0, set[str]()
         self._children: dict[tuple[str, str | None], dict[tuple[str, str], Verdict]] = {}
         self._names: dict[tuple[str, str | None], str] = {}
         self._newest: dict[tuple[str, str], str] = {}
-        self._ended: set[str] = set()
 
     def _read(self, session: str) -> None:
         if session == self._session and not self._live:
@@ -101,8 +100,7 @@ class Recorded:
         if subject.session_id is None or subject.kind not in PARENTS.values():
             return []
         self._read(subject.session_id)
-        key = (subject.kind, subject.id if subject.kind == "turn" else None)
-        return list(self._children.get(key, {}).values())
+        return [*self._children.get((subject.kind, subject.id if subject.kind == "turn" else None), {}).values()]
 
     def named(self, subject: Subject) -> str | None:
         """The parent's eval_id that verdicts on *subject* and its like have named, and no verdict has borne yet."""
