@@ -164,7 +164,8 @@ def test_a_session_that_left_memory_has_no_call_judged_anew():
 
 def test_decisions_that_a_version_of_before_recorded_are_taken_as_it_took_them():
     """It judged the cycles of a turn with the turn, and again before the next feedback on it."""
-    windows = Desk(("tool_cycle", "turn")).windows
+    desk = Desk(("tool_cycle", "turn"))
+    windows = desk.windows
     for each in (called("a"), returned("a"), completed("t")):
         windows.add(each, NOON, trusted=True)
     decisions = [Decision("turn", "s", "t", "bus"), Decision("tool_cycle", "s", "t", "feedback_arrived")]
