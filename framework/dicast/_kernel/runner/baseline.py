@@ -59,13 +59,9 @@ def find_results(
 
 def _finished(ledger: Ledger) -> Iterator[Event]:
     """The newest end of each run, that of the run which began last first: where its ``run.started`` stands counts, not its id."""
-    ends: dict[str, Event] = {}
-    for entry in ledger.read(Query(types=("run.started", "run.completed"), newest_first=True)):
-        event = entry.event
-        if event.type == "run.completed":
-            ends.setdefault(event.run_id, event)
-        elif event.run_id in ends:
-            yield ends[event.run_id]
+    for begun in ledger.read(Query(types=("run.started",), newest_first=True)):
+        ended = Query(begun.event.run_id, ("run.completed",), newest_first=True, limit=1)
+        yield from (entry.event for entry in ledger.read(ended))
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
