@@ -6,7 +6,7 @@ import pytest
 
 from dicast import ConfigError, Cost, PluginError, RequestError
 from dicast._kernel.config import load_pipeline
-from dicast._kernel.sections import Audit, Budget, Gate, Scoring
+from dicast._kernel.sections import Audit, Budget, Clause, Gate, Scoring
 
 PLUGIN = """
 @attrs.frozen
@@ -75,11 +75,11 @@ def the_problem(*arguments, **parts):
 
 def test_the_shortest_file_has_the_documented_defaults():
     made = build()
-    assert (made.scoring, made.budget, made.gate) == (Scoring(), Budget(), Gate(given=False))
+    assert (made.scoring, made.budget, made.gate) == (Scoring(), Budget(), Gate())
     assert made.budget.run == ()
     assert made.budget.session == (Cost("0.10"),)
     assert made.budget.day == (Cost("1.00"),)
-    assert (made.gate.min_coverage, made.scoring.threshold, made.scoring.rollouts) == (0.95, 0.5, 1)
+    assert (made.gate.clauses[0].min_coverage, made.scoring.threshold, made.scoring.rollouts) == (0.95, 0.5, 1)
     assert (made.ledger, made.sinks, made.judges, made.disabled) == (None, (), (), False)
     assert made.executor.component.concurrency == 32
 
@@ -116,7 +116,7 @@ disabled: true
     assert made.scoring.audit == Audit(0.05, 7)
     assert made.budget.session == (Cost("0.50"), Cost(5, "msat"))
     assert made.budget.day == (Cost(0),)
-    assert (made.gate.on, made.gate.min_score, made.gate.min_coverage, made.gate.given) == ("metrics", 0.8, 0.9, True)
+    assert made.gate == Gate((Clause("metrics", min_score=0.8, min_coverage=0.9),), given=True)
     assert [sink.label for sink in made.sinks] == ["t/null", "second"]
     assert made.executor.component.concurrency == 4
     assert made.disabled
@@ -254,7 +254,7 @@ def test_a_judge_of_sessions_reads_a_judge_of_turns_that_exists():
 def test_the_gate_is_on_a_label_that_exists():
     problem = the_problem("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpfull}\n")
     assert (problem.path, problem.hint) == ("gate.on", "helpful")
-    assert build("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpful}\n").gate.on == "helpful"
+    assert build("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpful}\n").gate.clauses[0].on == "helpful"
 
 
 def test_a_least_score_needs_one_label_that_it_is_about():
@@ -266,8 +266,8 @@ def test_a_least_score_needs_one_label_that_it_is_about():
     )
     for enough in ("gate: {min_score: 0.5, on: b}\n", "gate: {min_coverage: 0.5}\n"):
         assert build(several + enough, metrics="").gate.given
-    assert build(f"{several}gate: {{min_score: 0.5}}\n").gate.min_score == 0.5
-    assert build("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics="").gate.min_score == 0.5
+    assert build(f"{several}gate: {{min_score: 0.5}}\n").gate.clauses[0].min_score == 0.5
+    assert build("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics="").gate.clauses[0].min_score == 0.5
 
 
 @pytest.mark.parametrize(

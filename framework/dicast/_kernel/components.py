@@ -27,7 +27,7 @@ from .protocols import (
     Task,
 )
 
-SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure")
+SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure", "pass_at")
 """What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
 
 CLAIMABLE = ("retries", "timeout")

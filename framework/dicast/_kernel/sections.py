@@ -69,6 +69,7 @@ class Scoring:
     :param audit: which subjects below the threshold the truth metrics look at all the same.
     :param on_budget: what becomes of a subject where the budget has no room: ``skip_metric`` leaves out each truth metric that does
         not fit; ``skip_subject`` judges the subject only where all its metrics fit together, and else skips it.
+    :param pass_at: the least score with which a subject passes, in [0, 1].
     """
 
     threshold: float = attrs.field(default=0.5, validator=_SHARE)
@@ -76,6 +77,7 @@ class Scoring:
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
+    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
 
 
 def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
@@ -108,14 +110,41 @@ class Budget:
     disabled: bool = False
 
 
+Bound = Literal["point", "interval"]
+
+
 @attrs.frozen
-class Gate:
-    """What the run must reach. *on* is the label that counts; *given* says that the file has a gate."""
+class Clause:
+    """What one label of the run must reach.
+
+    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
+        what the run's score is about.
+    :param min_score: the least mean.
+    :param max_score: the greatest mean.
+    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
+    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
+    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
+    """
 
     on: str | None = None
-    min_score: float | None = attrs.field(default=None, validator=_SHARE)
+    min_score: float | None = None
+    max_score: float | None = attrs.field(default=None)
+    min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
     min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
-    given: bool = attrs.field(default=True, metadata={"keys": ()})
+    bound: Bound = "point"
+
+    @max_score.validator
+    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is not None and self.min_score is not None and value < self.min_score:
+            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
+
+
+@attrs.frozen
+class Gate:
+    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
+
+    clauses: tuple[Clause, ...] = (Clause(),)
+    given: bool = False
 
 
 @attrs.frozen
@@ -162,6 +191,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = attrs.field(default=None)
     on_failure: OnFailure = "fail"
+    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
 
     @range.validator
     def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -194,6 +224,7 @@ class Slot:
     on: tuple[str, ...] = ()
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
+    pass_at: float = 0.5
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""

@@ -25,17 +25,32 @@ def _temporary(owner: object, schema: str) -> sqlite3.Connection:
     return connection
 
 
+TOLERANCE = 1e-9
+"""A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7, whatever the rounding."""
+
+
 class ScoreSpool:
-    """Scores with their sessions, for the statistics that need all of them at once."""
+    """Scores with their sessions, for the statistics that need all of them at once.
+
+    *spared* counts the subjects that have no score because the proxies kept them from it.
+    """
 
     def __init__(self) -> None:
         self._database = _temporary(self, "CREATE TABLE scores(session, score REAL)")
-        self._waiting: list[tuple[str | None, float]] = []
-        self.count = 0
+        self._waiting: list[tuple[str | None, float | None]] = []
+        self.count = self.spared = 0
 
     def add(self, session: str | None, score: float) -> None:
         """Keep one score."""
         self.count += 1
+        self._keep(session, score)
+
+    def spare(self, session: str | None) -> None:
+        """Keep in mind a subject that the proxies kept from being scored."""
+        self.spared += 1
+        self._keep(session, None)
+
+    def _keep(self, session: str | None, score: float | None) -> None:
         self._waiting.append((session, score))
         if len(self._waiting) >= BATCH:
             self._flush()
@@ -43,26 +58,30 @@ class ScoreSpool:
     def ascending(self, start: int, stop: int) -> list[float]:
         """The scores of ranks *start* to *stop* (exclusive, from 0), lowest first."""
         self._flush()
-        query = "SELECT score FROM scores ORDER BY score LIMIT ? OFFSET ?"
+        query = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
         return [score for (score,) in self._database.execute(query, (max(0, stop - start), start))]
 
     def trimmed(self, cut: int) -> float:
         """The mean without the *cut* lowest and the *cut* highest; exact to the last bit (:func:`math.fsum`)."""
         self._flush()
-        query = "SELECT score FROM scores ORDER BY score LIMIT ? OFFSET ?" if cut else "SELECT score FROM scores"
+        every = "SELECT score FROM scores WHERE score IS NOT NULL"
+        ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
+        query = ranked if cut else every  # sorting takes longer than adding up
         rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
         return math.fsum(score for (score,) in rows) / (self.count - 2 * cut)
 
-    def cluster_residuals(self, mean: float) -> tuple[int, float]:
+    def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
         """How many clusters there are, and the sum of squares of each one's summed residuals.
 
-        Scores of one session are a cluster; a score without a session is a cluster of its own.
+        Scores of one session are a cluster; a score without a session is a cluster of its own. Subjects that were spared are left
+        out, or count as if each had the score *spared*.
         """
         self._flush()
         sessions = self._database.execute(
-            "SELECT sum(score - ?) FROM scores WHERE session IS NOT NULL GROUP BY session "
-            "UNION ALL SELECT score - ? FROM scores WHERE session IS NULL",
-            (mean, mean),
+            "WITH known(session, score) AS (SELECT session, coalesce(score, :spared) FROM scores) "
+            "SELECT sum(score - :mean) FROM known WHERE session IS NOT NULL AND score IS NOT NULL GROUP BY session "
+            "UNION ALL SELECT score - :mean FROM known WHERE session IS NULL AND score IS NOT NULL",
+            {"mean": mean, "spared": spared},
         )
         clusters, squares = 0, 0.0
         for (residual,) in sessions:
@@ -75,6 +94,67 @@ class ScoreSpool:
         self._database.executemany("INSERT INTO scores VALUES (?, ?)", self._waiting)
         self._database.execute("COMMIT")
         self._waiting.clear()
+
+
+Clusters = tuple[int, int, int]
+"""So many subjects share a session, so many of them pass, and there are so many sessions like this one."""
+
+
+class Passes:
+    """How many subjects there are and how many of them reach *line*; how these share sessions is kept in a file."""
+
+    def __init__(self, line: float = 0.5) -> None:
+        self.line = line - TOLERANCE
+        self.count = self.passed = 0
+        self._lone, self._lone_passed = 0, 0
+        self._session: str | None = None
+        self._here, self._here_passed = 0, 0
+        self._waiting: list[tuple[str | None, int, int]] = []
+        self._database: sqlite3.Connection | None = None
+
+    def add(self, session: str | None, value: float | None) -> None:
+        """Count one subject; without a *value* it does not pass."""
+        passed = value is not None and value >= self.line
+        self.count += 1
+        self.passed += passed
+        if session is None:
+            self._lone += 1
+            self._lone_passed += passed
+            return
+        if session != self._session:
+            self._leave()
+            self._session = session
+        self._here += 1
+        self._here_passed += passed
+
+    def clusters(self) -> Iterator[Clusters]:
+        """The sessions, those that are alike together; a subject without one is alone."""
+        yield 1, 1, self._lone_passed
+        yield 1, 0, self._lone - self._lone_passed
+        self._leave()
+        self._flush()
+        if self._database is not None:
+            yield from self._database.execute(
+                "SELECT size, passed, count(*) FROM "
+                "(SELECT sum(size) AS size, sum(passed) AS passed FROM passes GROUP BY session) GROUP BY size, passed"
+            )
+
+    def _leave(self) -> None:
+        """Keep what the session that came last has had until now; it may come again."""
+        if self._here:
+            self._waiting.append((self._session, self._here, self._here_passed))
+            self._session, self._here, self._here_passed = None, 0, 0
+        if len(self._waiting) >= BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            if self._database is None:
+                self._database = _temporary(self, "CREATE TABLE passes(session, size, passed)")
+            self._database.execute("BEGIN")
+            self._database.executemany("INSERT INTO passes VALUES (?, ?, ?)", self._waiting)
+            self._database.execute("COMMIT")
+            self._waiting.clear()
 
 
 @attrs.frozen

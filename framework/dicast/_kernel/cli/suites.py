@@ -169,7 +169,7 @@ def _run(
 ) -> Outcome:
     """Run one experiment, or take up what an earlier process left of it; its baseline may be one of the suite's others."""
     if earlier is not None and earlier.finished and not request.retry_failed:
-        return with_ledger(ledger_slot(pipeline), lambda ledger: _ended(ledger, earlier.run_id, pipeline))
+        return with_ledger(ledger_slot(pipeline), lambda ledger: _ended(ledger, earlier.run_id))
     baseline = pipeline.baseline
     if baseline is not None and baseline.run in outcomes:
         found = outcomes[baseline.run].document["run_id"]
@@ -181,9 +181,9 @@ def _run(
     return carried_out(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry), head=head)
 
 
-def _ended(ledger: Ledger, run_id: str, pipeline: Pipeline) -> Outcome:
+def _ended(ledger: Ledger, run_id: str) -> Outcome:
     told: dict[str, Any] = {**(document(ledger, run_id) or {}), "ledger": ledger_json(ledger)}
-    return Outcome(told, exit_code(told, pipeline.gate))
+    return Outcome(told, exit_code(told))
 
 
 def _earlier(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import Any
 
 from ..model import Verdict
@@ -11,6 +12,9 @@ Document = Mapping[str, Any]
 
 CUT = 300
 """How many characters of a text are shown."""
+
+WIDTH = 80
+"""How many columns a line has that is wrapped."""
 
 
 def run_text(done: Document) -> str:
@@ -177,11 +181,25 @@ def _ending_lines(done: Document) -> Iterator[str]:
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
             yield f"  what was judged is kept; {goes_on}{new}"
-    gate = done["gate"]
-    yield "gate: passed" if gate["passed"] else "gate: FAILED: " + "; ".join(gate["reasons"])
+    yield from _gate_lines(done["gate"])
     ledger = done["ledger"]
     if ledger and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
+
+
+def _gate_lines(gate: Document) -> Iterator[str]:
+    """What the gate says and why, and each of its clauses where it has more than a coverage to ask for."""
+    answer = {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
+    said = f"gate: {answer}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
+    yield from wrap(said, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    clauses = gate.get("clauses", ())  # earlier versions had none
+    if any(clause["rule"] != "min_coverage" for clause in clauses):
+        width = max(len(clause["on"] or "") for clause in clauses)
+        for clause in clauses:
+            value = "-" if clause["value"] is None else f"{clause['value']:.4f}"
+            interval = "" if clause["low"] is None else f", {clause['low']:.4f} to {clause['high']:.4f}"
+            ended = {True: "", False: "  failed"}.get(clause["passed"], "  undecided")
+            yield f"  {clause['on'] or '':<{width}}  {clause['rule']} {clause['line']:g}: {value}{interval}{ended}"
 
 
 def subject_text(found: Document) -> str:

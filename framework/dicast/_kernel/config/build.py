@@ -14,7 +14,6 @@ from ..plugins import Registry
 from ..sections import (
     METRICS,
     Budget,
-    Gate,
     Pipeline,
     Plugins,
     Scoring,
@@ -23,7 +22,7 @@ from ..sections import (
     TaskOptions,
     Tier,
 )
-from .experiment import ExperimentParts
+from .gate import GateParts
 from .parts import Placed
 from .problems import refusal
 from .reader import Document, Source, read_document
@@ -62,7 +61,7 @@ def load_pipeline(
     return pipeline
 
 
-class _Building(ExperimentParts):
+class _Building(GateParts):
     """The building of one pipeline; what is wrong is added to *faults*, and the rest is still built."""
 
     def __init__(
@@ -80,7 +79,7 @@ class _Building(ExperimentParts):
         task = self._single("task", "task", beside=TaskOptions)
         extractors = self._extractors(task)
         metrics, judges = self._metrics(source), self._judges()
-        scoring, gate = self._section("scoring", Scoring, Scoring()), self._section("gate", Gate, Gate(given=False))
+        scoring, gate = self._section("scoring", Scoring, Scoring()), self._gate()
         budget, disabled = self._section("budget", Budget, Budget()), self._section("disabled", bool, False)
         self._section("plugins", Plugins, None)
         aggregates, stops = self._labelled("aggregates", "aggregate"), self._labelled("early_stop", "early_stop")
@@ -89,7 +88,7 @@ class _Building(ExperimentParts):
         ledger, executor = self._single("ledger", "ledger"), self._single("executor", "executor", _EXECUTOR)
         self._check_labels(metrics)
         self._check_labels(judges)
-        self._check_gate(gate, metrics, judges)
+        self._check_gate(gate, _slots(metrics), _slots(judges), open_ended=bool(extractors) and not self._scored)
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         self._builder.check_unused(self.faults)
@@ -201,24 +200,6 @@ class _Building(ExperimentParts):
             if labels and named not in (None, *labels):
                 message = f"{slot.name} reads the verdicts of one of {', '.join(labels)}, not {named!r}"
                 self._fault((*path, Part(slot.name), "children"), message, named, nearest(str(named), labels))
-
-    def _check_gate(self, gate: Gate, metrics: Sequence[Placed], judges: Sequence[Placed]) -> None:
-        labels = [*([METRICS] if metrics else []), *(slot.label for _, slot in judges)]
-        if self.faults:
-            return  # labels of components that could not be built are not known
-        if gate.on is None and gate.min_score is not None and not metrics and len(judges) != 1:
-            message = (
-                "there is no one score to hold min_score against, with several judges and no metrics: "
-                f"set gate.on ({' or '.join(labels)})"
-                if judges
-                else "there is no score to hold min_score against, without metrics and judges"
-            )
-            self._fault(("gate", "min_score"), message, gate.min_score)
-        if gate.on is not None and gate.on not in labels:
-            message = (
-                f"gate.on is the label of a judge, or {METRICS!r}: {gate.on!r} is none (there is: {', '.join(labels)})"
-            )
-            self._fault(("gate", "on"), message, gate.on, nearest(gate.on, labels))
 
 
 def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:

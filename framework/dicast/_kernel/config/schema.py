@@ -18,7 +18,7 @@ from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
 from ..model.scores import MONEY
 from ..plugins import Registry
-from ..sections import Budget, Gate, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
+from ..sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
 
 Schema = dict[str, Any]
 
@@ -101,7 +101,7 @@ def sections() -> Schema:
         "baseline": _object({"run": {"type": "string"}, "compare": _list("comparison:slot")}) | {"required": ["run"]},
         "experiments": {"type": "object", "additionalProperties": _EXPERIMENT},
         "budget": options_schema(Budget),
-        "gate": options_schema(Gate),
+        "gate": _one_or_more(options_schema(Clause)),
         "sinks": _list("sink:slot"),
         "ledger": _ref("ledger"),
         "executor": _ref("executor"),
@@ -200,6 +200,12 @@ def _items(origin: Any, args: tuple[Any, ...]) -> Schema:
 
 def _object(properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _one_or_more(schema: Schema) -> Schema:
+    """*schema*, or a list of such; not anyOf, so that editors say what is wrong with the one that is meant."""
+    several = {"type": "array", "items": schema, "minItems": 1}
+    return {"if": {"type": "array"}, "then": several, "else": schema}
 
 
 def _list(definition: str) -> Schema:

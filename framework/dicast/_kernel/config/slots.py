@@ -95,7 +95,9 @@ def fingerprints(
     return {
         **({} if source is None else {"source": source.fingerprint}),
         **({} if task is None else {"task": task.fingerprint}),
-        "scoring": digest(unstructure(scoring)),
+        "scoring": digest(
+            {key: value for key, value in unstructure(scoring).items() if key != "pass_at"}
+        ),  # no score's
         **{f"{section}[{slot.label}]": slot.fingerprint for section, slots in lists.items() for slot in slots},
     }
 

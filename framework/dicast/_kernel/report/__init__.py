@@ -5,6 +5,7 @@ from __future__ import annotations
 from .document import disabled_document, document, exit_code, stopped_document
 from .flat import flat
 from .fold import Report, nothing
+from .gate import as_it_ended
 from .records import RecordReader, results
 from .table import RunTable
 
@@ -12,6 +13,7 @@ __all__ = [
     "RecordReader",
     "Report",
     "RunTable",
+    "as_it_ended",
     "disabled_document",
     "document",
     "exit_code",

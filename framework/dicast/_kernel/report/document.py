@@ -11,7 +11,8 @@ from ..aggregation import Aggregation
 from ..model import Cost
 from ..sections import METRICS, Gate
 from .fold import Report, Tally
-from .statistics import CI_METHOD, aggregate_all, confidence_interval
+from .gate import gate_document
+from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
 
 Document = dict[str, Any]
 
@@ -28,6 +29,7 @@ def document(
     score = _score(report, aggregation)
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
+    label = None if score is None else score["label"]
     return {
         "run_id": report.run_id,
         "name": report.started.get("name"),
@@ -45,7 +47,7 @@ def document(
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
-        "gate": _gate(gate, score, coverage),
+        "gate": gate_document(gate, report, label, coverage, stopped),
         "stopped": None if stopped is None else dict(stopped),
         "aggregates": {},
         "comparison": None,
@@ -60,13 +62,13 @@ def document(
 def disabled_document(name: str) -> Document:
     """The document of a run that the kill switch kept from beginning."""
     done = stopped_document(name, None)
-    return done | {"gate": {"passed": True, "reasons": []}, "disabled": True}
+    return done | {"gate": {"passed": True, "reasons": [], "clauses": []}, "disabled": True}
 
 
 def stopped_document(name: str, reason: str | None) -> Document:
     """The document of a run that ended before it began."""
     stopped = None if reason is None else {"reason": reason}
-    done = document(Report(), "median", Gate(given=False), stopped=stopped)
+    done = document(Report(), "median", Gate(), stopped=stopped)
     return done | {"run_id": None, "name": name, "ledger": None}
 
 
@@ -74,14 +76,17 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
     counted = report.started.get("counted", ())
     if len(counted) != 1:
         return None
-    mean = report.scores.trimmed(0) if report.scores.count else None
-    interval = None if mean is None else confidence_interval(report.scores, mean)
+    watched = report.watched[counted[0]]
+    scores = watched.scores
+    mean = scores.trimmed(0) if scores.count else None
+    interval = None if mean is None else confidence_interval(scores, mean)
     low, high = interval or (None, None)
     return {
         "label": counted[0],
         "mean": mean,
+        "pass_rate": pass_rate(watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
-        "aggregate": aggregate_all(report.scores, aggregation),
+        "aggregate": aggregate_all(scores, aggregation),
         "ci_low": low,
         "ci_high": high,
         "ci_method": CI_METHOD if interval else None,
@@ -95,6 +100,7 @@ def _metrics(report: Report) -> Document:
     return {
         label: {
             "mean": tally.mean(),
+            "pass_rate": pass_rate(tally.passes),
             "scored": tally.scored,
             "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),
             "skipped": tally.skipped,
@@ -124,35 +130,30 @@ def _judges(report: Report) -> Document:
     }
 
 
-def _gate(gate: Gate, score: Document | None, coverage: float | None) -> Document:
-    reasons = []
-    if coverage is None:
-        reasons.append("nothing was scored")
-    elif coverage < gate.min_coverage:
-        reasons.append(f"coverage {coverage:.4g} is below min_coverage {gate.min_coverage:g}")
-    if gate.min_score is not None:
-        mean = None if score is None else score["mean"]
-        if mean is None or mean < gate.min_score:
-            shown = "there is no score" if mean is None else f"score {mean:.4g}"
-            reasons.append(f"{shown}, min_score is {gate.min_score:g}")
-    return {"passed": not reasons, "reasons": reasons}
+REFUSED = ("refused_by_provider", "endpoint_unreachable")
+"""Why a run stopped whose request may have been wrong from the beginning."""
 
 
-def exit_code(done: Document, gate: Gate) -> int:
+def exit_code(done: Document) -> int:
     """The exit code a finished run means: the first that applies of 130, 2, 5, 4, 3, 1, 0."""
     reason = (done["stopped"] or {}).get("reason")
     if done.get("disabled"):
         return 0
     if reason == "interrupted":
         return 130
-    if reason == "refused_by_provider":
-        spent = (*done["cost"].values(), *done["spend_lost"].values())
-        return 3 if any(Cost(amount).amount != 0 for amount in spent) else 2
+    if reason in REFUSED and not _began(done):
+        return 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
     if not done["scored"] and throttled:
         return 5
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
         return 4
-    if not done["scored"] or done["coverage"] < gate.min_coverage:
-        return 3
-    return 0 if done["gate"]["passed"] else 1
+    passed = done["gate"]["passed"]
+    return 3 if passed is None else 0 if passed else 1
+
+
+def _began(done: Document) -> bool:
+    """Whether anything was judged, or spent."""
+    judged = done["scored"] or any(one["scored"] for one in (*done["metrics"].values(), *done["judges"].values()))
+    spent = (*done["cost"].values(), *done["spend_lost"].values())
+    return bool(judged) or any(Cost(amount).amount != 0 for amount in spent)

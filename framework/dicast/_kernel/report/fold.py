@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import attrs
 
 from ..model import Cost, Event
 from ..sections import METRICS
-from ..spool import ScoreSpool
+from ..spool import Passes, ScoreSpool
 
 WORST = 5
 FAILED_SHOWN = 10
@@ -56,6 +57,7 @@ class Tally:
     confidence: ExactSum = attrs.field(factory=ExactSum)
     kinds: Counter[str | None] = attrs.field(factory=Counter)
     fallbacks: Counter[str] = attrs.field(factory=Counter)
+    passes: Passes = attrs.field(factory=Passes)
 
     def mean(self) -> float | None:
         """The mean score, or None without any."""
@@ -64,6 +66,29 @@ class Tally:
     def mean_confidence(self) -> float | None:
         """The mean confidence, or None without any."""
         return self.confidence.over(self.scored)
+
+
+@attrs.define
+class Watched:
+    """All that is known of a label that the run's score, or a clause of its gate, is about.
+
+    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
+    """
+
+    scores: ScoreSpool = attrs.field(factory=ScoreSpool)
+    passes: Passes = attrs.field(factory=Passes)
+    flagged: bool = True
+
+    def add(self, session: str | None, score: float | None) -> None:
+        """Take a subject into account; one that failed has no *score*."""
+        self.passes.add(session, score)
+        if score is not None:
+            self.scores.add(session, score)
+
+    def coverage(self) -> float | None:
+        """The share of subjects that have a score, or were kept from one by the proxies; None without any."""
+        count = self.passes.count
+        return (self.scores.count + self.scores.spared) / count if count else None
 
 
 @attrs.define
@@ -91,7 +116,9 @@ class Report:
         self.judges: dict[str, Tally] = {}
         self.spent, self.lost = nothing(), nothing()
         self.throttled: Counter[str] = Counter()
-        self.scores = ScoreSpool()
+        self.watched: dict[str, Watched] = {}
+        self.criteria: tuple[str, ...] = ()
+        self._accepting: dict[str | None, list[tuple[str, Tally, Watched | None]]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
         self._counted: frozenset[str] = frozenset()
@@ -143,10 +170,17 @@ class Report:
 
     def _start(self, event: Event) -> None:
         self.started, self.run_id = event.payload, event.run_id
-        self.metrics = {label: Tally() for label in self._labels("metrics")}
+        line: Mapping[str, float] = event.payload.get("pass_at", {})  # which earlier versions did not tell
+        passes = {label: Passes(line.get(label, 0.5)) for label in self._labels("metrics")}
+        self.metrics = {label: Tally(passes=those) for label, those in passes.items()}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
         self._single = len(self._counted) == 1
+        of_gate: Sequence[str] = event.payload.get("gated", ())
+        self.criteria = tuple(label for label in of_gate if label not in self.metrics and label not in self.judges)
+        for label in {*of_gate, *(self._counted if self._single else ())}:
+            mine = passes.get(label) or Passes(line.get(label, 0.5))
+            self.watched[label] = Watched(passes=mine, flagged=label not in self.criteria)
 
     def _labels(self, key: str) -> Sequence[str]:
         labels: Sequence[str] = self.started[key]
@@ -169,32 +203,49 @@ class Report:
         if "escalation_skipped" in signals:
             tally.fallbacks[str(signals["escalation_skipped"])] += 1
         if label == METRICS:
-            self._tally_metrics(payload)
+            self._tally_metrics(event, payload)
+        if (watched := self.watched.get(label)) is not None:
+            watched.add(event.session_id, score)
         group = self._grouped(event, label)
         if label in self._counted:
             group.counted = True
             if self._single:
                 self._count_score(event, score, payload["tier"])
 
-    def _tally_metrics(self, payload: Mapping[str, Any]) -> None:
-        metrics = self.metrics
-        for label, value in payload["signals"]["metrics"].items():
-            tally = metrics[label]
-            tally.scored += 1
-            tally.score.add(value)
-        for label in {skip["metric"] for skip in payload["skipped"]}:
+    def _tally_metrics(self, event: Event, payload: Mapping[str, Any]) -> None:
+        metrics, session, values = self.metrics, event.session_id, payload["signals"]["metrics"]
+        skipped = {skip["metric"] for skip in payload["skipped"]}
+        for label, tally, watched in self._accepts(event.subject_kind):
+            value = values.get(label)
+            tally.passes.add(session, value)
+            if value is not None:
+                tally.scored += 1
+                tally.score.add(value)
+                if watched is not None:
+                    watched.scores.add(session, value)
+            elif watched is not None and label not in skipped:
+                watched.scores.spare(session)
+        for label in skipped:
             metrics[label].skipped += 1
         for spared in payload.get("spared", ()):
             tally = metrics[spared["metric"]]
             tally.spared += spared["runs"]
             self._add(tally.saved, spared)
 
+    def _accepts(self, kind: str | None) -> list[tuple[str, Tally, Watched | None]]:
+        """The metrics that judge subjects of *kind*."""
+        found = self._accepting.get(kind)
+        if found is None:
+            on, watched = self.started.get("on", {}), self.watched.get
+            mine = (label for label in self.metrics if not on.get(label) or kind in on[label])
+            found = self._accepting[kind] = [(label, self.metrics[label], watched(label)) for label in mine]
+        return found
+
     def _count_score(self, event: Event, score: float, tier: str) -> None:
         self.tiers[tier] += 1
-        self.scores.add(event.session_id, score)
         worst = self._worst
         if len(worst) < WORST or -score > worst[0][0]:
-            entry = (-score, -self.scores.count, str(event.subject_kind), str(event.subject_id))
+            entry = (-score, -self.tiers.total(), str(event.subject_kind), str(event.subject_id))
             (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
 
     def _fail(self, event: Event) -> None:
@@ -202,6 +253,11 @@ class Report:
         label = payload["judge"]
         self.judges[label].total += 1
         self.judges[label].kinds[event.subject_kind] += 1
+        if label == METRICS:
+            for _, tally, _ in self._accepts(event.subject_kind):
+                tally.passes.add(event.session_id, None)
+        if (watched := self.watched.get(label)) is not None:
+            watched.add(event.session_id, None)
         group = self._grouped(event, label)
         if "skipped" in payload:
             group.skipped = label in self._counted
@@ -213,11 +269,24 @@ class Report:
 
     def _record(self, event: Event) -> None:
         """Count a record; where there are verdicts they say what is scored."""
+        if self.criteria:
+            self._watch_criteria(event.session_id, event.payload["metrics"])
         if not self._counted:
             self.judged += 1
             self.scored += 1
 
+    def _watch_criteria(self, session: str | None, metrics: Any) -> None:
+        """Take the scores of the criteria that the gate names out of a record's *metrics*; a failed one has none."""
+        scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
+        for label in self.criteria:
+            watched, score, flag = self.watched[label], scores.get(label), flags.get(label)
+            watched.passes.add(session, None if flag is None else float(flag))
+            watched.flagged = watched.flagged or flag is not None
+            if type(score) in (int, float) and math.isfinite(score):
+                watched.scores.add(session, score)
+
     def _fail_record(self, event: Event) -> None:
+        self._watch_criteria(event.session_id, {})
         if not self._counted:
             self.judged += 1
             self.failed += 1

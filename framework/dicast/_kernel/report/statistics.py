@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ..aggregation import Aggregation, TrimmedMean
-from ..spool import ScoreSpool
+from ..spool import Clusters, Passes, ScoreSpool
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 CI_METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1)), clipped to [0, 1]"
+
+RATE_METHOD = "Wilson, 95 %"
+RATE_METHOD_CLUSTERED = "Wilson, 95 %, n divided by the design effect of sessions"
 
 
 def aggregate_all(scores: ScoreSpool, method: Aggregation) -> float | None:
@@ -34,14 +38,70 @@ def _median(scores: ScoreSpool) -> float:
     return math.fsum(middle) / len(middle)
 
 
-def confidence_interval(scores: ScoreSpool, mean: float) -> tuple[float, float] | None:
-    """The 95 % interval of *mean*; None below two clusters.
+def confidence_interval(scores: ScoreSpool, mean: float, *, bounded: bool = True) -> tuple[float, float] | None:
+    """The 95 % interval of *mean*; None below two clusters. Without *bounded* it may leave [0, 1].
 
     The variance of the mean is ``g/(g-1) * sum(residuals of a cluster)^2 / n^2`` over the g clusters (the sandwich estimator
-    with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean).
+    with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean). Subjects that were spared are left out.
     """
-    clusters, squares = scores.cluster_residuals(mean)
+    return _interval(scores.count, mean, scores.cluster_residuals(mean), bounded=bounded)
+
+
+def possible_means(scores: ScoreSpool, mean: float) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
+    """What the mean would be if every subject that was spared had a score of 0, and of 1, each with the end of its interval."""
+    count = scores.count + scores.spared
+    found = []
+    for spared in (0.0, 1.0):
+        whole = (mean * scores.count + spared * scores.spared) / count
+        interval = _interval(count, whole, scores.cluster_residuals(whole, spared), bounded=True)
+        found.append((whole, interval and interval[int(spared)]))
+    return found[0], found[1]
+
+
+def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded: bool) -> tuple[float, float] | None:
+    clusters, squares = residuals
     if clusters < 2:
         return None
-    error = math.sqrt(clusters / (clusters - 1) * squares) / scores.count
-    return max(0.0, mean - Z_95 * error), min(1.0, mean + Z_95 * error)
+    error = math.sqrt(clusters / (clusters - 1) * squares) / count
+    low, high = mean - Z_95 * error, mean + Z_95 * error
+    return (max(0.0, low), min(1.0, high)) if bounded else (low, high)
+
+
+def pass_rate(passes: Passes) -> dict[str, object] | None:
+    """The share of subjects that pass, with n and its 95 % interval; None without any subject.
+
+    The interval is Wilson's (Journal of the American Statistical Association 22, 1927, 209-212). Where subjects share a session, n
+    in it is the effective sample size ``n / deff`` (Franco, Little, Louis and Slud, Journal of Survey Statistics and Methodology
+    7, 2019, 334-364), with Kish's design effect: the clustered variance of the rate, by the formula of :func:`confidence_interval`,
+    over ``p(1-p)/n``, and 1 at least. Where all pass, or none, there is no variance to go by, and subjects of one session count as if
+    they could not differ: ``deff = sum(size^2) / n``. With fewer than two sessions it has no interval.
+    """
+    n, passed = passes.count, passes.passed
+    if not n:
+        return None
+    clusters = list(passes.clusters())
+    squares = sum(size * size * times for size, _, times in clusters)
+    effective = float(n) if squares == n else _effective(n, passed, squares, clusters)
+    low, high = _wilson(passed / n, effective) if effective else (None, None)
+    method = (RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED) if effective else None
+    return {"value": passed / n, "n": n, "passed": passed, "low": low, "high": high, "method": method}
+
+
+def _effective(n: int, passed: int, squares: int, clusters: Iterable[Clusters]) -> float | None:
+    """The effective sample size; None below two clusters."""
+    count, residuals = 0, 0
+    for size, here, times in clusters:
+        count += times
+        residuals += times * (n * here - size * passed) ** 2
+    if count < 2:
+        return None
+    if passed in (0, n):
+        return n * n / squares
+    return n / max(1.0, count / (count - 1) * residuals / (n * passed * (n - passed)))
+
+
+def _wilson(rate: float, n: float) -> tuple[float, float]:
+    square = Z_95 * Z_95
+    centre = (rate + square / (2 * n)) / (1 + square / n)
+    half = Z_95 / (1 + square / n) * math.sqrt(rate * (1 - rate) / n + square / (4 * n * n))
+    return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)

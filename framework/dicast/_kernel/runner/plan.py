@@ -73,10 +73,21 @@ _COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "jud
 
 
 def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
-    """The labels that decide whether a subject is scored: ``gate.on``, else ``metrics``, else every judge."""
-    if pipeline.gate.on is not None:
-        return (pipeline.gate.on,)
-    return (METRICS,) if pipeline.metrics else tuple(slot.label for slot in pipeline.judges)
+    """The labels that decide whether a subject is scored, which have verdicts.
+
+    What the first clause of the gate is ``on``, for a metric ``metrics``; else ``metrics``, else every judge.
+    """
+    on, judges = pipeline.gate.clauses[0].on, tuple(slot.label for slot in pipeline.judges)
+    if on in judges:
+        return (on,)
+    return (METRICS,) if pipeline.metrics else judges
+
+
+def pass_lines(pipeline: Pipeline) -> dict[str, float]:
+    """The least value with which a subject passes, by label."""
+    return {slot.label: slot.pass_at for slot in (*pipeline.judges, *pipeline.metrics)} | {
+        METRICS: pipeline.scoring.pass_at
+    }
 
 
 def run_started(
@@ -102,6 +113,8 @@ def run_started(
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
         **levels(pipeline),
         "counted": list(plan.counted),
+        "gated": list(dict.fromkeys(clause.on for clause in pipeline.gate.clauses if clause.on is not None)),
+        "pass_at": pass_lines(pipeline),
         "limit": limit,
         "live": live,
     }

@@ -26,6 +26,9 @@ STATES = {
 LAST = ("run.completed", "aggregate.completed", "comparison.completed")
 """What is told at the end of a run, and anew where it is taken up."""
 
+MAY_CHANGE = ("name", "counted", "gated", "pass_at")
+"""What ``run.started`` says that may be another thing when the run is taken up: then it holds as if from the start."""
+
 
 @attrs.frozen
 class EarlierRun:
@@ -144,8 +147,11 @@ def replayed(ledger: Ledger, run: EarlierRun, spool: UnitSpool, now: dict[str, A
             yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == "run.started" else event
 
 
-def standing(ledger: Ledger, run_id: str) -> Report:
-    """The report of a run whose subjects may have come again: the newest verdict of each judge on each is what counts."""
+def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
+    """The report of a run whose subjects may have come again: the newest verdict of each judge on each is what counts.
+
+    *started* is what ``run.started`` says now.
+    """
     report, spool = Report(), UnitSpool()
     for entry in ledger.read(Query(run_id=run_id, types=("subject.read", *ENDS))):
         kind, id_ = str(entry.event.subject_kind), str(entry.event.subject_id)
@@ -155,7 +161,7 @@ def standing(ledger: Ledger, run_id: str) -> Report:
         else:
             spool.note_read(kind, id_, entry.seq)
     for entry in ledger.read(Query(run_id=run_id)):
-        event = entry.event
+        event = attrs.evolve(entry.event, payload=started) if entry.event.type == "run.started" else entry.event
         subject = str(event.subject_kind), str(event.subject_id)
         if event.type in ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
             continue

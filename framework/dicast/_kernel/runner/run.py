@@ -13,7 +13,7 @@ from ..clock import Clock
 from ..errors import ConfigError, Interrupted, LedgerError
 from ..model import Due, Results, RunContext, TraceEvent
 from ..protocols import Ledger, Source
-from ..report import Report, document, exit_code, stopped_document
+from ..report import Report, as_it_ended, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
 from ..sinks import SinkFeed
 from ..spool import UnitSpool
@@ -146,7 +146,7 @@ class _Run:
             findings = await Findings.open(self.pipeline, self.context, parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
-            return Outcome(done, exit_code(done, self.pipeline.gate))
+            return Outcome(done, exit_code(done))
         self.stop.begun = True
         stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
@@ -212,7 +212,7 @@ class _Run:
             stream.tell([stream.event("run.started", started)])
             await stream.flush()
             return
-        may_change = {key: started[key] for key in ("name", "counted")}
+        may_change = {key: started[key] for key in resume.MAY_CHANGE}
         events = resume.replayed(self.ledger, self.earlier, spool, may_change, retry=self.request.retry_failed)
         while batch := list(islice(events, BATCH)):
             findings.observe(batch)
@@ -267,7 +267,9 @@ class _Run:
             concluded = conclude(findings, stream, self.ledger, pipeline, self.baseline, whole=over)
             stopped = kept(stopped, stream.commit)
         await stream.pass_on()
-        report = resume.standing(self.ledger, self.context.run_id) if self.request.live else self.report
+        report = self.report
+        if self.request.live:
+            report = resume.standing(self.ledger, self.context.run_id, report.started)
         done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped) | concluded
         last = "run.completed" if over else "run.stopped"
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
@@ -284,5 +286,6 @@ class _Run:
             if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is told already
                 feed.lost, feed.error = 1, fault
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
+        done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)
         done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken}
-        return Outcome(done, exit_code(done, pipeline.gate))
+        return Outcome(done, exit_code(done))

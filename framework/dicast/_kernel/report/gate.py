@@ -1,0 +1,155 @@
+"""Whether a run has reached what its gate asks for: passed, failed, or undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from ..sections import Clause, Gate
+from ..spool import TOLERANCE
+from .fold import Report, Watched
+from .statistics import confidence_interval, pass_rate, possible_means
+
+Document = dict[str, Any]
+Answer = bool | None
+"""True for passed, False for failed, None for undecided."""
+
+EARLY_STOP = "early_stop"
+
+
+@attrs.frozen
+class Finding:
+    """What one rule of a clause has come to; *reason* says why it did not pass."""
+
+    on: str | None
+    rule: str
+    line: float
+    value: float | None
+    passed: Answer
+    reason: str
+    low: float | None = None
+    high: float | None = None
+
+
+def gate_document(
+    gate: Gate, report: Report, label: str | None, coverage: float | None, stopped: Mapping[str, object] | None
+) -> Document:
+    """What *gate* says of the run, whose score is about *label* and has this *coverage*.
+
+    All clauses have to hold: one that failed fails the gate, and else one that is undecided leaves it so.
+    """
+    found, reasons, answers = list[Finding](), list[str](), list[Answer]()
+    for clause in gate.clauses:
+        on = clause.on or label
+        rules = [*_rules(clause, on, report, coverage)]
+        decided = rules[0].passed is not None and report.scored > 0  # the first is coverage
+        found += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
+        reasons += (rule.reason for rule in rules if not rule.passed)
+        answers += (rule.passed if decided else None for rule in rules)
+    if not report.scored:
+        reasons = ["nothing was scored"]
+    done = {"passed": _all(answers), "reasons": reasons, "clauses": [_told(one) for one in found]}
+    return as_it_ended(done, gate, stopped)
+
+
+def as_it_ended(done: Document, gate: Gate, stopped: Mapping[str, object] | None) -> Document:
+    """*done*, undecided where the run did not end in order.
+
+    An early stop is an end like any other, since the file asks for it; a pause is one where the file has no gate.
+    """
+    reason = None if stopped is None else stopped["reason"]
+    if reason in (None, EARLY_STOP) or (reason == "paused" and not gate.given):
+        return done
+    said = f"the run did not end in order: {reason}"
+    clauses = [{**clause, "passed": None} for clause in done["clauses"]]
+    return {"passed": None, "reasons": [said, *(one for one in done["reasons"] if one != said)], "clauses": clauses}
+
+
+def _all(answers: list[Answer]) -> Answer:
+    return False if False in answers else None if None in answers else True
+
+
+def _told(found: Finding) -> Document:
+    return attrs.asdict(found, filter=attrs.filters.exclude("reason"))
+
+
+def _rules(clause: Clause, on: str | None, report: Report, coverage: float | None) -> Iterator[Finding]:
+    watched = None if on is None else report.watched.get(on)
+    if watched is not None:
+        coverage = watched.coverage()
+    yield _coverage(clause, on, coverage)
+    if watched is None:
+        return
+    bounded = on not in report.criteria
+    for rule, line, above in (("min_score", clause.min_score, True), ("max_score", clause.max_score, False)):
+        if line is not None:
+            yield _mean(clause, str(on), watched, (rule, line, above), bounded=bounded)
+    if clause.min_pass_rate is not None:
+        yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
+
+
+def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:
+    line = clause.min_coverage
+    passed = True if coverage is not None and coverage >= line - TOLERANCE else None
+    of = "" if on is None else f"{on}: "
+    if coverage is None:
+        reason = f"{of}nothing was scored"
+    else:
+        reason = f"{of}coverage {_apart(coverage, line)} is below min_coverage {line:g}"
+    return Finding(on, "min_coverage", line, coverage, passed, reason)
+
+
+def _mean(clause: Clause, on: str, watched: Watched, rule: tuple[str, float, bool], *, bounded: bool) -> Finding:
+    name, line, above = rule
+    scores = watched.scores
+    if not scores.count + scores.spared:
+        return Finding(on, name, line, None, None, f"{on} has no score to hold {name} {line:g} against")
+    mean = scores.trimmed(0) if scores.count else None
+    if scores.spared:
+        (least, low), (most, high) = possible_means(scores, mean or 0.0)
+    else:
+        least = most = mean or 0.0
+        low, high = confidence_interval(scores, least, bounded=bounded) or (None, None)
+    held = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
+    passed, why = _held_against(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
+    return Finding(on, name, line, mean, passed, why + held, low, high)
+
+
+def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:
+    found: Any = pass_rate(watched.passes)
+    if found is None or not watched.flagged:
+        return Finding(on, "min_pass_rate", line, None, None, f"nothing says which subjects pass {on}")
+    value, low, high = found["value"], found["low"], found["high"]
+    rule = ("min_pass_rate", line, True)
+    passed, why = _held_against(clause, f"the pass rate of {on}", (value, value), (low, high), rule)
+    return Finding(on, "min_pass_rate", line, value, passed, why, low, high)
+
+
+Ends = tuple[float | None, float | None]
+
+
+def _held_against(
+    clause: Clause, what: str, point: Ends, interval: Ends, rule: tuple[str, float, bool]
+) -> tuple[Answer, str]:
+    """Whether all from the one end to the other is on the right side of the rule's line, and why not."""
+    name, line, above = rule
+    low, high = point if clause.bound == "point" else interval
+    what = what if clause.bound == "point" else f"the 95 % interval of {what}"
+    if low is None or high is None:
+        return None, f"{what} is not known, as it takes two sessions or more: {name} is {line:g}"
+    shown = _apart(low, line) if low == high else f"{_apart(low, line)} to {_apart(high, line)}"
+    right = low >= line - TOLERANCE if above else high <= line + TOLERANCE
+    wrong = high < line - TOLERANCE if above else low > line + TOLERANCE
+    if right or wrong:
+        return right, f"{what} is {shown}, {'below' if above else 'above'} {name} {line:g}"
+    return None, f"{what} is {shown}, with {name} {line:g} in between"
+
+
+def _apart(value: float, line: float) -> str:
+    """*value* in 4 digits, or in as many as it takes to tell it from *line*."""
+    digits = 4
+    while digits < 17 and f"{value:.{digits}g}" == f"{line:.{digits}g}":
+        digits += 1
+    return f"{value:.{digits}g}"
