@@ -29,9 +29,11 @@ from ._kernel.files import AtomicFile, output_path
 from ._kernel.hooks import hookimpl
 from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
 from ._kernel.model import (
+    BASES,
     COMPLETE,
     ONLY,
     Answered,
+    Basis,
     Cap,
     ChatRequest,
     Claim,
@@ -65,6 +67,7 @@ from ._kernel.model import (
     Usage,
     Verdict,
     Verification,
+    weakest,
 )
 from ._kernel.protocols import (
     Aggregate,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from ._kernel.limits import RateLimiter
 
 __all__ = [
+    "BASES",
     "COMPLETE",
     "MAX_LINE_BYTES",
     "MISSING",
@@ -99,6 +103,7 @@ __all__ = [
     "Aggregate",
     "Answered",
     "AtomicFile",
+    "Basis",
     "Cap",
     "ChatModel",
     "ChatRequest",
@@ -188,6 +193,7 @@ __all__ = [
     "rubric",
     "run",
     "too_deep",
+    "weakest",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .basis import BASES, Basis, basis_of, reaches, weakest
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
 from .events import (
     Cap,
@@ -25,6 +26,7 @@ from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric,
 from .subjects import KINDS, PARENTS, Due, Subject, TraceEvent
 
 __all__ = [
+    "BASES",
     "COMPLETE",
     "FAILURE_KINDS",
     "JUDGE_KINDS",
@@ -32,6 +34,7 @@ __all__ = [
     "ONLY",
     "PARENTS",
     "Answered",
+    "Basis",
     "Cap",
     "ChatRequest",
     "Claim",
@@ -66,6 +69,9 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verification",
+    "basis_of",
     "is_text",
+    "reaches",
     "sensitivity",
+    "weakest",
 ]

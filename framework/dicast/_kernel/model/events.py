@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import attrs
 
+from .basis import Basis, basis_of
 from .scores import Cost
 from .subjects import TraceEvent
 
@@ -45,6 +46,10 @@ class Event(EventFields):
         return cast("Event", event)
 
 
+def _basis(verdict: Verdict) -> Basis:
+    return basis_of(verdict.judge_kind, verdict.tier, verdict.judge_model)
+
+
 @attrs.frozen
 class Verdict:
     """One judgment of one subject, with its provenance: the payload of ``eval.completed``.
@@ -55,7 +60,8 @@ class Verdict:
     the gate (then with weight 0), else None; *propensity* is the probability with which the truth was looked at.
     *spared* says of each truth metric that the gate kept from running ``{metric, runs, amount, unit}``: in how many
     rollouts, and what these might have cost by its estimate. *fingerprint* digests everything that could change the number.
-    Amounts are None when unknown.
+    Amounts are None when unknown. *basis* is what the score rests on, one of :data:`BASES`; for a ledger that does not say it, what
+    *judge_kind* and *tier* say. *calibrated* says that a model was measured against labels.
     """
 
     eval_id: str
@@ -83,6 +89,8 @@ class Verdict:
     propensity: float | None = None
     judge_cost_msat: Decimal | None = Decimal(0)
     spared: tuple[Mapping[str, object], ...] = ()
+    basis: Basis = attrs.field(default=attrs.Factory(_basis, takes_self=True))
+    calibrated: bool = False
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import attrs
 
 from ..errors import InvalidCost, InvalidScore, ScoringError
+from .basis import BASES, Basis, basis_of
 
 Unit = Literal["usd", "msat"]
 UNITS: tuple[Unit, ...] = ("usd", "msat")
@@ -146,6 +147,7 @@ class Score:
     :param cost: what this answer cost.
     :param signals: JSON-serialisable evidence, keys in snake_case.
     :param raw: the number before it was brought to [0, 1].
+    :param basis: one of :data:`BASES`, where the answer rests on something weaker than the metric's tier says: on a judge inside it.
     :raises InvalidScore: when *value* or *confidence* is anything but a finite number in [0, 1].
     """
 
@@ -156,11 +158,14 @@ class Score:
     cost: Cost = _ZERO
     signals: Mapping[str, object] = attrs.field(factory=dict)
     raw: float | None = None
+    basis: Basis | None = None
 
     def __attrs_post_init__(self) -> None:
         _check_unit_interval(self, "value", self.value)
         _check_unit_interval(self, "confidence", self.confidence)
         _check_type("cost", self.cost, Cost)
+        if self.basis is not None:
+            _check_basis(self.basis)
         if self.raw is not None and type(self.raw) is not float:
             _check_type("raw", self.raw, int | float)
             object.__setattr__(self, "raw", float(self.raw))
@@ -216,12 +221,17 @@ class Rubric:
                 raise InvalidScore(f"a rubric's {name} is text, not {getattr(self, name)!r:.100}")
 
 
+def _basis(judgment: Judgment) -> Basis:
+    return basis_of(judgment.judge_kind, judge_model=judgment.judge_model)
+
+
 @attrs.frozen
 class Judgment:
     """What a judge returns; the kernel makes it a :class:`Verdict`.
 
     *score* and *confidence* are in [0, 1]; *judge_kind* is one of :data:`JUDGE_KINDS`; *judge_model* is the model that
-    answered, if one did; *rubric* is what was judged by (default: the judge itself and its distribution's version).
+    answered, if one did; *rubric* is what was judged by (default: the judge itself and its distribution's version). *basis* is one
+    of :data:`BASES`: a judge that asks others says what their answers rest on (default: what *judge_kind* says).
 
     :raises InvalidScore: when *score* or *confidence* is anything but a finite number in [0, 1].
     """
@@ -233,6 +243,7 @@ class Judgment:
     cost: Cost = _ZERO
     signals: Mapping[str, object] = attrs.field(factory=dict)
     rubric: Rubric | None = None
+    basis: Basis = attrs.field(default=attrs.Factory(_basis, takes_self=True))
 
     def __attrs_post_init__(self) -> None:
         _check_unit_interval(self, "score", self.score)
@@ -242,6 +253,12 @@ class Judgment:
         _check_type("judge_model", self.judge_model, str | None)
         if self.judge_kind not in JUDGE_KINDS:
             raise ScoringError(f"unknown judge kind {self.judge_kind!r}; one of {', '.join(JUDGE_KINDS)}")
+        _check_basis(self.basis)
+
+
+def _check_basis(basis: object) -> None:
+    if basis not in BASES:
+        raise ScoringError(f"unknown basis {basis!r}; one of {', '.join(BASES)}")
 
 
 def _check_unit_interval(owner: object, name: str, value: object) -> None:

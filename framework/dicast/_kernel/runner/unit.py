@@ -149,6 +149,8 @@ class Unit:
             "truth_reason": None,
             "skipped": (),
             "propensity": None,
+            "basis": found.basis,
+            "calibrated": False,
         }
 
     def _fingerprint(self, models: Iterable[str], rubric: Rubric | None) -> str:
