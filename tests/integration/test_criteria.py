@@ -177,3 +177,10 @@ aggregates: [stats/agreement: {{criteria: [a, b, c]}}]
     second = shop.run(text + "baseline: {run: last, compare: [stats/paired: {criteria: [a, c]}]}\n")
     assert second.json["comparison"]["stats/paired"]["in_neither"] == ["c"]
     assert "unseen ['c']" in shop.dicast("show", "last").out
+
+
+def test_the_gate_is_on_a_criterion_that_the_task_has(errors):
+    (error,) = errors(TWO + SCORES + "gate: [{on: clarity, min_score: 3}, {on: dept, min_score: 3}]\n")
+    assert (error["path"], error["hint"]) == ("gate[1].on", "depth")
+    assert errors(TWO + SCORES + "gate: [{on: clarity, min_score: 3}, {on: depth, max_score: 5}]\n") == []
+    assert errors(COMMAND + SCORES + "gate: {on: any, min_score: 3}\n") == []  # it does not say what it answers

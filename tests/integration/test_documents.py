@@ -57,7 +57,8 @@ def test_a_run_has_every_field_of_the_contract(ran):
     )
     assert ran["cost"] == {"usd": "0.07", "msat": "0"}  # 3 of the metric, 4 of the judge
     assert ran["spend_lost"] == {"usd": "0.01", "msat": "0"}  # the judge crashed on r3 and may have been paid
-    assert ran["gate"] == {"passed": True, "reasons": []}
+    assert (ran["gate"]["passed"], ran["gate"]["reasons"]) == (True, [])
+    assert [clause["rule"] for clause in ran["gate"]["clauses"]] == ["min_coverage", "min_score"]
     assert ran["stopped"] is None
     assert ran["aggregates"] == {}
     assert ran["comparison"] is None

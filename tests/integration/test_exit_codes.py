@@ -68,18 +68,18 @@ def test_a_timeout_holds_for_each_call_and_not_for_the_run(shop):
     [
         (0, "", 0, True),
         (5, "", 0, True),  # 95 of 100: exactly the default
-        (6, "", 3, False),
+        (6, "", 3, None),
         (6, "gate: {min_coverage: 0.9}", 0, True),
         (0, "gate: {min_score: 0.99}", 0, True),
         (0, "gate: {min_score: 0.99}\nscoring: {threshold: 0}", 0, True),
-        (5, "gate: {min_score: 1, min_coverage: 1}", 3, False),
+        (5, "gate: {min_score: 1, min_coverage: 1}", 3, None),
     ],
 )
 def test_coverage_and_gate_decide_the_code(shop, bad, gate, code, passed):
     shop.rows(*["raise"] * bad, *[1] * (100 - bad))
     done = shop.run(f"metrics: [fake/act]\n{gate}\n")
     assert (done.code, done.json["gate"]["passed"]) == (code, passed)
-    assert bool(done.json["gate"]["reasons"]) is not passed
+    assert bool(done.json["gate"]["reasons"]) is (not passed)
 
 
 def test_a_failed_gate_is_1_and_says_why(shop):
@@ -98,6 +98,14 @@ def test_nothing_scored_is_3(shop):
     assert done.json["score"] == {
         "label": "metrics",
         "mean": None,
+        "pass_rate": {
+            "value": 0.0,
+            "n": 2,
+            "passed": 0,
+            "low": 0.0,
+            "high": pytest.approx(0.657620),
+            "method": "Wilson, 95 %",
+        },
         "aggregation": "median",
         "aggregate": None,
         "ci_low": None,
@@ -126,7 +134,7 @@ def test_a_lost_sink_comes_before_coverage_and_gate(shop):
     shop.rows("raise", 0.1)
     done = shop.run("metrics: [fake/act]\ngate: {min_score: 0.9}\nsinks: [fake/leaky]\n")
     assert done.code == 4
-    assert done.json["gate"]["passed"] is False
+    assert done.json["gate"]["passed"] is None
 
 
 def test_low_coverage_comes_before_the_gate(shop):

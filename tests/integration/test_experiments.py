@@ -223,8 +223,8 @@ def test_run_at_its_cap_goes_on_with_a_higher_one(shop, model):
 
 def test_run_that_stopped_early_is_not_gone_on_with(shop, model):
     text = TASK + ALONE + "early_stop: [stats/threshold: {metric: scores.clarity, threshold: 2, as: enough}]\n"
-    stopped = shop.run(text)
-    assert stopped.code == 0
+    stopped = shop.run(text + "gate: {on: clarity, max_score: 4}\n")
+    assert (stopped.code, stopped.json["gate"]["passed"]) == (0, True)
     assert stopped.json["stopped"] == {
         "reason": "early_stop",
         "plugin": "enough",

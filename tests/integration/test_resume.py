@@ -291,6 +291,32 @@ def test_the_label_that_counts_may_change(shop, unfinished):
         assert [float(row["score"]) for row in csv.DictReader(file)] == [n / 10 for n in range(10)]
 
 
+FIGURES = ("subjects", "scored", "failed", "skipped", "coverage", "score", "metrics", "judges", "gate", "worst")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{on: b}", "{on: metrics, min_score: 0.4}"),
+        ("{on: metrics}", "[{on: truly, min_score: 0.2}, {on: a, min_pass_rate: 0.9}]"),
+        ("{on: truly, min_score: 1}", "{on: b, min_coverage: 0.5}"),
+        ("{on: a}", "{min_pass_rate: 0.5, bound: interval}\nscoring: {pass_at: 0.2}"),
+    ],
+)
+def test_another_gate_holds_as_if_from_the_start(shop, unfinished, before, after):
+    text = "metrics: [fake/act, fake/truth: {as: truly}]\n"
+    text += "judges: [fake/opinion: {as: a, moody: moody}, fake/opinion: {as: b}]\n"
+    (shop / "moody").touch()
+    shop.rows(*[n / 10 for n in range(10)], sessions=3)
+    unfinished(f"{text}gate: {before}\n")
+    resumed = shop.run(f"{text}gate: {after}\n", "--resume")
+    fresh = shop.run(f"{text}gate: {after}\n")
+    assert resumed.code == fresh.code
+    assert {key: resumed.json[key] for key in FIGURES} == {key: fresh.json[key] for key in FIGURES}
+    shown = shop.dicast("show", resumed.json["run_id"], "--json").json
+    assert (shown["gate"], shown["score"]) == (resumed.json["gate"], resumed.json["score"])
+
+
 def test_the_ledger_may_be_moved(shop, unfinished):
     run_id = unfinished()
     (shop / ".dicast").rename(shop / "moved")

@@ -128,3 +128,45 @@ def test_a_verdict_says_what_it_was_spared(shop):
         {"metric": "dear", "runs": 1, "amount": "0.01", "unit": "usd"},
         {"metric": "cheap", "runs": 1, "amount": "0", "unit": "usd"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        ("", ["gate: passed"]),
+        (
+            "gate: {on: tidy, min_pass_rate: 0.2}",
+            ["gate: passed", "  tidy  min_coverage 0.95: 1", "  tidy  min_pass_rate 0.2: 0.25 (0.0456 to 0.6994)"],
+        ),
+        (
+            "gate: [{on: tidy, min_score: 0.8}, {on: proxy/format, max_score: 1}]",
+            [
+                "gate: failed: the mean of tidy is 0.25, below min_score 0.8",
+                "  tidy          min_coverage 0.95: 1",
+                "  tidy          min_score 0.8: 0.25 (0.0000 to 0.7400), failed",
+                "  proxy/format  min_coverage 0.95: 1",
+                "  proxy/format  max_score 1: 1 (1.0000 to 1.0000)",
+            ],
+        ),
+        (
+            "gate: {on: tidy, min_score: 0.5, min_pass_rate: 0.5, bound: interval}",
+            [
+                "gate: undecided: the 95 % interval of the mean of tidy is 0 to 0.74, with",
+                "  min_score 0.5 in between; the 95 % interval of the pass rate of tidy is 0.0456",
+                "  to 0.6994, with min_pass_rate 0.5 in between",
+                "  tidy  min_coverage 0.95: 1",
+                "  tidy  min_score 0.5: 0.25 (0.0000 to 0.7400), undecided",
+                "  tidy  min_pass_rate 0.5: 0.25 (0.0456 to 0.6994), undecided",
+            ],
+        ),
+    ],
+)
+def test_the_gate_is_told_with_its_clauses_in_80_columns(shop, gate, told):
+    shop.rows("good", "a TODO", "TODO", "TODO it")
+    shop.pipeline(f"{WORDS}{gate}\n")
+    for command in (("run", "p.yaml"), ("show", "last")):
+        lines = shop.dicast(*command).out.splitlines()
+        start = next(number for number, line in enumerate(lines) if line.startswith("gate: "))
+        end = next(number for number, line in enumerate(lines) if line.startswith("ledger: "))
+        assert lines[start:end] == told
+        assert max(map(len, lines[start:end])) <= 80

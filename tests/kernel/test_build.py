@@ -257,6 +257,44 @@ def test_the_gate_is_on_a_label_that_exists():
     assert build("judges: [{t/any_kind: {as: helpful}}]\ngate: {on: helpful}\n").gate.clauses[0].on == "helpful"
 
 
+def test_every_clause_of_the_gate_is_on_a_label_that_exists():
+    text = "metrics: [{t/cheap: {as: tidy}}]\njudges: [{t/any_kind: {as: helpful}}]\n"
+    gate = "gate:\n  - {on: tidy, min_score: 0.5}\n  - {on: helpfull, min_pass_rate: 0.5}\n"
+    problem = the_problem(text + gate, metrics="")
+    assert (problem.line, problem.path, problem.value, problem.hint) == (6, "gate[1].on", "helpfull", "helpful")
+    assert problem.message.endswith("'helpfull' is none (there is: metrics, tidy, helpful)")
+    made = build(text + gate.replace("full", "ful"), metrics="").gate
+    assert [clause.on for clause in made.clauses] == ["tidy", "helpful"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "path", "words"),
+    [
+        ("{min_score: 0.8, max_score: 0.7}", "gate.max_score", "max_score 0.7 is below min_score 0.8: no score is in"),
+        ("{min_score: 2}", "gate.min_score", "invalid value for min_score, expected a number from 0 to 1, got 2"),
+        ("{on: metrics, max_score: -1}", "gate.max_score", "expected a number from 0 to 1, got -1"),
+        ("{min_pass_rate: 1.5}", "gate.min_pass_rate", "expected a number from 0 to 1, got 1.5"),
+        ("{min_basis: truht}", "gate.min_basis", "'truth', 'model', 'heuristic' or 'proxy', got 'truht'"),
+        ("{bound: interval}", "gate.bound", "bound is about min_score, max_score, min_pass_rate, and this clause has"),
+        ("[]", "gate", "this list is empty: leave it out"),
+        ("[{min_score: 0.5}, {on: metrics}]", "gate[1]", "this clause of the gate has no rule: add one of min_score,"),
+        ("[{min_score: 0.5}, {min_scor: 1}]", "gate[1]", "unknown option 'min_scor'"),
+    ],
+)
+def test_a_clause_that_asks_for_nothing_or_for_what_cannot_be_is_refused(gate, path, words):
+    problem = the_problem(f"gate: {gate}\n")
+    assert problem.path == path
+    assert words in problem.message
+
+
+def test_pass_at_is_a_slot_key_and_changes_no_fingerprint():
+    made = build("judges: [{t/any_kind: {pass_at: 0.8}}]\nscoring: {pass_at: 0.7}\n")
+    assert (made.judges[0].pass_at, made.scoring.pass_at) == (0.8, 0.7)
+    assert made.fingerprints == build("judges: [t/any_kind]\n").fingerprints
+    assert the_problem("judges: [{t/any_kind: {pass_at: 2}}]\n").path == "judges[0].pass_at"
+    assert the_problem("scoring: {pass_at: -1}\n").path == "scoring.pass_at"
+
+
 def test_a_least_score_needs_one_label_that_it_is_about():
     several = "judges: [{t/any_kind: {as: a}}, {t/any_kind: {as: b}}]\n"
     problem = the_problem(f"{several}gate: {{min_score: 0.5}}\n", metrics="")

@@ -129,6 +129,41 @@ def test_the_newest_verdict_on_each_subject_is_what_a_watch_s_gate_and_mean_are_
     assert len(done.verdicts) == 4
 
 
+def test_a_watch_that_goes_on_with_another_gate_is_held_to_that_from_the_start():
+    ledger, names = MemoryLedger(), iter(("t1", "t2"))
+
+    async def yields(run):
+        yield Due(turn(next(names)), "bus")
+
+    @attrs.frozen
+    class Pausing(Live):
+        pauses = True
+
+    def watch_on(gate):
+        given = {"a": FakeJudge(Judgment(0.2)), "b": FakeJudge(Judgment(0.9)), "book": ledger}
+        text = f"name: watched\njudges: [a, b]\nledger: book\n{gate}\n"
+        return run_pipeline(text, source=Pausing(yields), components=given)
+
+    first = watch_on("gate: {on: a, min_score: 0.1}")
+    assert (first.exit_code, first.document["gate"]["passed"]) == (3, None)  # paused, and so not at its end
+    second = watch_on("gate: {on: b, min_score: 0.1}")
+    assert second.document["run_id"] == first.document["run_id"]
+    assert (second.document["score"]["label"], second.document["score"]["mean"]) == ("b", 0.9)
+    assert [clause["value"] for clause in second.document["gate"]["clauses"]] == [1.0, 0.9]
+
+
+def test_a_pause_without_a_gate_is_no_failure():
+    async def yields(run):
+        yield Due(turn("t1"), "bus")
+
+    @attrs.frozen
+    class Pausing(Live):
+        pauses = True
+
+    done = run_pipeline("judges: [j]", source=Pausing(yields), components={"j": FakeJudge()})
+    assert (done.exit_code, done.document["stopped"]["reason"]) == (0, "paused")
+
+
 def test_trace_events_are_durable_when_recorded_and_told_once():
     event = TraceEvent("turn.completed", {"stop_reason": "end_turn"}, "2026-03-01T12:00:00Z", "s", "t1")
 

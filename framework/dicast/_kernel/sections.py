@@ -11,7 +11,7 @@ import attrs
 
 from .aggregation import Aggregation
 from .errors import ConfigError
-from .model import Cost
+from .model import Basis, Cost
 
 OnBudget = Literal["skip_metric", "skip_subject"]
 OnFailure = Literal["fail", "exclude", "zero"]
@@ -123,6 +123,7 @@ class Clause:
     :param max_score: the greatest mean.
     :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
     :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
+    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
     :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
     """
 
@@ -131,6 +132,7 @@ class Clause:
     max_score: float | None = attrs.field(default=None)
     min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
     min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
+    min_basis: Basis | None = None
     bound: Bound = "point"
 
     @max_score.validator

@@ -196,10 +196,10 @@ def _gate_lines(gate: Document) -> Iterator[str]:
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         width = max(len(clause["on"] or "") for clause in clauses)
         for clause in clauses:
-            value = "-" if clause["value"] is None else f"{clause['value']:.4f}"
-            interval = "" if clause["low"] is None else f", {clause['low']:.4f} to {clause['high']:.4f}"
-            ended = {True: "", False: "  failed"}.get(clause["passed"], "  undecided")
-            yield f"  {clause['on'] or '':<{width}}  {clause['rule']} {clause['line']:g}: {value}{interval}{ended}"
+            value, line = (f"{one:.4g}" if isinstance(one, float) else one for one in (clause["value"], clause["line"]))
+            interval = "" if clause["low"] is None else f" ({clause['low']:.4f} to {clause['high']:.4f})"
+            ended = {True: "", False: ", failed"}.get(clause["passed"], ", undecided")
+            yield f"  {clause['on'] or '':<{width}}  {clause['rule']} {line}: {value or '-'}{interval}{ended}"
 
 
 def subject_text(found: Document) -> str:

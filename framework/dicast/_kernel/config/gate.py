@@ -37,14 +37,14 @@ class GateParts(ExperimentParts):
         return Gate(tuple(clauses) or (Clause(),), given=True)
 
     def _check_rules(self, path: Address, given: object, *, alone: bool) -> None:
-        """Find a clause that asks for nothing."""
+        """Find a clause that asks for nothing; one that is *alone* asks for coverage at least, and may say what the score is about."""
         if not isinstance(given, Mapping):
             return
-        rules = ", ".join((*_BOUNDED, "min_coverage"))
+        rules = ", ".join((*_BOUNDED, "min_basis", "min_coverage"))
         if "bound" in given and not any(rule in given for rule in _BOUNDED):
             message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
             self._fault((*path, "bound"), message, given["bound"])
-        elif not given and not alone:
+        elif {*given} <= {"on"} and not alone:
             self._fault(path, f"this clause of the gate has no rule: add one of {rules}")
 
     def _check_gate(self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], *, open_ended: bool) -> None:
@@ -66,7 +66,7 @@ class GateParts(ExperimentParts):
                 self._check_shares(path, clause)
 
     def _check_one_score(self, path: Address, clause: Clause, metrics: Sequence[Slot], judges: Sequence[Slot]) -> None:
-        rule = next((rule for rule in _BOUNDED if getattr(clause, rule) is not None), None)
+        rule = next((rule for rule in (*_BOUNDED, "min_basis") if getattr(clause, rule) is not None), None)
         if rule is None or metrics or len(judges) == 1:
             return
         message = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from ..model import Cost, Event
+from ..model import Basis, Cost, Event, basis_of, weakest
 from ..sections import METRICS
 from ..spool import Passes, ScoreSpool
 
@@ -72,12 +72,19 @@ class Tally:
 class Watched:
     """All that is known of a label that the run's score, or a clause of its gate, is about.
 
-    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
+    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion. *basis* is what the weakest score
+    rests on, None where that is not known.
     """
 
     scores: ScoreSpool = attrs.field(factory=ScoreSpool)
     passes: Passes = attrs.field(factory=Passes)
     flagged: bool = True
+    basis: Basis | None = None
+
+    def rest_on(self, basis: Basis) -> None:
+        """Take into account what a score rests on; *basis* is that of the weakest."""
+        if basis != self.basis:
+            self.basis = basis if self.basis is None else weakest((basis, self.basis))
 
     def add(self, session: str | None, score: float | None) -> None:
         """Take a subject into account; one that failed has no *score*."""
@@ -169,14 +176,15 @@ class Report:
         return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
 
     def _start(self, event: Event) -> None:
-        self.started, self.run_id = event.payload, event.run_id
-        line: Mapping[str, float] = event.payload.get("pass_at", {})  # which earlier versions did not tell
+        said: Mapping[str, Any] = event.payload
+        self.started, self.run_id = said, event.run_id
+        line: Mapping[str, float] = said.get("pass_at", {})  # which earlier versions did not tell
         passes = {label: Passes(line.get(label, 0.5)) for label in self._labels("metrics")}
         self.metrics = {label: Tally(passes=those) for label, those in passes.items()}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
         self._single = len(self._counted) == 1
-        of_gate: Sequence[str] = event.payload.get("gated", ())
+        of_gate: Sequence[str] = said.get("gated", ())
         self.criteria = tuple(label for label in of_gate if label not in self.metrics and label not in self.judges)
         for label in {*of_gate, *(self._counted if self._single else ())}:
             mine = passes.get(label) or Passes(line.get(label, 0.5))
@@ -206,6 +214,9 @@ class Report:
             self._tally_metrics(event, payload)
         if (watched := self.watched.get(label)) is not None:
             watched.add(event.session_id, score)
+            watched.rest_on(
+                payload.get("basis") or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])
+            )
         group = self._grouped(event, label)
         if label in self._counted:
             group.counted = True
@@ -223,6 +234,9 @@ class Report:
                 tally.score.add(value)
                 if watched is not None:
                     watched.scores.add(session, value)
+                    for item in payload["scores"]:
+                        if item["metric"] == label:
+                            watched.rest_on(item.get("basis") or item["tier"])
             elif watched is not None and label not in skipped:
                 watched.scores.spare(session)
         for label in skipped:
@@ -279,7 +293,8 @@ class Report:
         """Take the scores of the criteria that the gate names out of a record's *metrics*; a failed one has none."""
         scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
         for label in self.criteria:
-            watched, score, flag = self.watched[label], scores.get(label), flags.get(label)
+            watched, flag = self.watched[label], flags.get(label)
+            score: Any = scores.get(label)
             watched.passes.add(session, None if flag is None else float(flag))
             watched.flagged = watched.flagged or flag is not None
             if type(score) in (int, float) and math.isfinite(score):

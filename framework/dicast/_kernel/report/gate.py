@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ..model import Basis, reaches
 from ..sections import Clause, Gate
 from ..spool import TOLERANCE
 from .fold import Report, Watched
@@ -25,8 +26,8 @@ class Finding:
 
     on: str | None
     rule: str
-    line: float
-    value: float | None
+    line: float | str
+    value: float | str | None
     passed: Answer
     reason: str
     low: float | None = None
@@ -88,6 +89,8 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
             yield _mean(clause, str(on), watched, (rule, line, above), bounded=bounded)
     if clause.min_pass_rate is not None:
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
+    if clause.min_basis is not None:
+        yield _basis(str(on), watched.basis, clause.min_basis)
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:
@@ -125,6 +128,13 @@ def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Findin
     rule = ("min_pass_rate", line, True)
     passed, why = _held_against(clause, f"the pass rate of {on}", (value, value), (low, high), rule)
     return Finding(on, "min_pass_rate", line, value, passed, why, low, high)
+
+
+def _basis(on: str, found: Basis | None, least: Basis) -> Finding:
+    if found is None:
+        return Finding(on, "min_basis", least, None, None, f"nothing says what the scores of {on} rest on")
+    reason = f"a score of {on} rests on {found}, which is weaker than min_basis {least}"
+    return Finding(on, "min_basis", least, found, reaches(found, least), reason)
 
 
 Ends = tuple[float | None, float | None]
