@@ -153,7 +153,7 @@ def test_a_verdict_says_what_it_was_spared(shop):
             [
                 "gate: undecided: the 95 % interval of the mean of tidy is 0 to 0.74, with",
                 "  min_score 0.5 in between; the 95 % interval of the pass rate of tidy is",
-                "  0.0456 to 0.6994, with min_pass_rate 0.5 in between",
+                "  0.04559 to 0.6994, with min_pass_rate 0.5 in between",
                 "  tidy  min_coverage 0.95: 1",
                 "  tidy  min_score 0.5: 0.25 (0.0000 to 0.7400), undecided",
                 "  tidy  min_pass_rate 0.5: 0.25 (0.0456 to 0.6994), undecided",

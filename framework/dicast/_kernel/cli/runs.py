@@ -59,7 +59,7 @@ def run(
     retry_failed: bool,
     as_json: bool,
 ) -> int:
-    """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 coverage too low, 4 data lost in a sink
+    """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 undecided, 4 data lost in a sink
     or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted.
     """
     if file is None and resume:  # dicast run --resume FILE: the id may be left out, so this is the file

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from ..model import Basis, Cost, Event, basis_of, weakest
+from ..model import Cost, Event, basis_of
 from ..sections import METRICS
-from ..spool import Passes, ScoreSpool
+from ..spool import Passes
+from .watched import Group, Watched
 
 WORST = 5
 FAILED_SHOWN = 10
@@ -66,47 +66,6 @@ class Tally:
     def mean_confidence(self) -> float | None:
         """The mean confidence, or None without any."""
         return self.confidence.over(self.scored)
-
-
-@attrs.define
-class Watched:
-    """All that is known of a label that the run's score, or a clause of its gate, is about.
-
-    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion. *basis* is what the weakest score
-    rests on, None where that is not known.
-    """
-
-    scores: ScoreSpool = attrs.field(factory=ScoreSpool)
-    passes: Passes = attrs.field(factory=Passes)
-    flagged: bool = True
-    basis: Basis | None = None
-
-    def rest_on(self, basis: Basis) -> None:
-        """Take into account what a score rests on; *basis* is that of the weakest."""
-        if basis != self.basis:
-            self.basis = basis if self.basis is None else weakest((basis, self.basis))
-
-    def add(self, session: str | None, score: float | None) -> None:
-        """Take a subject into account; one that failed has no *score*."""
-        self.passes.add(session, score)
-        if score is not None:
-            self.scores.add(session, score)
-
-    def coverage(self) -> float | None:
-        """The share of subjects that have a score, or were kept from one by the proxies; None without any."""
-        count = self.passes.count
-        return (self.scores.count + self.scores.spared) / count if count else None
-
-
-@attrs.define
-class Group:
-    """The terminal events of one subject, one a label, which stand together in the stream."""
-
-    key: tuple[str | None, str | None]
-    labels: set[str] = attrs.field(factory=set)
-    counted: bool = False
-    failure: str | None = None
-    skipped: bool = False
 
 
 class Report:
@@ -283,25 +242,15 @@ class Report:
 
     def _record(self, event: Event) -> None:
         """Count a record; where there are verdicts they say what is scored."""
-        if self.criteria:
-            self._watch_criteria(event.session_id, event.payload["metrics"])
+        for label in self.criteria:
+            self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
         if not self._counted:
             self.judged += 1
             self.scored += 1
 
-    def _watch_criteria(self, session: str | None, metrics: Any) -> None:
-        """Take the scores of the criteria that the gate names out of a record's *metrics*; a failed one has none."""
-        scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
-        for label in self.criteria:
-            watched, flag = self.watched[label], flags.get(label)
-            score: Any = scores.get(label)
-            watched.passes.add(session, None if flag is None else float(flag))
-            watched.flagged = watched.flagged or flag is not None
-            if type(score) in (int, float) and math.isfinite(score):
-                watched.scores.add(session, score)
-
     def _fail_record(self, event: Event) -> None:
-        self._watch_criteria(event.session_id, {})
+        for label in self.criteria:
+            self.watched[label].add_record(event.session_id, {}, label)
         if not self._counted:
             self.judged += 1
             self.failed += 1

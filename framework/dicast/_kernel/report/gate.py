@@ -10,8 +10,9 @@ import attrs
 from ..model import Basis, reaches
 from ..sections import Clause, Gate
 from ..spool import TOLERANCE
-from .fold import Report, Watched
+from .fold import Report
 from .statistics import confidence_interval, pass_rate, possible_means
+from .watched import Watched
 
 Document = dict[str, Any]
 Answer = bool | None

@@ -1,0 +1,62 @@
+"""What is noted of a subject and of a label while a run's events pass."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from ..model import Basis, weakest
+from ..spool import Passes, ScoreSpool
+
+
+@attrs.define
+class Group:
+    """The terminal events of one subject, one a label, which stand together in the stream."""
+
+    key: tuple[str | None, str | None]
+    labels: set[str] = attrs.field(factory=set)
+    counted: bool = False
+    failure: str | None = None
+    skipped: bool = False
+
+
+@attrs.define
+class Watched:
+    """All that is known of a label that the run's score, or a clause of its gate, is about.
+
+    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion. *basis* is what the weakest score
+    rests on, None where that is not known.
+    """
+
+    scores: ScoreSpool = attrs.field(factory=ScoreSpool)
+    passes: Passes = attrs.field(factory=Passes)
+    flagged: bool = True
+    basis: Basis | None = None
+
+    def rest_on(self, basis: Basis) -> None:
+        """Take into account what a score rests on; *basis* is that of the weakest."""
+        if basis != self.basis:
+            self.basis = basis if self.basis is None else weakest((basis, self.basis))
+
+    def add(self, session: str | None, score: float | None) -> None:
+        """Take a subject into account; one that failed has no *score*."""
+        self.passes.add(session, score)
+        if score is not None:
+            self.scores.add(session, score)
+
+    def coverage(self) -> float | None:
+        """The share of subjects that have a score, or were kept from one by the proxies; None without any."""
+        count = self.passes.count
+        return (self.scores.count + self.scores.spared) / count if count else None
+
+    def add_record(self, session: str | None, metrics: Any, criterion: str) -> None:
+        """Take what a record's *metrics* say of a *criterion* into account; one that failed says nothing."""
+        scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
+        score: Any = scores.get(criterion)
+        flag = flags.get(criterion)
+        self.passes.add(session, None if flag is None else float(flag))
+        self.flagged = self.flagged or flag is not None
+        if type(score) in (int, float) and math.isfinite(score):
+            self.scores.add(session, score)
