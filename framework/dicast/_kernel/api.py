@@ -28,7 +28,7 @@ class Run:
     """A finished run: the fields of ``dicast run --json``, and the verdicts.
 
     *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
-    of; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
+    of; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
     """
 
     run_id: str | None

@@ -43,15 +43,14 @@ class ScoreSpool:
     def add(self, session: str | None, score: float) -> None:
         """Keep one score."""
         self.count += 1
-        self._keep(session, score)
+        self._waiting.append((session, score))
+        if len(self._waiting) >= BATCH:
+            self._flush()
 
     def spare(self, session: str | None) -> None:
         """Keep in mind a subject that the proxies kept from being scored."""
         self.spared += 1
-        self._keep(session, None)
-
-    def _keep(self, session: str | None, score: float | None) -> None:
-        self._waiting.append((session, score))
+        self._waiting.append((session, None))
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -105,8 +104,8 @@ class Passes:
 
     def __init__(self, line: float = 0.5) -> None:
         self.line = line - TOLERANCE
-        self.count = self.passed = 0
         self._lone, self._lone_passed = 0, 0
+        self._gone, self._gone_passed = 0, 0
         self._session: str | None = None
         self._here, self._here_passed = 0, 0
         self._waiting: list[tuple[str | None, int, int]] = []
@@ -115,8 +114,6 @@ class Passes:
     def add(self, session: str | None, value: float | None) -> None:
         """Count one subject; without a *value* it does not pass."""
         passed = value is not None and value >= self.line
-        self.count += 1
-        self.passed += passed
         if session is None:
             self._lone += 1
             self._lone_passed += passed
@@ -126,6 +123,16 @@ class Passes:
             self._session = session
         self._here += 1
         self._here_passed += passed
+
+    @property
+    def count(self) -> int:
+        """How many subjects there are."""
+        return self._lone + self._gone + self._here
+
+    @property
+    def passed(self) -> int:
+        """How many of them pass."""
+        return self._lone_passed + self._gone_passed + self._here_passed
 
     def clusters(self) -> Iterator[Clusters]:
         """The sessions, those that are alike together; a subject without one is alone."""
@@ -143,6 +150,8 @@ class Passes:
         """Keep what the session that came last has had until now; it may come again."""
         if self._here:
             self._waiting.append((self._session, self._here, self._here_passed))
+            self._gone += self._here
+            self._gone_passed += self._here_passed
             self._session, self._here, self._here_passed = None, 0, 0
         if len(self._waiting) >= BATCH:
             self._flush()
