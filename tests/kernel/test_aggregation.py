@@ -7,10 +7,10 @@ from fractions import Fraction
 from statistics import fmean
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dicast._kernel.aggregation import TrimmedMean, aggregate, mean
+from dicast._kernel.aggregation import TrimmedMean, aggregate, entering, mean
 
 TENTHS = [n / 10 for n in range(10)]
 
@@ -74,9 +74,27 @@ VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 @given(VALUES, METHODS)
 def test_the_result_lies_between_the_lowest_and_the_highest(values, method):
-    found = aggregate(values, method)
-    assert min(values) - 1e-12 <= found <= max(values) + 1e-12
-    assert 0 <= found <= 1
+    assert min(values) <= aggregate(values, method) <= max(values)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.just(0.0) | st.floats(0, 1e9)), min_size=1, max_size=30))
+def test_a_weighted_mean_lies_between_what_has_a_weight_and_is_the_exact_one_but_for_rounding(pairs):
+    assume(any(weight for _, weight in pairs))
+    values, weights = zip(*pairs, strict=True)
+    found, weighty = mean(values, weights), [value for value, weight in pairs if weight]
+    assert min(weighty) <= found <= max(weighty)
+    if min(weight for weight in weights if weight) > 1e-9:
+        exact = sum(Fraction(v) * Fraction(w) for v, w in pairs) / sum(map(Fraction, weights))
+        assert found == pytest.approx(float(exact), rel=1e-15, abs=1e-300)
+    assert mean(values[::-1], weights[::-1]) == found
+
+
+@given(VALUES, METHODS)
+def test_what_enters_says_which_values_make_the_result(values, method):
+    low, high = entering(values, method)
+    assert {low, high} <= set(values)
+    assert low <= aggregate(values, method) <= high
+    assert aggregate([low, high], "mean" if method != "median" else method) == aggregate(values, method) or low < high
 
 
 @given(VALUES, METHODS, st.randoms(use_true_random=False))
@@ -99,5 +117,5 @@ def test_a_trimmed_mean_is_the_mean_of_the_middle(values, percent):
 
 
 def test_a_mean_stays_in_the_unit_interval_whatever_the_rounding():
-    assert mean([1.0 + 2**-52] * 3) == 1.0
+    assert mean([0.7] * 3) == mean([0.7] * 3, [0.1, 0.2, 0.3]) == 0.7
     assert mean([math.nextafter(1.0, 0)] * 7) <= 1.0

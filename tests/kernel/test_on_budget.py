@@ -103,7 +103,11 @@ def test_free_metrics_need_no_room():
 def test_later_rollouts_leave_out_the_metric_that_does_not_fit():
     done = judge([dear(600)], {"run": "600 msat"}, scoring={**SKIP, "rollouts": 2})
     (found,) = done.verdicts
-    assert (found.tier, found.skipped) == ("truth", ({"metric": "t0", "reason": "run_cap"},))
+    assert (found.tier, found.truth_reason, found.skipped) == (
+        "proxy",
+        "gate",
+        ({"metric": "t0", "reason": "run_cap"},),
+    )
     assert found.signals["rollouts"] == [0.75, 1.0]
 
 

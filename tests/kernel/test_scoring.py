@@ -116,10 +116,61 @@ def test_a_metric_of_weight_0_gates_but_does_not_count():
     assert verdict((0.2, 0.8), (1,), options={"p0": {"weight": 0}}).tier == "proxy"
 
 
-def test_weights_that_are_all_0_make_0_with_the_plain_mean_confidence():
-    metrics = (Score(1, 0.5), Score(0.5, 1))
-    found = verdict(metrics, options={"p0": {"weight": 0}, "p1": {"weight": 0}})
-    assert (found.score, found.confidence) == (0.0, 0.75)
+@pytest.mark.parametrize(
+    ("given_", "more", "failure"),
+    [
+        (((1,),), {}, ("missing_input", "no metric gave a score that counts (p0: weight 0)")),
+        (((0.2,), (1,)), {}, ("missing_input", "no metric gave a score that counts (p0: weight 0)")),
+        (
+            ((1,), (BAD,)),
+            {"t0": {"on_failure": "exclude"}},
+            ("missing_input", "no metric gave a score that counts (t0: refused, p0: weight 0)"),
+        ),
+    ],
+    ids=["a sole metric", "below the gate", "an excluded truth"],
+)
+def test_where_all_that_scored_has_weight_0_nothing_is_made_up(given_, more, failure):
+    done = judge(*given_, options={"p0": {"weight": 0}, **more}, gate={"min_score": 0})
+    assert failures(done) == [failure]
+    assert (done.document["coverage"], done.exit_code) == (0.0, 3)
+
+
+def test_a_proxy_of_weight_0_and_a_truth_that_does_not_fit_are_throttled():
+    done = judge((1,), (dear(),), options={"p0": {"weight": 0}}, budget={"run": "100 msat"})
+    assert failures(done) == [
+        ("throttled_no_heuristic", "no metric gave a score that counts (t0: run_cap, p0: weight 0)")
+    ]
+
+
+# What is combined
+
+
+def test_under_combine_truth_the_proxies_only_gate():
+    found = verdict(
+        (Score(0.6, 0.1), 1),
+        (0.2, Score(0.5, 0.4)),
+        scoring={"combine": "truth"},
+        options={"t1": {"weight": 3}},
+    )
+    assert (found.score, found.confidence) == (pytest.approx(0.425), pytest.approx(0.55))
+    assert [item["weight"] for item in found.scores] == [0, 0, 1, 3]
+    assert found.signals["metrics"] == {"p0": 0.6, "p1": 1.0, "t0": 0.2, "t1": 0.5}
+
+
+def test_under_combine_truth_the_proxies_score_what_they_hold_back():
+    found = verdict((0.4, 1), (1,), scoring={"combine": "truth"})
+    assert (found.score, found.tier, [item["weight"] for item in found.scores]) == (0.7, "proxy", [1, 1])
+
+
+def test_under_combine_truth_a_truth_that_never_ran_is_a_failure():
+    done = judge((1,), (dear(),), scoring={"combine": "truth"}, budget={"run": "100 msat"})
+    assert [kind for kind, _ in failures(done)] == ["throttled_no_heuristic"]
+    done = judge((1,), (BAD,), scoring={"combine": "truth"}, options={"t0": {"on_failure": "exclude"}})
+    assert failures(done) == [("missing_input", "no metric gave a score that counts (t0: refused, p0: weight 0)")]
+
+
+def test_combine_truth_leaves_alone_what_no_truth_metric_judges():
+    assert verdict((0.4, 1), scoring={"combine": "truth"}).score == 0.7
 
 
 @pytest.mark.parametrize("weight", [1e9, 1e-300, 1])
@@ -273,13 +324,43 @@ def test_a_metric_s_value_is_the_aggregate_of_the_rollouts_it_ran_in():
     found = verdict(((0.2, 0.8, 0.6),), ((0.4, 0.9),), scoring={"rollouts": 3})
     assert found.signals["metrics"] == {"p0": 0.6, "t0": 0.65}
     assert found.signals["rollouts"] == [0.2, pytest.approx(0.6), pytest.approx(0.75)]
-    assert (found.score, found.tier) == (pytest.approx(0.6), "truth")
+    assert (found.score, found.tier) == (pytest.approx(0.6), "truth")  # .2 is a proxy's, and did not enter
 
 
 def test_what_was_skipped_is_listed_for_each_rollout():
     found = verdict((1, (BAD, 0.5, BAD)), scoring={"rollouts": 3}, options={"p1": {"on_failure": "exclude"}})
     assert found.skipped == ({"metric": "p1", "reason": "refused"},) * 2
     assert found.signals == {"metrics": {"p0": 1.0, "p1": 0.5}, "rollouts": [1.0, 0.75, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("values", "method", "tier"),
+    [
+        ((0.4, 0.4, 0.9), "median", "proxy"),
+        ((0.4, 0.8, 0.9), "median", "truth"),
+        ((0.4, 0.9), "median", "proxy"),
+        ((0.4, 0.6, 0.8, 0.9), "median", "truth"),
+        ((0.4, 0.9, 0.9), "mean", "proxy"),
+        ((0.6, 0.9, 0.9), "mean", "truth"),
+        ((0.4, 0.9), "min", "proxy"),
+        ((0.4, 0.9), "max", "truth"),
+        ((0.4, 0.8, 0.9), {"trimmed_mean": 34}, "truth"),
+        ((0.4, 0.4, 0.9), {"trimmed_mean": 34}, "proxy"),
+        ((0.4, 0.8, 0.9), {"trimmed_mean": 50}, "truth"),
+    ],
+)
+def test_a_subject_is_truth_only_where_every_rollout_that_entered_is(values, method, tier):
+    """Each output scores what its proxy says: the truth, which runs from .5 on, says the same."""
+    truths = tuple(value for value in values if value >= 0.5) or (1,)
+    found = verdict((values,), (truths,), scoring={"rollouts": len(values), "aggregation": method})
+    assert (found.tier, found.basis, found.truth_reason) == (tier, tier, "gate")
+
+
+def test_of_rollouts_with_one_score_the_weakest_says_what_the_subject_rests_on():
+    found = verdict(((1, 0.4, 0.9),), ((0, 0.9),), scoring={"rollouts": 3, "threshold": 0.5, "aggregation": "min"})
+    assert (found.signals["rollouts"], found.score, found.tier) == ([0.5, 0.4, 0.9], 0.4, "proxy")
+    found = verdict(((1, 0.4),), (0,), scoring={"rollouts": 2, "aggregation": "max"}, options={"t0": {"weight": 1.5}})
+    assert (found.signals["rollouts"], found.tier) == ([0.4, 0.4], "proxy")
 
 
 def test_the_confidence_is_the_mean_over_the_rollouts():
@@ -320,9 +401,9 @@ def test_an_audit_that_failed_in_one_rollout_is_still_an_audit():
     assert (found.truth_reason, found.propensity, found.score) == ("audit", 1.0, 0.25)
 
 
-def test_a_rollout_that_passed_makes_truth_and_the_audited_one_stays_beside():
+def test_a_rollout_that_passed_was_looked_at_and_the_audited_one_stays_beside():
     found = verdict(((1, 0.2),), ((0.5, 0.9),), scoring={"rollouts": 2, "aggregation": "min", "audit": {"rate": 1}})
-    assert (found.score, found.tier, found.truth_reason, found.propensity) == (0.2, "truth", "gate", 1.0)
+    assert (found.score, found.tier, found.truth_reason, found.propensity) == (0.2, "proxy", "gate", 1.0)
     assert [(item["metric"], item["rollout"], item["weight"]) for item in found.scores] == [
         ("p0", 0, 1),
         ("t0", 0, 1),
@@ -463,17 +544,15 @@ def test_a_kind_that_no_metric_judges_is_no_score_and_no_throttling():
 
 VALUE = st.floats(0, 1, allow_subnormal=False)
 WEIGHT = st.just(0.0) | st.floats(1e-6, 1e6)
-METRICS = st.lists(st.tuples(VALUE, WEIGHT), min_size=1, max_size=5)
+METRICS = st.lists(st.tuples(VALUE, WEIGHT), min_size=1, max_size=5).filter(lambda pairs: any(w for _, w in pairs))
 
 
-@given(METRICS, METRICS | st.just([]), VALUE)
-def test_a_score_lies_between_the_values_that_entered(proxies, truths, threshold):
-    found = combined({"proxy": proxies, "truth": truths}, Scoring(threshold=threshold))
+@given(METRICS, METRICS | st.just([]), VALUE, st.sampled_from(["all", "truth"]))
+def test_a_score_lies_between_the_values_that_entered(proxies, truths, threshold, combine):
+    found = combined({"proxy": proxies, "truth": truths}, Scoring(threshold=threshold, combine=combine))
     entered = [item["value"] for item in found.scores if item["weight"]]
-    assert 0 <= found.score <= 1
-    assert 0 <= found.confidence <= 1
-    if entered:
-        assert min(entered) - 1e-12 <= found.score <= max(entered) + 1e-12
+    assert min(entered) <= found.score <= max(entered)
+    assert found.confidence == 1
     passed = min(value for value, _ in proxies) >= threshold
     assert found.tier == ("truth" if passed and truths else "proxy")
 

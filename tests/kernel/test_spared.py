@@ -95,7 +95,7 @@ def test_a_free_metric_is_spared_for_nothing():
 
 def test_each_rollout_below_the_gate_is_a_run_spared():
     done = run([[0.0, 0.9, 0.0], [0.9, 0.9, 0.9]], {"t": Priced({"0": Cost("0.01"), "1": Cost("0.01")})}, rollouts=3)
-    assert done.verdicts[0].tier == "truth"
+    assert (done.verdicts[0].tier, done.verdicts[0].truth_reason) == ("proxy", "gate")
     assert told(done) == (2, {"usd": "0.02", "msat": "0"})
 
 

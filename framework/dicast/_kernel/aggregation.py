@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from operator import mul
 from typing import Literal
 
 import attrs
@@ -31,15 +32,42 @@ def aggregate(values: Sequence[float], method: Aggregation) -> float:
     if len(values) == 1:
         return values[0]
     if isinstance(method, TrimmedMean):
-        cut = method.cut(len(values))
-        kept = sorted(values)[cut : len(values) - cut]
+        kept = _kept(values, method)
         return mean(kept) if kept else statistics.median(values)
     return _METHODS[method](values)
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean of at least one value in [0, 1], itself in [0, 1] whatever the rounding."""
-    return min(1.0, math.fsum(values) / len(values))
+def entering(values: Sequence[float], method: Aggregation) -> tuple[float, float]:
+    """The lowest and the highest of *values* that :func:`aggregate` makes its number of: of a median the middle ones."""
+    if method in ("min", "max"):
+        return (_METHODS[method](values),) * 2
+    if method == "mean" or (isinstance(method, TrimmedMean) and (kept := _kept(values, method))):
+        return (min(values), max(values)) if method == "mean" else (kept[0], kept[-1])
+    return statistics.median_low(values), statistics.median_high(values)
+
+
+def _kept(values: Sequence[float], method: TrimmedMean) -> list[float]:
+    """The *values* that are not trimmed, lowest first."""
+    cut = method.cut(len(values))
+    return sorted(values)[cut : len(values) - cut]
+
+
+def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:
+    """The mean of at least one value, by *weights* that are not all 0 where they are given.
+
+    It lies between the least and the greatest value that has a weight, and does not depend on the order: the sums are those of
+    :func:`math.fsum`, and what the division rounds beyond the values is held back.
+    """
+    if weights is not None and 0.0 in weights:
+        weighted = [pair for pair in zip(values, weights, strict=True) if pair[1]]
+        values, weights = [value for value, _ in weighted], [weight for _, weight in weighted]
+    if len(values) == 1:
+        return values[0]
+    if weights is None:
+        found = math.fsum(values) / len(values)
+    else:
+        found = math.fsum(map(mul, weights, values)) / math.fsum(weights)
+    return min(max(found, min(values)), max(values))
 
 
 _METHODS: Mapping[str, Callable[[Sequence[float]], float]] = {

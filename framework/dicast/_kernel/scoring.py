@@ -1,20 +1,19 @@
 """Proxy, then truth: what a set of metrics makes of one subject.
 
 Every proxy runs; when all of them reach the threshold the truth metrics run too, and the score is the weighted mean of
-all that ran. Otherwise it is the weighted mean of the proxies, and it is never called truth.
+all that ran, or under ``combine: truth`` of the truths. Otherwise it is the weighted mean of the proxies, and it is never called truth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 
-from .aggregation import Aggregation, aggregate, mean
-from .model import Cost, Failure, Score, Subject
+from .aggregation import Aggregation, aggregate, entering, mean
+from .model import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from .sections import Scoring, Slot
 
 RUBRIC_ID = "proxy-then-truth"
@@ -37,7 +36,10 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 
 
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
-    """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is."""
+    """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
+
+    *tier* and *basis* are the weakest of the rollouts that the score was made of.
+    """
 
     score: float
     confidence: float
@@ -48,6 +50,7 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     skipped: Sequence[Mapping[str, object]]
     metrics: Mapping[str, float]
     rollouts: tuple[float, ...]
+    basis: Basis
 
 
 def audited(subject_id: str, rate: float, seed: int) -> bool:
@@ -105,6 +108,8 @@ class MetricSet:
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
                     answer = Skip(answer.throttled_reason, answer.cost)  # a judge inside did not fit, and so the metric
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
+            if passed and self.scoring.combine == "truth":
+                rollout.leave_proxies()
         return failure or rollout.empty_failure()
 
     def _audits(self, subject: Subject) -> bool:
@@ -115,15 +120,18 @@ class MetricSet:
         method, first = self.scoring.aggregation, rollouts[0]
         if len(rollouts) == 1:
             score = first.score()
-            return self._combined(first, score, first.values, first.confidence(), (score,))
+            return self._combined(first, rollouts, score, first.values, first.confidence(), (score,))
         totals = tuple(rollout.score() for rollout in rollouts)
         confidence = mean([rollout.confidence() for rollout in rollouts])
-        whole = _Rollout.of_all(rollouts)
-        return self._combined(whole, aggregate(totals, method), _values(rollouts, method), confidence, totals)
+        low, high = entering(totals, method)
+        entered = [rollout for rollout, total in zip(rollouts, totals, strict=True) if low <= total <= high]
+        whole, score = _Rollout.of_all(rollouts), aggregate(totals, method)
+        return self._combined(whole, entered, score, _values(rollouts, method), confidence, totals)
 
     def _combined(
         self,
         whole: _Rollout,
+        entered: Sequence[_Rollout],
         score: float,
         values: Mapping[str, float],
         confidence: float,
@@ -133,13 +141,14 @@ class MetricSet:
         return Combined(
             score,
             confidence,
-            "truth" if whole.truth else "proxy",
+            "truth" if all([rollout.truth for rollout in entered]) else "proxy",  # noqa: C419  # for every subject
             "gate" if whole.truth else "audit" if audit else None,
             1.0 if whole.truth else audit.rate if audit else None,
             whole.items,
             whole.skipped,
             values,
             totals,
+            weakest([rollout.basis() for rollout in entered]),
         )
 
 
@@ -151,13 +160,14 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 class _Rollout:
     """The answers of one rollout as they come in."""
 
-    __slots__ = ("audit", "confidences", "items", "number", "skipped", "truth", "values", "weights")
+    __slots__ = ("audit", "bases", "confidences", "items", "number", "skipped", "truth", "values", "weights")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.weights: list[float] = []
         self.confidences: list[float] = []
-        self.items: list[dict[str, object]] = []
+        self.bases: list[Basis] = []
+        self.items: list[dict[str, Any]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
         self.truth = self.audit = False
@@ -190,7 +200,10 @@ class _Rollout:
         """Let a truth metric's *answer* enter, or keep it beside the score when the gate was not *passed*."""
         if passed:
             failure = self.take(slot, answer)
-            self.truth = self.truth or slot.label in self.values
+            if slot.label in self.values:
+                self.truth = True
+                if slot.weight:
+                    self.bases.append(self.items[-1].get("basis", "truth"))
             return failure
         if isinstance(answer, Score):
             self.audit = True
@@ -200,13 +213,15 @@ class _Rollout:
         return None
 
     def empty_failure(self) -> Failure | None:
-        """The failure of a rollout that nothing scored; nothing is made up for it."""
-        if self.weights:
+        """The failure of a rollout that nothing with a weight scored; nothing is made up for it."""
+        if any(self.weights):
             return None
-        reasons = ", ".join(f"{item['metric']}: {item['reason']}" for item in self.skipped) or "no metric judges it"
+        why = [f"{item['metric']}: {item['reason']}" for item in self.skipped]
+        why += [f"{item['metric']}: weight 0" for item in self.items]
+        reasons, counts = ", ".join(why) or "no metric judges it", " that counts" if self.items else ""
         throttled = bool(self.skipped) and all(str(item["reason"]).endswith("_cap") for item in self.skipped)
         return Failure(
-            "throttled_no_heuristic" if throttled else "missing_input", f"no metric gave a score ({reasons})"
+            "throttled_no_heuristic" if throttled else "missing_input", f"no metric gave a score{counts} ({reasons})"
         )
 
     def lowest(self) -> float:
@@ -214,21 +229,29 @@ class _Rollout:
         return min(self.values.values(), default=1.0)
 
     def score(self) -> float:
-        """The weighted mean; 0 when all that entered has weight 0."""
-        return self._weighted_mean(self.values.values()) or 0.0
+        """The weighted mean; 0 for an output that is missing."""
+        return mean([*self.values.values()], self.weights) if self.weights else 0.0
 
     def confidence(self) -> float:
-        """The weighted mean of the confidences that entered; the plain one when all of them have weight 0."""
-        found = self._weighted_mean(self.confidences)
-        return mean(self.confidences or [1.0]) if found is None else found  # of nothing, that it counts as 0
+        """The weighted mean of the confidences that entered; 1 that a missing output counts as 0."""
+        return mean(self.confidences, self.weights) if self.weights else 1.0
 
-    def _weighted_mean(self, numbers: Iterable[float]) -> float | None:
-        total = sum(self.weights)
-        return min(1.0, sum(map(mul, self.weights, numbers)) / total) if total else None
+    def basis(self) -> Basis:
+        """The weakest basis of the truth metrics that entered with a weight."""
+        return weakest(self.bases)
+
+    def leave_proxies(self) -> None:
+        """Take the proxies, which have only gated, out of the score."""
+        proxies = [item for item in self.items if item["tier"] == "proxy"]
+        self.weights[: len(proxies)] = [0.0] * len(proxies)
+        for item in proxies:
+            item["weight"] = 0.0
 
     def _excuse(self, slot: Slot, answer: Failure | Skip) -> Score | Failure | None:
         if isinstance(answer, Failure) and slot.on_failure == "zero":
-            return Score(0.0, details=answer.message, cost=answer.cost, signals={"failure": answer.kind})
+            basis = basis_of(getattr(slot.component, "judge_kind", "evaluator")) if slot.kind == "judge" else None
+            signals = {"failure": answer.kind}
+            return Score(0.0, details=answer.message, cost=answer.cost, signals=signals, basis=basis)
         if isinstance(answer, Failure) and slot.on_failure == "fail":
             return attrs.evolve(answer, message=f"{slot.label}: {answer.message}")
         self._skip(slot, answer)
@@ -239,7 +262,7 @@ class _Rollout:
         self.skipped.append({"metric": slot.label, "reason": reason})
 
     def _list(self, slot: Slot, score: Score, weight: float) -> None:
-        item = {
+        item: dict[str, Any] = {
             "metric": slot.label,
             "value": score.value,
             "confidence": score.confidence,
@@ -252,6 +275,8 @@ class _Rollout:
         }
         if score.feedback:
             item["feedback"] = score.feedback
+        if score.basis is not None and score.basis != slot.tier == "truth":
+            item["basis"] = score.basis
         self.items.append(item)
 
 

@@ -13,6 +13,7 @@ from .aggregation import Aggregation
 from .errors import ConfigError
 from .model import Basis, Cost
 
+Combine = Literal["all", "truth"]
 OnBudget = Literal["skip_metric", "skip_subject"]
 OnFailure = Literal["fail", "exclude", "zero"]
 Tier = Literal["proxy", "truth"]
@@ -70,6 +71,8 @@ class Scoring:
     :param on_budget: what becomes of a subject where the budget has no room: ``skip_metric`` leaves out each truth metric that does
         not fit; ``skip_subject`` judges the subject only where all its metrics fit together, and else skips it.
     :param pass_at: the least score with which a subject passes, in [0, 1].
+    :param combine: what makes the score of a subject that passed the gate: ``all``, the weighted mean of proxies and truths;
+        ``truth``, that of the truths alone, so that the proxies only gate.
     """
 
     threshold: float = attrs.field(default=0.5, validator=_SHARE)
@@ -78,6 +81,7 @@ class Scoring:
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
     pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+    combine: Combine = "all"
 
 
 def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:

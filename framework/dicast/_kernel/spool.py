@@ -5,8 +5,8 @@ The file has no name and is gone when its owner is.
 
 from __future__ import annotations
 
-import math
 import sqlite3
+import statistics
 import weakref
 from collections.abc import Iterator
 
@@ -61,13 +61,13 @@ class ScoreSpool:
         return [score for (score,) in self._database.execute(query, (max(0, stop - start), start))]
 
     def trimmed(self, cut: int) -> float:
-        """The mean without the *cut* lowest and the *cut* highest; exact to the last bit (:func:`math.fsum`)."""
+        """The mean without the *cut* lowest and the *cut* highest; exact, and rounded once (:func:`statistics.mean`)."""
         self._flush()
         every = "SELECT score FROM scores WHERE score IS NOT NULL"
         ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
         query = ranked if cut else every  # sorting takes longer than adding up
         rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
-        return math.fsum(score for (score,) in rows) / (self.count - 2 * cut)
+        return statistics.mean(score for (score,) in rows)
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
         """How many clusters there are, and the sum of squares of each one's summed residuals.

@@ -92,12 +92,12 @@ def fingerprints(
     source: Slot | None, task: Slot | None, scoring: Scoring, lists: Mapping[str, Sequence[Slot]]
 ) -> Mapping[str, str]:
     """Digest whatever could change a number, by the name a user knows it by."""
+    apart = ("pass_at", "combine" if scoring.combine == "all" else "")  # no score's, and as before there was the option
+    scored = {key: value for key, value in unstructure(scoring).items() if key not in apart}
     return {
         **({} if source is None else {"source": source.fingerprint}),
         **({} if task is None else {"task": task.fingerprint}),
-        "scoring": digest(
-            {key: value for key, value in unstructure(scoring).items() if key != "pass_at"}
-        ),  # no score's
+        "scoring": digest(scored),
         **{f"{section}[{slot.label}]": slot.fingerprint for section, slots in lists.items() for slot in slots},
     }
 

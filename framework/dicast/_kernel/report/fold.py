@@ -20,7 +20,7 @@ FAILED_SHOWN = 10
 
 @attrs.define
 class ExactSum:
-    """A sum of floats that loses nothing, rounded once where it is read: as :func:`math.fsum`, without keeping them."""
+    """A sum of floats that loses nothing: as :func:`math.fsum`, without keeping them."""
 
     _units: int = 0
 
@@ -30,8 +30,8 @@ class ExactSum:
         self._units += numerator << (_FINEST + 1 - denominator.bit_length())
 
     def over(self, count: int) -> float | None:
-        """The sum divided by *count*; None for a count of 0."""
-        return self._units / (1 << _FINEST) / count if count else None
+        """The sum divided by *count*, rounded once, so that a mean lies between what was added; None for a count of 0."""
+        return self._units / (count << _FINEST) if count else None
 
 
 _FINEST = 1074

@@ -286,4 +286,6 @@ def _rescaled(answer: object, low: float, high: float) -> object:
 
 def as_score(judgment: Judgment) -> Score:
     """A judge's answer where a metric is expected."""
-    return Score(judgment.score, judgment.confidence, cost=judgment.cost, signals=judgment.signals)
+    return Score(
+        judgment.score, judgment.confidence, cost=judgment.cost, signals=judgment.signals, basis=judgment.basis
+    )

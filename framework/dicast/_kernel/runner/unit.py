@@ -132,6 +132,8 @@ class Unit:
             "truth_reason": found.truth_reason,
             "skipped": found.skipped,
             "propensity": found.propensity,
+            "basis": found.basis,
+            "calibrated": False,
         }
 
     def _judged(self, found: Judgment, kind: str) -> Payload:
