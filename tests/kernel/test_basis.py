@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from dicast import BASES, Judgment, Score, ScoringError, Verdict, weakest
+from dicast import BASES, Failure, Judgment, Score, ScoringError, Verdict, weakest
+from dicast._kernel.cli.summary import run_text
 from dicast._kernel.converter import structure, unstructure
-from dicast.testing import FakeJudge, run_pipeline, sample
+from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 OLD = {
     "eval_id": "e", "subject_kind": "turn", "subject_id": "t", "score": 0.5, "confidence": 1.0, "judge_kind": "llm",
@@ -63,3 +64,107 @@ def test_a_judges_verdict_carries_its_basis():
     done = run_pipeline(json.dumps({"judges": list(judges)}), subjects=[sample("x")], components=judges)
     assert [verdict.basis for verdict in done.verdicts] == ["model", "heuristic", "human"]
     assert all(event.payload["calibrated"] is False for event in done.of("eval.completed"))
+
+
+# What a combined verdict rests on
+
+
+def model(value=0.8, kind="llm", **more):
+    return FakeJudge(Judgment(value, judge_kind=kind, **more))
+
+
+def combined(metrics, proxy=1.0, options=None, **sections):
+    """The one verdict of a proxy and of *metrics*, and the run's document."""
+    listed = {
+        "proxy": [{"p": {"as": "p"}}],
+        "truth": [{name: {"as": name, **(options or {}).get(name, {})}} for name in metrics],
+    }
+    text = json.dumps({"metrics": listed, **sections})
+    done = run_pipeline(text, subjects=[sample("x")], components={"p": FakeMetric(Score(proxy)), **metrics})
+    return done.verdicts[0], done.document
+
+
+@pytest.mark.parametrize(
+    ("metrics", "basis"),
+    [
+        ({"t": FakeMetric(Score(1.0))}, "truth"),
+        ({"t": FakeMetric(Score(1.0)), "m": model()}, "model"),
+        ({"m": model(), "h": model(kind="heuristic")}, "heuristic"),
+        ({"h": model(kind="human")}, "human"),
+        ({"j": model(kind="jury", basis="model")}, "model"),
+        ({"t": FakeMetric(Score(1.0, basis="model"))}, "model"),
+    ],
+    ids=["truth", "model", "heuristic", "human", "jury", "a metric that asks a judge"],
+)
+def test_a_combined_verdict_rests_on_the_weakest_truth_that_entered(metrics, basis):
+    found, document = combined(metrics)
+    assert (found.tier, found.basis) == ("truth", basis)
+    assert document["score"]["by_basis"] == {basis: 1}
+    assert combined(metrics, proxy=0.1)[0].basis == "proxy"
+
+
+def test_what_has_no_weight_is_nothing_to_rest_on():
+    metrics = {"t": FakeMetric(Score(1.0)), "m": model()}
+    assert combined(metrics, options={"m": {"weight": 0}})[0].basis == "truth"
+
+
+def test_each_metric_says_its_basis_and_an_item_only_where_its_tier_does_not():
+    found, document = combined({"t": FakeMetric(Score(1.0)), "m": model()})
+    assert [item.get("basis") for item in found.scores] == [None, None, "model"]
+    assert {label: tally["basis"] for label, tally in document["metrics"].items()} == {
+        "p": "proxy",
+        "t": "truth",
+        "m": "model",
+    }
+
+
+def test_a_metric_that_only_an_audit_asked_has_no_basis():
+    _, document = combined({"m": model()}, proxy=0.1, scoring={"audit": {"rate": 1}})
+    assert (document["metrics"]["m"]["mean"], document["metrics"]["m"]["basis"]) == (None, None)
+
+
+def test_a_judge_that_failed_and_counts_as_zero_is_no_more_than_its_kind():
+    class Model(FakeJudge):
+        judge_kind = "llm"
+
+    metrics = {"m": Model(Failure("refused", "no"))}
+    assert combined(metrics, options={"m": {"on_failure": "zero"}})[0].basis == "model"
+
+
+def test_the_tiers_are_counted_as_before():
+    _, document = combined({"m": model()})
+    assert document["score"]["by_tier"] == {"truth": 1, "proxy": 0}
+
+
+# What a run warns of
+
+
+def warned(count, score, kind):
+    replies = [Judgment(one, judge_kind=kind) for one in ([score] * count if isinstance(score, float) else score)]
+    subjects = [sample("x", id=str(n)) for n in range(count)]
+    done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": FakeJudge(replies)})
+    return [(one["kind"], one["message"]) for one in done.document["warnings"]]
+
+
+def test_a_run_warns_where_all_scores_are_equal():
+    equal = [("equal_scores", "all 10 scores of j are 0.7: it tells no subject from another")]
+    assert warned(10, 0.7, "llm") == equal
+    assert warned(9, 0.7, "llm") == []
+    assert warned(10, [0.7] * 9 + [0.8], "llm") == []
+
+
+def test_a_run_warns_where_only_heuristics_judged():
+    ((kind, message),) = warned(2, 0.7, "heuristic")
+    assert (kind, message.partition(":")[0]) == ("only_heuristics", "only heuristics judged j")
+    assert warned(2, 0.7, "evaluator") == []
+
+
+def test_the_summary_names_every_basis_and_every_warning():
+    kinds = ["human", "evaluator", "llm", "heuristic"]
+    judge = FakeJudge([Judgment(0.7, judge_kind=kind) for kind in kinds])
+    subjects = [sample("x", id=kind) for kind in kinds]
+    done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": judge})
+    told = "resting on humans: 1, on truth: 1, on models that are not calibrated: 1, on heuristics: 1"
+    assert told in run_text(done.document)
+    warning = {"kind": "only_heuristics", "label": "j", "message": "only heuristics"}
+    assert "warning: only heuristics\n" in run_text({**done.document, "warnings": [warning]})

@@ -67,7 +67,7 @@ class ScoreSpool:
         ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
         query = ranked if cut else every  # sorting takes longer than adding up
         rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
-        return statistics.mean(score for (score,) in rows)
+        return float(statistics.mean(score for (score,) in rows))
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
         """How many clusters there are, and the sum of squares of each one's summed residuals.

@@ -16,6 +16,14 @@ CUT = 300
 WIDTH = 80
 """How many columns a line has that is wrapped."""
 
+_RESTING = {
+    "human": "humans",
+    "truth": "truth",
+    "model": "models that are not calibrated",
+    "heuristic": "heuristics",
+    "proxy": "proxies alone",
+}
+
 
 def run_text(done: Document) -> str:
     """The summary of a run's document."""
@@ -68,8 +76,7 @@ def _score_lines(done: Document) -> Iterator[str]:
         yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
-        tiers = score["by_tier"]
-        yield f"  resting on truth: {tiers['truth']:,}, on proxies alone: {tiers['proxy']:,}"
+        yield "  resting " + ", ".join(f"on {_RESTING[basis]}: {n:,}" for basis, n in score["by_basis"].items())
 
 
 def _aggregate(score: Document) -> str:
@@ -181,6 +188,7 @@ def _ending_lines(done: Document) -> Iterator[str]:
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
             yield f"  what was judged is kept; {goes_on}{new}"
+    yield from (f"warning: {warning['message']}" for warning in done["warnings"])
     yield from _gate_lines(done["gate"])
     ledger = done["ledger"]
     if ledger and ledger["head"]:
@@ -224,7 +232,7 @@ def _grounds(verdict: Verdict) -> Iterator[str]:
     """What each metric said; of a judge its signals."""
     for score in verdict.scores:
         said = f"  {_cut(str(score['details']))}" if score["details"] else ""
-        yield f"    {score['metric']}  {score['value']:.4f} ({score['tier']}){said}"
+        yield f"    {score['metric']}  {score['value']:.4f} ({score.get('basis', score['tier'])}){said}"
     for one in (*verdict.skipped, *verdict.spared):
         yield f"    {one['metric']}  " + (f"skipped: {one['reason']}" if "reason" in one else "spared by the gate")
     if not verdict.scores:
@@ -245,7 +253,7 @@ def verdict_line(verdict: Verdict) -> str:
     rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
     return (
         f"{verdict.created_at}  {subject}  {verdict.judge}: {verdict.score:.4f}, confidence {verdict.confidence:.2f} "
-        f"({verdict.tier}, {rubric})"
+        f"({verdict.basis}, {rubric})"
     )
 
 

@@ -16,6 +16,9 @@ from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
 
 Document = dict[str, Any]
 
+ENOUGH = 10
+"""How many scores there have to be to wonder that all are equal."""
+
 
 def document(
     report: Report,
@@ -49,6 +52,7 @@ def document(
         "throttled": dict(sorted(report.throttled.items())),
         "gate": gate_document(gate, report, label, coverage, stopped),
         "stopped": None if stopped is None else dict(stopped),
+        "warnings": _warnings(report),
         "aggregates": {},
         "comparison": None,
         "baseline": None,
@@ -91,7 +95,22 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
         "ci_high": high,
         "ci_method": CI_METHOD if interval else None,
         "by_tier": dict(report.tiers),
+        "by_basis": report.judges[counted[0]].by_basis(),
     }
+
+
+def _warnings(report: Report) -> list[Document]:
+    """What makes one doubt the scores that count, though nothing failed."""
+    found = []
+    for label in report.started.get("counted", ()):
+        tally, bases = report.judges[label], set(report.judges[label].bases)
+        if tally.scored >= ENOUGH and tally.lowest == tally.highest:
+            message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: it tells no subject from another"
+            found.append({"kind": "equal_scores", "label": label, "message": message})
+        if "heuristic" in bases and bases <= {"heuristic", "proxy"}:
+            message = f"only heuristics judged {label}: no reference, no execution, no model and no human"
+            found.append({"kind": "only_heuristics", "label": label, "message": message})
+    return found
 
 
 def _metrics(report: Report) -> Document:
@@ -101,6 +120,7 @@ def _metrics(report: Report) -> Document:
         label: {
             "mean": tally.mean(),
             "pass_rate": pass_rate(tally.passes),
+            "basis": tally.basis(),
             "scored": tally.scored,
             "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),
             "skipped": tally.skipped,

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..model import Cost, Event, basis_of
+from ..model import BASES, Basis, Cost, Event, basis_of, weakest
 from ..sections import METRICS
 from ..spool import Passes
 from .watched import Group, Watched
@@ -45,7 +45,7 @@ def nothing() -> dict[str, Cost]:
 
 @attrs.define
 class Tally:
-    """Running sums over the verdicts of one label."""
+    """Running sums over the verdicts of one label; *bases* counts what its scores rest on."""
 
     scored: int = 0
     total: int = 0
@@ -58,6 +58,9 @@ class Tally:
     kinds: Counter[str | None] = attrs.field(factory=Counter)
     fallbacks: Counter[str] = attrs.field(factory=Counter)
     passes: Passes = attrs.field(factory=Passes)
+    bases: Counter[Basis] = attrs.field(factory=Counter)
+    lowest: float = 1.0
+    highest: float = 0.0
 
     def mean(self) -> float | None:
         """The mean score, or None without any."""
@@ -66,6 +69,14 @@ class Tally:
     def mean_confidence(self) -> float | None:
         """The mean confidence, or None without any."""
         return self.confidence.over(self.scored)
+
+    def basis(self) -> Basis | None:
+        """The weakest basis of the scores, or None without any."""
+        return weakest(self.bases) if self.bases else None
+
+    def by_basis(self) -> dict[Basis, int]:
+        """How many scores rest on what, the strongest first."""
+        return {basis: self.bases[basis] for basis in BASES if basis in self.bases}
 
 
 class Report:
@@ -134,6 +145,11 @@ class Report:
         lowest = sorted(self._worst, reverse=True)
         return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
 
+    def basis(self, label: str) -> Basis | None:
+        """The weakest that the scores of *label* rest on; None where that is not known, as of a criterion."""
+        tally = self.metrics.get(label) or self.judges.get(label)
+        return None if tally is None else tally.basis()
+
     def _start(self, event: Event) -> None:
         said: Mapping[str, Any] = event.payload
         self.started, self.run_id = said, event.run_id
@@ -164,7 +180,10 @@ class Report:
         tally.kinds[event.subject_kind] += 1
         tally.scored += 1
         tally.score.add(score)
+        tally.lowest, tally.highest = min(tally.lowest, score), max(tally.highest, score)
         tally.confidence.add(payload["confidence"])
+        basis = payload.get("basis")
+        tally.bases[basis or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])] += 1
         signals = payload["signals"]
         tally.escalated += signals.get("escalated") is True
         if "escalation_skipped" in signals:
@@ -173,9 +192,6 @@ class Report:
             self._tally_metrics(event, payload)
         if (watched := self.watched.get(label)) is not None:
             watched.add(event.session_id, score)
-            watched.rest_on(
-                payload.get("basis") or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])
-            )
         group = self._grouped(event, label)
         if label in self._counted:
             group.counted = True
@@ -185,6 +201,9 @@ class Report:
     def _tally_metrics(self, event: Event, payload: Mapping[str, Any]) -> None:
         metrics, session, values = self.metrics, event.session_id, payload["signals"]["metrics"]
         skipped = {skip["metric"] for skip in payload["skipped"]}
+        for item in payload["scores"]:
+            if item["metric"] in values:  # what an audit asked alone is in no mean
+                metrics[item["metric"]].bases[item.get("basis", item["tier"])] += 1
         for label, tally, watched in self._accepts(event.subject_kind):
             value = values.get(label)
             tally.passes.add(session, value)
@@ -193,9 +212,6 @@ class Report:
                 tally.score.add(value)
                 if watched is not None:
                     watched.scores.add(session, value)
-                    for item in payload["scores"]:
-                        if item["metric"] == label:
-                            watched.rest_on(item.get("basis") or item["tier"])
             elif watched is not None and label not in skipped:
                 watched.scores.spare(session)
         for label in skipped:

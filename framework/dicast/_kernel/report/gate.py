@@ -91,7 +91,7 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
     if clause.min_pass_rate is not None:
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
-        yield _basis(str(on), watched.basis, clause.min_basis)
+        yield _basis(str(on), report.basis(str(on)), clause.min_basis)
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:

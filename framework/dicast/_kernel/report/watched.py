@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from ..model import Basis, weakest
 from ..spool import Passes, ScoreSpool
 
 
@@ -26,19 +25,12 @@ class Group:
 class Watched:
     """All that is known of a label that the run's score, or a clause of its gate, is about.
 
-    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion. *basis* is what the weakest score
-    rests on, None where that is not known.
+    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
     """
 
     scores: ScoreSpool = attrs.field(factory=ScoreSpool)
     passes: Passes = attrs.field(factory=Passes)
     flagged: bool = True
-    basis: Basis | None = None
-
-    def rest_on(self, basis: Basis) -> None:
-        """Take into account what a score rests on; *basis* is that of the weakest."""
-        if basis != self.basis:
-            self.basis = basis if self.basis is None else weakest((basis, self.basis))
 
     def add(self, session: str | None, score: float | None) -> None:
         """Take a subject into account; one that failed has no *score*."""
