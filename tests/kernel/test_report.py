@@ -203,6 +203,7 @@ def check_labels(done):
         assert found.pop("pass_rate")["n"] == total
         assert found == {
             "mean": pytest.approx(fmean(values)) if values else None,
+            "basis": "proxy" if values else None,
             "scored": len(values),
             "total": total,
             "skipped": 0,

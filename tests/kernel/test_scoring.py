@@ -471,7 +471,15 @@ def test_a_truth_metric_over_budget_is_skipped_and_the_proxies_stand():
     assert (found.score, found.tier, found.truth_reason) == (0.8, "proxy", None)
     assert found.skipped == ({"metric": "t0", "reason": "run_cap"},)
     assert (done.document["throttled"], done.document["cost"]["msat"]) == ({"run_cap": 1}, "0")
-    not_asked = {"mean": None, "scored": 0, "total": 1, "skipped": 1, "spared": 0, "saved": {"usd": "0", "msat": "0"}}
+    not_asked = {
+        "mean": None,
+        "basis": None,
+        "scored": 0,
+        "total": 1,
+        "skipped": 1,
+        "spared": 0,
+        "saved": {"usd": "0", "msat": "0"},
+    }
     assert done.document["metrics"]["t0"].pop("pass_rate")["passed"] == 0
     assert done.document["metrics"]["t0"] == not_asked
     assert done.document["score"]["by_tier"] == {"truth": 0, "proxy": 1}
