@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._kernel.aggregation import mean
 from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
 from ._kernel.define import judge, maybe_await, metric
 from ._kernel.errors import (
@@ -183,6 +184,7 @@ __all__ = [
     "locate",
     "lookup",
     "maybe_await",
+    "mean",
     "metric",
     "nearest",
     "output_path",

@@ -59,6 +59,7 @@ class Run:
     ledger: Mapping[str, Any] | None
     exit_code: int
     disabled: bool = False
+    warnings: Sequence[Mapping[str, str]] = ()
     _open_ledger: Slot | None = attrs.field(default=None, repr=False, eq=False)
 
     @property

@@ -323,7 +323,7 @@ def test_mean_is_that_of_the_sure_ones_and_lies_among_them(given_, least):
     verdicts.close()
     sure = sorted(score for score, confidence in given_ if confidence >= least)
     assert (group.count, list(group.scores)) == (len(given_), sure)
-    assert group.mean == (math.fsum(sure) / len(sure) if sure else None)
+    assert group.mean == (pytest.approx(math.fsum(sure) / len(sure)) if sure else None)
     if sure:
         assert sure[0] <= group.percentile(0.1) <= group.percentile(0.5) <= sure[-1]
         json.dumps([group.mean, group.percentile(0.1)], allow_nan=False)

@@ -81,7 +81,15 @@ def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, made):
 
 def test_flips_are_listed_by_criterion(ask):
     found = document(ask, "plain", "warm", "--compare", "paired")["flips"]
-    clear = {"subject_id": "1", "a": False, "b": True, "criterion": "clear", "score_a": 0.375, "score_b": 0.625}
+    clear = {
+        "subject_kind": "row",
+        "subject_id": "1",
+        "a": False,
+        "b": True,
+        "criterion": "clear",
+        "score_a": 0.375,
+        "score_b": 0.625,
+    }
     assert found == [clear]
     other = document(ask, "warm", "plain")["flips"]
     assert [(one["subject_id"], one["a"], one["b"]) for one in other] == [("1", True, False)]

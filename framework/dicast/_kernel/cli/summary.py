@@ -76,7 +76,8 @@ def _score_lines(done: Document) -> Iterator[str]:
         yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
-        yield "  resting " + ", ".join(f"on {_RESTING[basis]}: {n:,}" for basis, n in score["by_basis"].items())
+        bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
+        yield "  resting " + ", ".join(f"on {_RESTING[basis]}: {n:,}" for basis, n in bases.items())
 
 
 def _aggregate(score: Document) -> str:
@@ -188,7 +189,7 @@ def _ending_lines(done: Document) -> Iterator[str]:
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
             yield f"  what was judged is kept; {goes_on}{new}"
-    yield from (f"warning: {warning['message']}" for warning in done["warnings"])
+    yield from (f"warning: {warning['message']}" for warning in done.get("warnings", ()))  # earlier versions had none
     yield from _gate_lines(done["gate"])
     ledger = done["ledger"]
     if ledger and ledger["head"]:

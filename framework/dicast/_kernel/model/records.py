@@ -39,7 +39,7 @@ class Results:
     """One run's records, for comparing it with another's.
 
     *records()* yields the subject's id with its record, in the order of the run, each time from the beginning; of a subject that was
-    judged again the newest comes last. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
+    judged again the newest comes last. A record's ``subject_kind`` is the subject's: a turn and a session may have one id. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
     judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
     section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
     read them all again: by whatever key it finds it by.

@@ -13,8 +13,8 @@ from ..sections import METRICS
 TYPES = ("record.completed", "record.failed", "eval.completed", "eval.failed")
 """The events that :class:`RecordReader` reads."""
 
-Found = tuple[str, Record | None]
-"""A subject's id, and its record; None where nothing of it was completed."""
+Found = tuple[tuple[str, str], Record | None]
+"""A subject's kind and id, and its record; None where nothing of it was completed."""
 
 
 class RecordReader:
@@ -32,7 +32,7 @@ class RecordReader:
         self._waiting: dict[tuple[str | None, str | None], list[Event]] = {}
 
     def read(self, events: Iterable[Event]) -> Iterator[Found]:
-        """The subjects' ids with their records, each once the next subject's first event is there."""
+        """The subjects with their records, each once the next subject's first event is there."""
         for event in events:
             if event.type in self.types:
                 if self._told and _subject(self._told[0]) != _subject(event):
@@ -67,9 +67,9 @@ def results(ledger: Ledger, run_id: str) -> Results:
     def records() -> Iterator[tuple[str, Record]]:
         reader = RecordReader(started, late=True)
         events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=reader.types)))
-        for subject_id, record in chain(reader.read(events), reader.rest()):
+        for (kind, subject_id), record in chain(reader.read(events), reader.rest()):
             if record is not None:
-                yield subject_id, record
+                yield subject_id, {"subject_kind": kind, **record}
 
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
     return Results(run_id, str(started.get("name")), records, counting)
@@ -95,7 +95,7 @@ def _found(told: Sequence[Event]) -> Found:
         metrics: Any = record["metrics"]
         if "score" not in metrics and "scores" not in metrics:
             record = {**record, "metrics": {**metrics, **_scores(verdicts)}}
-    return str(first.subject_id), record
+    return (str(first.subject_kind), str(first.subject_id)), record
 
 
 def _scores(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, object]:

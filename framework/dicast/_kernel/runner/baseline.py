@@ -90,7 +90,7 @@ def of_file(path: Path) -> Results:
                     continue
                 if not isinstance(record.get("subject_id"), str) or not isinstance(record.get("metrics"), dict):
                     file.fault("the line is no record: it has no text subject_id, or no mapping metrics", line, None)
-                yield record["subject_id"], record
+                yield record["subject_id"], {"subject_kind": "row", **record}
 
     if not sum(1 for _ in records()):  # all of it is read
         raise DataError(Problem("it has no record to compare with; jsonl/rows writes such files", file=str(path)))

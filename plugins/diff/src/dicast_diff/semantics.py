@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dicast import Cost, Failure, Judge, Judgment, Score, Subject, maybe_await
+from dicast import Cost, Failure, Judge, Judgment, Score, Subject, maybe_await, weakest
 
 from .sides import Sides
 from .texts import written
@@ -52,7 +52,8 @@ def _combined(judgments: Sequence[Judgment], cost: Cost) -> Score:
     forth, back = (judgment.score for judgment in judgments)
     details = "" if forth == back else f"{forth:g} from output to reference, {back:g} from reference to output"
     confidence = min(judgment.confidence for judgment in judgments)
-    return Score(min(forth, back), confidence, details, cost=cost, signals=signals)
+    basis = weakest(judgment.basis for judgment in judgments)
+    return Score(min(forth, back), confidence, details, cost=cost, signals=signals, basis=basis)
 
 
 def _told(judgment: Judgment) -> Mapping[str, object]:

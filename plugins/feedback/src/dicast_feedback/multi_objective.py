@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from inspect import isawaitable, iscoroutinefunction
-from math import frexp, fsum, isfinite, ldexp
+from math import frexp, isfinite, ldexp
 from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Cost, Failure, Judgment, Metric, Problem, Score, Subject, check_field, estimate, nearest
+from dicast import (
+    ConfigError,
+    Cost,
+    Failure,
+    Judgment,
+    Metric,
+    Problem,
+    Score,
+    Subject,
+    check_field,
+    estimate,
+    mean,
+    nearest,
+    weakest,
+)
 
 from .inputs import cut, judged, parsed, shown
 
@@ -116,15 +130,17 @@ class MultiObjective:
                 "missing_input", f"every objective has weight 0: {', '.join(map(shown, weights))}", cost=cost
             )
         values = {name: _value(answer) for name, answer in given.items()}
-        mean = _mean(values, weights)
+        found = _mean(values, weights)
+        bases = [answer.basis for answer in given.values() if answer.basis is not None]
         lines = [f"[{cut(name)}] {values[name]:.3f}{_says(answer)}" for name, answer in given.items()]
         return Score(
-            mean,
+            found,
             _mean({name: answer.confidence for name, answer in given.items()}, weights),
             details=", ".join(f"{cut(name)} {value:.3g}" for name, value in list(values.items())[:_LISTED]),
-            feedback="\n".join([*lines, f"Overall: {mean:.3f}, the weighted mean."]),
+            feedback="\n".join([*lines, f"Overall: {found:.3f}, the weighted mean."]),
             cost=cost,
             signals={"scores": _named(values), "weights": _named(weights)},
+            basis=weakest(bases) if bases else None,
         )
 
 
@@ -151,10 +167,9 @@ def _stated(value: object, place: str) -> Score | Failure:
 
 
 def _mean(numbers: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The weighted mean, with weights scaled to keep the sums finite; a rounding error must not bring it above 1."""
+    """The weighted mean, with weights scaled to keep the sums finite."""
     _, exponent = frexp(max(weights.values()))
-    shares = {name: ldexp(weight, -exponent) for name, weight in weights.items()}
-    return min(1.0, fsum(shares[name] * number for name, number in numbers.items()) / fsum(shares.values()))
+    return mean([*numbers.values()], [ldexp(weights[name], -exponent) for name in numbers])
 
 
 def _value(answer: Score | Judgment) -> float:

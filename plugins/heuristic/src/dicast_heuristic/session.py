@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import attrs
 
-from dicast import ConfigError, Failure, Judgment, Rubric, Subject, TraceEvent, Verdict, nearest
+from dicast import ConfigError, Failure, Judgment, Rubric, Subject, TraceEvent, Verdict, mean, nearest, weakest
 
 from .children import labels, of_kind
 from .feedback import DOWN, UP, Bounds, of_session
@@ -58,8 +57,8 @@ class Figures:
 
     def score(self, values: Mapping[str, float], swaps: int, thumb: str | None) -> float:
         """The score of *values* by the names of their weights, after *swaps* models and the *thumb*."""
-        weighed = sum(weight * values[name] for name, weight in self.weights.items())
-        score = weighed / sum(self.weights.values()) * self.swap_factor**swaps
+        weighed = mean([values[name] for name in self.weights], [*self.weights.values()])
+        score = weighed * self.swap_factor**swaps
         if thumb is not None:
             score = (score + self.thumb_weight * (thumb == UP)) / (1.0 + self.thumb_weight)
         return self.bounds.hold(score, thumb)
@@ -68,6 +67,8 @@ class Figures:
 @attrs.frozen
 class Session:
     """Score a session by the verdicts on its turns, how it ended, the models that were swapped, and the user's thumb.
+
+    Its basis is ``heuristic``, whatever the turns' verdicts rest on, or ``proxy`` where one of these is no more than that.
 
     :param rubric: the figures, by id or as a YAML file.
     :param children: label of the judge whose verdicts on the turns count; by default the judge of turns before it in the file.
@@ -109,7 +110,8 @@ class Session:
             "distinct_models_swapped": swaps,
         }
         confidence = figures.with_turns if turns else figures.without_turns
-        return Judgment(score, confidence, "heuristic", signals=signals, rubric=self.rubric)
+        basis = weakest(("heuristic", *(turn.basis for turn in turns)))
+        return Judgment(score, confidence, "heuristic", signals=signals, rubric=self.rubric, basis=basis)
 
     def _turn_values(self, turns: Sequence[Verdict]) -> dict[str, float]:
         figures = self._figures
@@ -118,8 +120,8 @@ class Session:
         weights = [turn.confidence if figures.by_confidence else 1.0 for turn in turns]
         if not any(weights):
             weights = [1.0] * len(turns)
-        weighed = math.fsum(weight * turn.score for weight, turn in zip(weights, turns, strict=True))
-        return {MEAN: weighed / math.fsum(weights), MIN: min(turn.score for turn in turns)}
+        scores = [turn.score for turn in turns]
+        return {MEAN: mean(scores, weights), MIN: min(scores)}
 
 
 def _unknown_label(label: str, others: Sequence[str]) -> str:

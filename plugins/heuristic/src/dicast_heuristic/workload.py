@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict, Within
+from dicast import ConfigError, Failure, Judgment, Rubric, Subject, Verdict, Within, mean
 
 from .block import check_block, options
 from .counts import Counts
@@ -147,8 +147,8 @@ class Workload:
         turns, text = context.get("per_turn_scores") or (), given or ""
         assert isinstance(turns, list | tuple)  # _fault has looked
         weight = 1.0 if self.weight_per_turn is None or not turns else self.weight_per_turn
-        mean = sum(turns) / len(turns) if turns and weight else self._figures.no_turns
-        tally = Tally(mean, mean)
+        average = mean(turns) if turns and weight else self._figures.no_turns
+        tally = Tally(average, average)
         self._assertions(tally, context)
         if self.partial_credit is not None and self.partial_credit.enabled:
             _credit(tally, self.partial_credit, text)
@@ -248,7 +248,7 @@ def _ground(tally: Tally, text: str, tokens: Sequence[str], forbidden: Sequence[
     invented = [token for token in forbidden if token.casefold() in folded]
     shares = [len(present) / len(tokens)] if tokens else []
     shares += [1 - len(invented) / len(forbidden)] if forbidden else []
-    grounding = sum(shares) / len(shares)
+    grounding = mean(shares)
     tally.average(grounding)
     if present:
         tally.flag("workload_grounding_tokens_present", good=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from dicast import ConfigError, Problem, Rubric, nearest
+from dicast import ConfigError, Problem, Rubric, mean, nearest
 
 CONSTRAINTS = "hard_constraints_satisfied"
 RESERVED = ("seal", "rationale", "score", "confidence", CONSTRAINTS)
@@ -42,9 +42,8 @@ class Dimension:
 
 
 def collapse(dimensions: Sequence[Dimension], values: Mapping[str, float]) -> float:
-    """The mean of *values*, each as a share of its scale's end, by weight; in [0, 1], the sums exactly rounded."""
-    weighed = math.fsum(each.weight * (values[each.name] / each.high) for each in dimensions)
-    return min(1.0, weighed / math.fsum(each.weight for each in dimensions))
+    """The mean of *values*, each as a share of its scale's end, by weight; between the least and the greatest of them."""
+    return mean([values[each.name] / each.high for each in dimensions], [each.weight for each in dimensions])
 
 
 def of_option(weights: Mapping[str, float]) -> tuple[Dimension, ...]:

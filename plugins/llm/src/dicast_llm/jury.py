@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from dicast import ConfigError, Cost, Failure, Judge, Judgment, Rubric, Subject, Verdict, maybe_await
+from dicast import ConfigError, Cost, Failure, Judge, Judgment, Rubric, Subject, Verdict, maybe_await, weakest
 
 from .together import gather
 
@@ -34,7 +34,7 @@ class Jury:
     has none), score, confidence, kind and model, or its failure. ``signals.agreement`` is the factor by which the weighted
     mean of their confidences is lowered: 1 - 2 x the standard deviation of their scores, or for a majority the share of its
     votes. As scores in [0, 1] deviate by at most 0.5 (Popoviciu's inequality), it is 1 when all agree and 0 when they are
-    split between 0 and 1.
+    split between 0 and 1. The verdict rests on what the weakest of those that voted rests on.
 
     :param judges: two or more; each is asked about every subject, and may be a judge of any kind.
     :param combine: ``mean`` or ``median`` of the scores; ``weighted``, their mean by *weights*; ``majority``, where a score
@@ -85,7 +85,8 @@ class Jury:
             "votes": [_told(*vote) for vote in zip(range(len(answers)), self.judges, answers, strict=True)],
             "agreement": agreement,
         }
-        return Judgment(float(score), confidence, "jury", None, _total(answers), signals, _RUBRIC)
+        basis = weakest(one.basis for one, _ in votes)
+        return Judgment(float(score), confidence, "jury", None, _total(answers), signals, _RUBRIC, basis)
 
 
 async def _ask(judge: Judge, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:

@@ -24,6 +24,7 @@ from dicast import (
     Subject,
     Verdict,
     Within,
+    mean,
 )
 
 from .asking import Asked, Question, Section, ask, is_free, total
@@ -221,7 +222,7 @@ class Pairwise:
             signals["opponent_run"] = self._earlier.run_id
         if self.capture_rationale:
             signals["rationale_redacted"] = rationale
-        confidence = sum(ballot.confidence for ballot in ballots) / len(ballots) * (FLIP if flipped else 1.0)
+        confidence = mean([ballot.confidence for ballot in ballots]) * (FLIP if flipped else 1.0)
         score = SCORES["tie" if flipped else winners[0]]
         return Judgment(score, confidence, "llm", orders[0].reply.model, cost, signals, self._rubric)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 import orjson
 
-from dicast import MISSING, ConfigError, DataError, Failure, Score, Subject, check_field, locate
+from dicast import MISSING, ConfigError, DataError, Failure, Score, Subject, check_field, locate, mean
 
 from .step import Step, shown
 
@@ -71,9 +71,7 @@ class StepScore:
         except DataError as error:
             return _failure("; ".join(str(problem) for problem in error.problems))
         parts = _parts(step)
-        weights = self._weights()
-        # Divided by 1, as near as floats are, so that the sum of all four is 1 exactly.
-        value = math.fsum(map(float.__mul__, weights, parts.values())) / math.fsum(weights)
+        value = mean([*parts.values()], self._weights())
         return Score(value, details=_describe(step), signals=_facts(step) | parts)
 
     def _weights(self) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Event, Ledger, Query, nearest
+from dicast import ConfigError, Event, Ledger, Query, mean, nearest
 
 from .gates import GATES, OVERALL, Evidence, Gates, Shadow
 
@@ -148,7 +148,7 @@ def _rows(side: int, event: Event) -> Iterator[Row]:
     items = [item for item in payload.get("scores", ()) if not (audit and item["tier"] == "truth")]
     for label, group in groupby(sorted(items, key=lambda item: item["metric"]), key=lambda item: item["metric"]):
         values = [item["value"] for item in group]
-        yield side, label, kind, id, sum(values) / len(values)
+        yield side, label, kind, id, mean(values)
 
 
 def _differences(labels: Collection[str], *made: Mapping[str, str]) -> Iterator[str]:

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
-from math import fsum
 from typing import Any, Literal, get_args
 
 import attrs
 
-from dicast import Cost, Event
+from dicast import Cost, Event, mean
 
 from .reliability import percentile
 
@@ -51,7 +50,7 @@ class Group:
     @property
     def mean(self) -> float | None:
         """The mean score of the counted verdicts."""
-        return fsum(self.scores) / len(self.scores) if self.scores else None
+        return mean(self.scores) if self.scores else None
 
     def percentile(self, share: float) -> float | None:
         """The score below which *share* of the counted verdicts lie."""
@@ -212,8 +211,8 @@ def _group(key: Key, rows: Iterable[tuple[Any, ...]], min_confidence: float, dow
         escalated += escalates
         exhausted += exhausts
     count = len(confidences)
-    mean = fsum(confidences) / count if count else None
-    return Group(key, count, scores, mean, cost, msat, unpriced, down, escalated, exhausted)
+    sure = mean(confidences) if count else None
+    return Group(key, count, scores, sure, cost, msat, unpriced, down, escalated, exhausted)
 
 
 NOTHING = _group((None, None), (), 0.0, 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dicast import Results
 
-from .table import Table, pairs
+from .table import Key, Table, pairs
 from .ties import reaches
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def flips(baseline: Results, variant: Results) -> tuple[list[dict[str, Any]], in
         for place in np.flatnonzero(both & (was != now)).tolist():
             passes = {"a": bool(was[place]), "b": bool(now[place]), "criterion": criterion}
             scored = {"score_a": _score(scores[0][place]), "score_b": _score(scores[1][place])}
-            found.append((place, {"subject_id": subjects[rows[0][place]], **passes, **scored}))
+            found.append((place, {**_named(subjects[rows[0][place]]), **passes, **scored}))
     found.sort(key=lambda one: one[0])
     return [one for _, one in found], int(known.sum())
 
@@ -59,6 +59,10 @@ def _passes(before: Table, after: Table, rows: tuple[Rows, Rows]) -> Iterator[Kn
         yield one, both, passes, (before.scores(one)[ours], after.scores(one)[theirs])
     was, now = before.whole[ours], after.whole[theirs]
     yield None, ~(flagged | np.isnan(was) | np.isnan(now)), (reaches(was, CUT), reaches(now, CUT)), (was, now)
+
+
+def _named(subject: Key) -> dict[str, str]:
+    return dict(zip(("subject_kind", "subject_id"), subject, strict=True))
 
 
 def _score(value: float) -> float | None:

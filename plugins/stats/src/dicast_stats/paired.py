@@ -37,7 +37,7 @@ _NO_FLAGS = "no subject has a score flag in both runs; the extractor's option th
 class Paired:
     """Tests whether the scores of the same subjects differ: paired t, Wilcoxon, sign test, bootstrap, McNemar for passes.
 
-    Subjects are paired by their ids; those with a score in one run alone are left out. All tests are two-sided, and intervals are
+    Subjects are paired by their kinds and ids; those with a score in one run alone are left out. All tests are two-sided, and intervals are
     95 %; differences are variant less baseline. For each criterion:
 
     - ``n_pairs``, ``mean_difference``; ``t``, ``p_value``, ``ci_low`` and ``ci_high`` of the paired t-test; ``effect_size``, the mean

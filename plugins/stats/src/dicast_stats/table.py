@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SCORES, FLAGS = "scores", "score_flags"
 
+Key = tuple[str, str]
+"""A subject's kind and its id: a turn and a session may have the same."""
+
 _NAMED, _FLAGGED, _PASSED = 1, 2, 4
 """What is known of a subject and a criterion: the record names it; it has a flag; the flag is true."""
 
@@ -34,12 +37,12 @@ class Table:
     """The scores and flags of a run, a row for each subject: the newest record of each counts."""
 
     def __init__(self, results: Results) -> None:
-        self.rows: dict[str, int] = {}
+        self.rows: dict[Key, int] = {}
         self._scores: dict[str, array[float]] = {}
         self._marks: dict[str, bytearray] = {}
         self._whole = array("d")
         for subject_id, record in results.records():
-            self._put(self._row(subject_id), record)
+            self._put(self._row((str(record.get("subject_kind", "row")), subject_id)), record)
         for scores, marks in zip(self._scores.values(), self._marks.values(), strict=True):
             self._fill(scores, marks, len(self.rows))
 
@@ -96,10 +99,10 @@ class Table:
 
         return np.frombuffer(self._marks[criterion], np.uint8)
 
-    def _row(self, subject_id: str) -> int:
+    def _row(self, subject: Key) -> int:
         """The row of the subject, an empty one."""
         count = len(self.rows)
-        row = self.rows.setdefault(subject_id, count)
+        row = self.rows.setdefault(subject, count)
         if row == count:
             self._whole.append(nan)
             return row

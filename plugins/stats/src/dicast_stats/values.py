@@ -106,7 +106,8 @@ def score_of(record: Record) -> float | None:
 
 def _mean(scores: Sequence[float]) -> float:
     mean = sum(scores) / len(scores)
-    return mean if isfinite(mean) else sum(score / len(scores) for score in scores)
+    mean = mean if isfinite(mean) else sum(score / len(scores) for score in scores)
+    return min(max(mean, min(scores)), max(scores))
 
 
 def plain(value: float) -> float | None:

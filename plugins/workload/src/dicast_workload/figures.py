@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any
 
 import attrs
+
+from dicast import mean
 
 from .judged import Judged
 from .record import PINNED, instant
@@ -61,7 +63,7 @@ class Row:
     @property
     def mean(self) -> float | None:
         """The mean score; None without any."""
-        return fmean(self.scores) if self.scores else None
+        return mean(self.scores) if self.scores else None
 
     @property
     def std(self) -> float | None:
@@ -71,7 +73,7 @@ class Row:
     @property
     def confidence(self) -> float | None:
         """The mean confidence; None without any score."""
-        return fmean(one.confidence for one in self.judged if one.confidence is not None) if self.scores else None
+        return mean([one.confidence for one in self.judged if one.confidence is not None]) if self.scores else None
 
     @property
     def quality(self) -> str | None:

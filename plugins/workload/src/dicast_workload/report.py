@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from statistics import fmean
 from typing import Any
 
 import attrs
+
+from dicast import mean
 
 from .figures import Provenance, Row, Signal, Sum, is_successful, rows, signals
 from .judged import Judged, Reading
@@ -123,8 +124,8 @@ class Report:
         yield from _aligned([heads, *map(self._cells, self.table)])
         yield from self._advice()
         judged = len(self.reading.judged) - sum(row.failed for row in self.table)
-        mean = "none" if self.mean is None else f"{self.mean:.4f}"
-        yield f"suite mean: {mean} over {len(self.signals)} workloads, {judged:,} of {len(self.reading.judged):,} runs judged"
+        told = "none" if self.mean is None else f"{self.mean:.4f}"
+        yield f"suite mean: {told} over {len(self.signals)} workloads, {judged:,} of {len(self.reading.judged):,} runs judged"
         yield self._headline()
 
     def _pins(self) -> Iterator[str]:
@@ -176,7 +177,7 @@ class Report:
 
 def _mean(table: Sequence[Row]) -> float | None:
     means = [row.mean for row in table if row.mean is not None]
-    return fmean(means) if means else None
+    return mean(means) if means else None
 
 
 def _signal(signal: Signal) -> dict[str, Any]:
