@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from statistics import fmean
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dicast import Judgment, Score
 from dicast._kernel.aggregation import TrimmedMean, aggregate, entering, mean
+from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 TENTHS = [n / 10 for n in range(10)]
 
@@ -119,3 +122,15 @@ def test_a_trimmed_mean_is_the_mean_of_the_middle(values, percent):
 def test_a_mean_stays_in_the_unit_interval_whatever_the_rounding():
     assert mean([0.7] * 3) == mean([0.7] * 3, [0.1, 0.2, 0.3]) == 0.7
     assert mean([math.nextafter(1.0, 0)] * 7) <= 1.0
+
+
+def test_a_run_of_equal_scores_has_their_mean_and_passes_a_gate_at_it():
+    subjects = [sample("x", id=str(n)) for n in range(3)]
+    for metrics in ({"metrics": ["m"]}, {"judges": ["j"]}):
+        components = {"m": FakeMetric(Score(0.7)), "j": FakeJudge(Judgment(0.7))}
+        text = json.dumps({**metrics, "gate": {"min_score": 0.7}, "scoring": {"rollouts": 3, "aggregation": "mean"}})
+        done = run_pipeline(text, subjects=subjects, components=components)
+        assert (done.document["score"]["mean"], done.document["score"]["aggregate"], done.exit_code) == (0.7, 0.7, 0)
+        assert all(
+            one["mean"] == 0.7 for one in (*done.document["metrics"].values(), *done.document["judges"].values())
+        )

@@ -222,6 +222,14 @@ def test_a_repeated_label_names_both_places():
     assert "<text>:3:5 (metrics[0])" in problem.message
 
 
+def test_a_metric_and_a_judge_do_not_share_a_label():
+    problem = the_problem("judges: [{t/any_kind: {as: shared}}]\n", metrics="metrics: [{t/cheap: {as: shared}}]\n")
+    assert (problem.path, problem.message) == (
+        "judges[0].as",
+        "the label 'shared' is taken, at <text>:2:26 (metrics[0]); give one of them another with 'as'",
+    )
+
+
 def test_the_label_metrics_belongs_to_the_combined_verdict():
     assert "'metrics'" in the_problem("judges: [{t/any_kind: {as: metrics}}]\n").message
 

@@ -108,3 +108,8 @@ def test_a_judge_and_its_strictness_belong_together():
         Match(strictness="semantic")
     with pytest.raises(ConfigError, match="judge belongs to strictness: semantic"):
         Match(judge=FakeJudge())
+
+
+def test_the_score_rests_on_what_its_judge_rests_on():
+    assert asked(FakeJudge(Judgment(0.9, judge_kind="llm"))).basis == "model"
+    assert asked(FakeJudge(Judgment(0.9, judge_kind="human"))).basis == "human"

@@ -117,6 +117,15 @@ def test_a_thumb_for_the_session_decides_the_side(judge, scores, disposition):
     assert down.confidence == plain.confidence
 
 
+@pytest.mark.parametrize(
+    ("bases", "basis"),
+    [(["human", "truth", "model"], "heuristic"), (["truth", "proxy"], "proxy"), ([], "heuristic")],
+)
+def test_a_session_rests_on_a_heuristic_or_on_what_is_weaker_among_its_turns(verdict, bases, basis):
+    turns = [verdict("turn", f"t{place}", 0.5, basis=one) for place, one in enumerate(bases)]
+    assert JUDGE.judge(Subject("session", "s", events=(ended(),)), turns).basis == basis
+
+
 def test_turns_whose_last_thumb_is_down_are_counted(judge):
     events = [
         thumb("down", "turn", "t1"),
@@ -206,4 +215,6 @@ def test_score_is_bounded_and_the_same_again(verdict, changed, scores, sure, wei
     judge, subject = Session(changed(ID, turn_weight=weight)), Subject("session", "s", events=tuple(events))
     found = judge.judge(subject, turns)
     assert 0 <= found.score <= 1
+    if scores:
+        assert min(scores) <= found.signals["mean_turn_score"] <= max(scores)
     assert found == judge.judge(subject, turns)

@@ -355,6 +355,11 @@ def test_score_is_bounded_and_the_same_again(text, turns, failures, credit, toke
     assert found == judge(text, turns, **more)
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_the_mean_of_the_turns_lies_between_them(turns):
+    assert min(turns) <= judge("done", turns).score <= max(turns)
+
+
 @given(
     st.text(max_size=60) | st.from_regex(r"(PASS|FAIL) [0-9]{1,4} ?/ ?[0-9]{1,4}|[0-9]{1,4} (passed|failed|errors?)")
 )

@@ -297,3 +297,13 @@ def test_a_workload_that_asks_for_the_model_fails_with_it_and_only_a_cap_downgra
     assert outcome.signals["escalation_skipped"] == "budget_exhausted"
     assert outcome.signals["throttled_reason"] == "session_cap"
     assert judged(DOWN, CAPPED, subject=workload("llm"))[0].kind == "throttled_no_heuristic"
+
+
+def test_a_verdict_rests_on_what_the_stage_that_answered_rests_on():
+    assert judged(CHEAP, DEAR)[0].basis == "model"
+    assert judged(CHEAP, DEAR, threshold=0.5)[0].basis == "heuristic"
+    assert judged(CHEAP, DOWN)[0].basis == "heuristic"
+    assert (
+        judged(CHEAP, attrs.evolve(CHEAP, signals={"escalation_skipped": "budget_exhausted"}))[0].basis == "heuristic"
+    )
+    assert judged(CHEAP, Judgment(0.9, judge_kind="human"))[0].basis == "human"

@@ -157,5 +157,4 @@ def test_score_is_bounded_and_between_the_dimensions(drawn):
     values = {str(n): low + share * (high - low) for n, ((low, high), _, share) in enumerate(drawn)}
     score = collapse(dimensions, values)
     shares = [values[each.name] / each.high for each in dimensions]
-    assert 0 <= score <= 1
-    assert min(shares) - 1e-9 <= score <= max(shares) + 1e-9
+    assert min(shares) <= score <= max(shares)

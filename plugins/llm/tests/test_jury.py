@@ -70,6 +70,13 @@ def test_confidences_are_weighted_like_the_scores():
     assert found.confidence == pytest.approx(0.65)
 
 
+def test_the_verdict_rests_on_the_weakest_of_those_that_voted():
+    panel = [said(0.5, judge_kind="llm"), said(0.5, judge_kind="human")]
+    assert asked(Jury(tuple(panel))).basis == "model"
+    assert asked(Jury((*panel, said(0.5, judge_kind="heuristic")))).basis == "heuristic"
+    assert asked(Jury((*panel, FakeJudge(Failure("refused", "no"))))).basis == "model"
+
+
 def test_every_vote_is_told_and_no_rationale_with_it():
     @attrs.frozen
     class Named(FakeJudge):

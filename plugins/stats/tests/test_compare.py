@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dicast
-from dicast import ConfigError, LedgerRefused, RequestError, Results
+from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, Subject
+from dicast.testing import run_pipeline
 from dicast_stats.command import COMPARISONS, Pair, compare
 from dicast_stats.flips import flips
 
@@ -225,3 +226,38 @@ def test_a_run_is_not_compared_with_itself(ask, made):
         ask("plain", "plain")
     with pytest.raises(ConfigError, match=r"'plain.jsonl'.* are the same run"):
         ask("plain.jsonl", "plain.jsonl", "--allow-incomparable")
+
+
+def test_a_turn_and_a_session_of_one_id_are_two_subjects(tmp_path, monkeypatch):
+    """Their verdicts stand under two labels; each label has a pair for each of its subjects."""
+    monkeypatch.chdir(tmp_path)
+    subjects = [Subject(kind, f"s{n}", context={"n": n}) for n in range(3) for kind in ("turn", "session")]
+
+    @dicast.judge(accepts=["turn"])
+    def turns(subject, *, plus: float = 0.0):
+        return Judgment(subject.context["n"] / 4 + plus)
+
+    @dicast.judge(accepts=["session"])
+    def sessions(subject):
+        return Judgment(0.5)
+
+    for name, plus in (("a", 0.0), ("b", 0.25)):
+        text = json.dumps(
+            {
+                "name": name,
+                "judges": [{"t": {"as": "t"}}, {"s": {"as": "s"}}],
+                "ledger": {"ledger/sqlite": {"path": "l.db"}},
+            }
+        )
+        run_pipeline(text, subjects=subjects, components={"t": turns(plus=plus), "s": sessions()})
+    found = json.loads(
+        CliRunner()
+        .invoke(compare, ["a", "b", "--ledger", "l.db", "--allow-incomparable", "--json"], catch_exceptions=False)
+        .output
+    )
+    paired = found["comparisons"]["stats/paired"]["criteria"]
+    assert {name: (one["n_pairs"], one["mean_difference"]) for name, one in paired.items()} == {
+        "t": (3, 0.25),
+        "s": (3, 0),
+    }
+    assert [(flip["subject_kind"], flip["subject_id"]) for flip in found["flips"]] == [("turn", "s1")]
