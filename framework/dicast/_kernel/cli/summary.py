@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from ..model import Verdict
+from ..model import BASES, Verdict
 
 Document = Mapping[str, Any]
 
@@ -16,13 +16,9 @@ CUT = 300
 WIDTH = 80
 """How many columns a line has that is wrapped."""
 
-_RESTING = {
-    "human": "humans",
-    "truth": "truth",
-    "model": "models that are not calibrated",
-    "heuristic": "heuristics",
-    "proxy": "proxies alone",
-}
+_RESTING = dict(
+    zip(BASES, ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone"), strict=True)
+)
 
 
 def run_text(done: Document) -> str:
