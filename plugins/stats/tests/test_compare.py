@@ -231,7 +231,7 @@ def test_a_run_is_not_compared_with_itself(ask, made):
 def test_a_turn_and_a_session_of_one_id_are_two_subjects(tmp_path, monkeypatch):
     """Their verdicts stand under two labels; each label has a pair for each of its subjects."""
     monkeypatch.chdir(tmp_path)
-    subjects = [Subject(kind, f"s{n}", context={"n": n}) for n in range(3) for kind in ("turn", "session")]
+    subjects = [Subject(kind, f"s{n}", output="x", context={"n": n}) for n in range(3) for kind in ("turn", "session")]
 
     @dicast.judge(accepts=["turn"])
     def turns(subject, *, plus: float = 0.0):
