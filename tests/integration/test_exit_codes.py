@@ -112,6 +112,7 @@ def test_nothing_scored_is_3(shop):
         "ci_high": None,
         "ci_method": None,
         "by_tier": {"truth": 0, "proxy": 0},
+        "by_basis": {},
     }
 
 
