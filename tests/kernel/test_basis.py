@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import attrs
 import pytest
 
 from dicast import BASES, Failure, Judgment, Score, ScoringError, Verdict, weakest
 from dicast._kernel.cli.summary import run_text
 from dicast._kernel.converter import structure, unstructure
+from dicast._kernel.report import Report, document
+from dicast._kernel.sections import Gate
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 OLD = {
@@ -168,3 +171,16 @@ def test_the_summary_names_every_basis_and_every_warning():
     assert told in run_text(done.document)
     warning = {"kind": "only_heuristics", "label": "j", "message": "only heuristics"}
     assert "warning: only heuristics\n" in run_text({**done.document, "warnings": [warning]})
+
+
+def test_a_run_of_an_earlier_version_is_counted_and_shown():
+    components = {"j": FakeJudge(Judgment(0.5, judge_kind="llm", judge_model="m"))}
+    done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=[sample("x")], components=components)
+    report = Report()
+    for event in done.events:
+        report.observe(attrs.evolve(event, payload={k: v for k, v in event.payload.items() if k != "basis"}))
+    found = document(report, "median", Gate(), stopped=None)
+    assert found["score"]["by_basis"] == {"model": 1}
+    score = {key: value for key, value in done.document["score"].items() if key != "by_basis"}
+    old = {key: value for key, value in done.document.items() if key != "warnings"} | {"score": score}
+    assert "resting on truth: 1\n" in run_text(old)
