@@ -16,9 +16,8 @@ CUT = 300
 WIDTH = 80
 """How many columns a line has that is wrapped."""
 
-_RESTING = dict(
-    zip(BASES, ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone"), strict=True)
-)
+_ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
+"""What scores rest on, in the order of :data:`BASES`."""
 
 
 def run_text(done: Document) -> str:
@@ -73,7 +72,7 @@ def _score_lines(done: Document) -> Iterator[str]:
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
-        yield "  resting " + ", ".join(f"on {_RESTING[basis]}: {n:,}" for basis, n in bases.items())
+        yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
 
 
 def _aggregate(score: Document) -> str:

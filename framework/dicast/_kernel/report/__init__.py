@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .document import disabled_document, document, exit_code, stopped_document
 from .flat import flat
-from .fold import Report, nothing
+from .fold import Report
 from .gate import as_it_ended
 from .records import RecordReader, results
 from .table import RunTable
+from .tally import nothing
 
 __all__ = [
     "RecordReader",

@@ -10,9 +10,10 @@ import attrs
 from ..aggregation import Aggregation
 from ..model import Cost
 from ..sections import METRICS, Gate
-from .fold import Report, Tally
+from .fold import Report
 from .gate import gate_document
 from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
+from .tally import Tally
 
 Document = dict[str, Any]
 
