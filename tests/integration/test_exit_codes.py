@@ -98,13 +98,13 @@ def test_nothing_scored_is_3(shop):
     assert done.json["score"] == {
         "label": "metrics",
         "mean": None,
-        "pass_rate": {
-            "value": 0.0,
-            "n": 2,
+        "pass_rate": 0.0,
+        "passes": {
             "passed": 0,
-            "low": 0.0,
-            "high": pytest.approx(0.657620),
-            "method": "Wilson, 95 %",
+            "n": 2,
+            "ci_low": 0.0,
+            "ci_high": pytest.approx(0.657620),
+            "ci_method": "Wilson, 95 %",
         },
         "aggregation": "median",
         "aggregate": None,

@@ -72,8 +72,8 @@ def test_two_hundred_wrong_answers_fail_a_gate_that_is_about_them(gate, expected
     done = truths(gate, [0.0] * 200)
     assert passed(done) is expected
     assert (done.document["score"]["label"], done.document["score"]["mean"]) == ("metrics", 0.5)
-    assert done.document["metrics"]["t"]["pass_rate"]["value"] == 0.0
-    assert done.document["metrics"]["t"]["pass_rate"]["n"] == 200
+    assert done.document["metrics"]["t"]["pass_rate"] == 0.0
+    assert done.document["metrics"]["t"]["passes"]["n"] == 200
 
 
 def test_a_clause_says_what_it_was_held_against():
@@ -120,15 +120,15 @@ def test_a_value_is_on_its_line_within_the_tolerance_when_it_comes_to_passing():
 
 def test_pass_at_is_a_label_s_own_and_scoring_has_that_of_the_combined_verdict():
     found = truths(None, [0.6, 0.8], slot={"pass_at": 0.7}, scoring={"pass_at": 0.85}).document
-    assert (found["metrics"]["t"]["pass_rate"]["value"], found["metrics"]["p"]["pass_rate"]["value"]) == (0.5, 1.0)
-    assert (found["score"]["pass_rate"]["value"], found["score"]["pass_rate"]["passed"]) == (0.5, 1)  # .8 and .9
-    assert judged(None, [0.6, 0.8], slot={"pass_at": 0.7}).document["score"]["pass_rate"]["value"] == 0.5
+    assert (found["metrics"]["t"]["pass_rate"], found["metrics"]["p"]["pass_rate"]) == (0.5, 1.0)
+    assert (found["score"]["pass_rate"], found["score"]["passes"]["passed"]) == (0.5, 1)  # .8 and .9
+    assert judged(None, [0.6, 0.8], slot={"pass_at": 0.7}).document["score"]["pass_rate"] == 0.5
 
 
 def test_what_failed_has_not_passed():
     found = truths({"min_coverage": 0.5}, [1.0, None]).document
-    assert found["score"]["pass_rate"]["value"] == found["metrics"]["t"]["pass_rate"]["value"] == 0.5
-    assert found["metrics"]["p"]["pass_rate"]["n"] == 2
+    assert found["score"]["pass_rate"] == found["metrics"]["t"]["pass_rate"] == 0.5
+    assert found["metrics"]["p"]["passes"]["n"] == 2
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_subjects_that_the_proxies_held_back_do_not_vanish_from_a_truth_metric_s
     assert passed(done) is expected
     coverage, other = done.document["gate"]["clauses"]
     assert (coverage["value"], done.document["metrics"]["t"]["scored"]) == (1.0, 18)
-    assert done.document["metrics"]["t"]["pass_rate"]["n"] == 20
+    assert done.document["metrics"]["t"]["passes"]["n"] == 20
     if "min_score" in gate:
         assert (other["value"], other["high"]) == (1.0, 1.0)
         assert other["low"] < 0.9
@@ -348,8 +348,8 @@ def counted(pairs, line=0.5):
 @pytest.mark.parametrize(("passes", "n", "low", "high"), [(0, 200, 0, 0.018846), (14, 20, 0.481027, 0.854523), (1, 1, 0.206549, 1)])  # fmt: skip
 def test_the_interval_of_subjects_on_their_own_is_wilson_s(passes, n, low, high):
     found = counted([(None, 1.0)] * passes + [(None, 0.0)] * (n - passes))
-    assert (found["low"], found["high"]) == pytest.approx((low, high), abs=1e-6)
-    assert (found["n"], found["passed"], found["method"]) == (n, passes, "Wilson, 95 %")
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx((low, high), abs=1e-6)
+    assert (found["n"], found["passed"], found["ci_method"]) == (n, passes, "Wilson, 95 %")
     alone = counted([(f"s{k}", float(k < passes)) for k in range(n)])
     assert alone == found  # a session of one is nothing else
 
@@ -357,15 +357,15 @@ def test_the_interval_of_subjects_on_their_own_is_wilson_s(passes, n, low, high)
 def test_nothing_has_no_pass_rate_and_one_session_no_interval():
     assert counted([]) is None
     found = counted([("a", 1.0), ("a", 0.0)])
-    assert (found["value"], found["low"], found["high"], found["method"]) == (0.5, None, None, None)
+    assert (found["value"], found["ci_low"], found["ci_high"], found["ci_method"]) == (0.5, None, None, None)
 
 
 def test_sessions_that_agree_count_for_one_each():
     """Four sessions of five, two of them passing whole: the rate varies as that of four subjects, with g/(g-1) for four."""
     found = counted([(f"s{n % 4}", float(n % 4 < 2)) for n in range(20)])
-    assert (found["low"], found["high"]) == pytest.approx(wilson(0.5, 3), abs=1e-12)
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(wilson(0.5, 3), abs=1e-12)
     found = counted([(f"s{n % 4}", 1.0) for n in range(20)])
-    assert (found["low"], found["high"]) == pytest.approx((wilson(1, 4)[0], 1))
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx((wilson(1, 4)[0], 1))
 
 
 PAIRS = st.lists(
@@ -386,7 +386,7 @@ def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
     if squares == n:
         effective = n
     elif g < 2:
-        assert found["low"] is None
+        assert found["ci_low"] is None
         return
     elif hits in (0, n):
         effective = n * n / squares
@@ -394,8 +394,8 @@ def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
         residuals = sum((sum(one) - len(one) * rate) ** 2 for one in sessions.values())
         variance = g / (g - 1) * residuals / n**2
         effective = n / max(1, variance / (rate * (1 - rate) / n))
-    assert (found["low"], found["high"]) == pytest.approx(wilson(rate, effective), abs=1e-9)
-    assert 0 <= found["low"] <= rate <= found["high"] <= 1
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(wilson(rate, effective), abs=1e-9)
+    assert 0 <= found["ci_low"] <= rate <= found["ci_high"] <= 1
 
 
 def test_sessions_that_come_again_are_put_together_also_beyond_a_batch():

@@ -78,8 +78,17 @@ def test_every_kind_of_failure_counts_as_zero(tier, kind, component):
     assert (item["value"], item["signals"], bool(item["details"])) == (0.0, {"failure": kind}, True)
     assert (found.tier, found.skipped) == (tier, ())
     assert (done.document["failed"], done.document["coverage"], done.exit_code) == (0, 1.0, 0)
-    bad = {"mean": 0.0, "scored": 1, "total": 1, "skipped": 0, "spared": 0, "saved": {"usd": "0", "msat": "0"}}
-    assert done.document["metrics"]["bad"].pop("pass_rate")["value"] == 0
+    bad = {
+        "mean": 0.0,
+        "pass_rate": 0.0,
+        "basis": tier,
+        "scored": 1,
+        "total": 1,
+        "skipped": 0,
+        "spared": 0,
+        "saved": {"usd": "0", "msat": "0"},
+    }
+    assert done.document["metrics"]["bad"].pop("passes")["passed"] == 0
     assert done.document["metrics"]["bad"] == bad
 
 

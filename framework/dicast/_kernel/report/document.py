@@ -10,6 +10,7 @@ import attrs
 from ..aggregation import Aggregation
 from ..model import Cost
 from ..sections import METRICS, Gate
+from ..spool import Passes
 from .fold import Report
 from .gate import gate_document
 from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
@@ -89,7 +90,7 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
     return {
         "label": counted[0],
         "mean": mean,
-        "pass_rate": pass_rate(watched.passes),
+        **_passes(watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
         "aggregate": aggregate_all(scores, aggregation),
         "ci_low": low,
@@ -120,7 +121,7 @@ def _metrics(report: Report) -> Document:
     return {
         label: {
             "mean": tally.mean(),
-            "pass_rate": pass_rate(tally.passes),
+            **_passes(tally.passes),
             "basis": tally.basis(),
             "scored": tally.scored,
             "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),
@@ -130,6 +131,12 @@ def _metrics(report: Report) -> Document:
         }
         for label, tally in report.metrics.items()
     }
+
+
+def _passes(passes: Passes) -> Document:
+    """How many pass, and of how many, as a rate with its interval."""
+    found = pass_rate(passes)
+    return {"pass_rate": None if found is None else found.pop("value"), "passes": found}
 
 
 def _amounts(sums: Mapping[str, Cost]) -> Document:

@@ -125,7 +125,7 @@ def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Findin
     found: Any = pass_rate(watched.passes)
     if found is None or not watched.flagged:
         return Finding(on, "min_pass_rate", line, None, None, f"nothing says which subjects pass {on}")
-    value, low, high = found["value"], found["low"], found["high"]
+    value, low, high = found["value"], found["ci_low"], found["ci_high"]
     rule = ("min_pass_rate", line, True)
     passed, why = _held_against(clause, f"the pass rate of {on}", (value, value), (low, high), rule)
     return Finding(on, "min_pass_rate", line, value, passed, why, low, high)

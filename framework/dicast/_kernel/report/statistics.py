@@ -84,7 +84,7 @@ def pass_rate(passes: Passes) -> dict[str, object] | None:
     effective = float(n) if squares == n else _effective(n, passed, squares, clusters)
     low, high = _wilson(passed / n, effective) if effective else (None, None)
     method = (RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED) if effective else None
-    return {"value": passed / n, "n": n, "passed": passed, "low": low, "high": high, "method": method}
+    return {"value": passed / n, "passed": passed, "n": n, "ci_low": low, "ci_high": high, "ci_method": method}
 
 
 def _effective(n: int, passed: int, squares: int, clusters: Iterable[Clusters]) -> float | None:
