@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Cost, Failure, Judgment, Rubric, Subject
+from dicast import ConfigError, Cost, Failure, Judgment, Rubric, Subject, TraceEvent
 from dicast.testing import FakeJudge, run_pipeline, sample
 from dicast_hybrid import Cascade
 
@@ -20,10 +20,10 @@ CAPPED = Failure("throttled_no_heuristic", "no room", throttled_reason="session_
 SHARES = st.floats(0, 1)
 
 
-def judged(*replies, threshold=0.7, subject=TURN):
+def judged(*replies, threshold=0.7, subject=TURN, **options):
     """The outcome of a cascade over judges with these replies, and how often each was asked."""
     stages = tuple(FakeJudge(reply) for reply in replies)
-    outcome = asyncio.run(Cascade(stages, threshold).judge(subject, ()))
+    outcome = asyncio.run(Cascade(stages, threshold, **options).judge(subject, ()))
     return outcome, [len(stage.asked) for stage in stages]
 
 
@@ -307,3 +307,50 @@ def test_a_verdict_rests_on_what_the_stage_that_answered_rests_on():
         judged(CHEAP, attrs.evolve(CHEAP, signals={"escalation_skipped": "budget_exhausted"}))[0].basis == "heuristic"
     )
     assert judged(CHEAP, Judgment(0.9, judge_kind="human"))[0].basis == "human"
+
+
+# What the user said of a turn.
+
+EXPLICIT = TraceEvent("feedback.explicit", {"scope": "turn", "rating": "thumbs_down"}, None, "s-1", "t-1")
+IMPLICIT = TraceEvent("feedback.implicit", {"type": "retry", "subject_turn_id": "t-1"}, None, "s-1", "t-1")
+
+
+def test_a_turn_with_a_thumb_is_not_escalated_and_the_verdict_says_so():
+    outcome, asked = judged(CHEAP, DEAR, subject=attrs.evolve(TURN, events=(IMPLICIT, EXPLICIT)))
+    assert asked == [1, 0]
+    assert outcome == attrs.evolve(CHEAP, signals={**FLAGS, "escalation_skipped": "explicit_feedback"})
+
+
+def test_a_turn_with_a_thumb_is_escalated_where_the_file_says_so():
+    subject = attrs.evolve(TURN, events=(EXPLICIT,))
+    outcome, asked = judged(CHEAP, DEAR, subject=subject, escalate_over_feedback=True)
+    assert (asked, outcome.judge_kind, outcome.score) == ([1, 1], "hybrid", 0.3)
+
+
+def test_a_sure_verdict_on_a_turn_with_a_thumb_skipped_nothing():
+    assert judged(CHEAP, DEAR, threshold=0.5, subject=attrs.evolve(TURN, events=(EXPLICIT,))) == (CHEAP, [1, 0])
+
+
+def test_a_stage_that_fails_is_passed_over_although_there_is_a_thumb():
+    outcome, asked = judged(DOWN, CHEAP, DEAR, subject=attrs.evolve(TURN, events=(EXPLICIT,)))
+    assert (asked, outcome.score, outcome.judge_kind) == ([1, 1, 0], CHEAP.score, "heuristic")
+    assert outcome.signals["escalation_skipped"] == "explicit_feedback"
+    assert outcome.cost == DOWN.cost
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        attrs.evolve(TURN, events=(IMPLICIT,)),
+        attrs.evolve(TURN, events=(attrs.evolve(EXPLICIT, payload={"scope": "turn"}),)),
+        Subject("session", "s-1", events=(EXPLICIT,)),
+    ],
+    ids=["implicit feedback", "no rating", "session"],
+)
+def test_anything_but_a_thumb_on_a_turn_escalates_as_before(subject):
+    assert judged(CHEAP, DEAR, subject=subject)[1] == [1, 1]
+
+
+def test_a_failed_escalation_keeps_score_and_kind_and_costs_what_was_spent():
+    outcome, _ = judged(CHEAP, DOWN)
+    assert (outcome.score, outcome.judge_kind, outcome.cost) == (CHEAP.score, "heuristic", DOWN.cost)

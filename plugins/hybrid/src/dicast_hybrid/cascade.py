@@ -13,6 +13,7 @@ VERSION = "1.0.0"
 """Of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on: of the rule in :class:`Cascade`."""
 
 SKIPPED, THROTTLED = "escalation_skipped", "throttled_reason"
+FEEDBACK, THUMBS = "explicit_feedback", ("thumbs_up", "thumbs_down")
 
 Threshold = float | tuple[float, ...]
 
@@ -58,15 +59,20 @@ class Cascade:
     A workload whose own ``evaluate`` block names a ``rubric`` is judged by that: ``heuristic`` by the first stage alone, ``llm``
     by the last one alone, whose failure is the workload's; the first stands in where a cap leaves no room; ``hybrid`` as above.
 
+    A turn whose user gave a thumb is not escalated: the first verdict there is stands, however unsure, with
+    ``signals.escalation_skipped: explicit_feedback``. Implicit feedback escalates like anything else.
+
     :param stages: at least two judges, from cheap to dear; a subject must be of a kind that all of them judge.
     :param escalation_threshold: the confidence, from 0 to 1, from which on a verdict is kept; below it the next stage is
         asked. 0 never asks a later stage. A number, or a list with one for each step from a stage to the next.
+    :param escalate_over_feedback: ask the next stage about turns with a thumb too.
     """
 
     judge_kind = "hybrid"
 
     stages: tuple[Judge, ...] = attrs.field(validator=_check_stages)
     escalation_threshold: Threshold = attrs.field(default=0.7, validator=_check_thresholds)
+    escalate_over_feedback: bool = False
 
     @property
     def accepts(self) -> tuple[str, ...]:
@@ -93,7 +99,12 @@ class Cascade:
         for stage, threshold in zip(stages, self._thresholds(), strict=False):
             answer = await maybe_await(stage.judge(subject, children))
             answers.append(answer)
-            if isinstance(answer, Judgment) and answer.confidence >= threshold:
+            if isinstance(answer, Failure):
+                continue
+            if answer.confidence >= threshold:
+                break
+            if not self.escalate_over_feedback and _has_thumb(subject):
+                answers[-1] = attrs.evolve(answer, signals={**answer.signals, SKIPPED: FEEDBACK})
                 break
         return self._outcome(subject, answers)
 
@@ -141,6 +152,14 @@ def _wanted(subject: Subject) -> object:
     """The rubric that a workload's own block names; None where there is none, and the cascade goes by confidence."""
     block = subject.context.get("evaluate") if subject.kind == "workload" else None
     return block.get("rubric") if isinstance(block, Mapping) else None
+
+
+def _has_thumb(subject: Subject) -> bool:
+    """Whether the user of a turn has said by a thumb how good it was."""
+    if subject.kind != "turn":
+        return False
+    said = (event.payload.get("rating") for event in subject.events if event.type == "feedback.explicit")
+    return any(rating in THUMBS for rating in said)
 
 
 def _first(answer: Judgment | Failure) -> dict[str, object]:
