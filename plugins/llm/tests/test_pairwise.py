@@ -484,7 +484,7 @@ def test_what_is_known_of_an_earlier_run_does_not_grow_with_it():
     many = 50_000
 
     def read(query):
-        if query.types == ("subject.read",):
+        if "subject.read" in query.types:
             ids = (str(number) for number in range(many))
         else:
             ids = iter(["7"])
@@ -546,3 +546,35 @@ def test_a_run_is_compared_with_the_one_before(tmp_path):
     assert verdict.score == 1.0
     assert verdict.signals["opponent_run"] < verdict.run_id
     assert "ocean" in grader.asked[0].messages[-1].content
+
+
+MADE = """
+ledger: {ledger/sqlite: {path: %s, content: %s}}
+task: {prompt/chat: {model: writer, user: "{{ input }}"}}
+"""
+"""A pipeline whose outputs a task makes."""
+
+
+@pytest.mark.parametrize(("opponent", "content", "winner"), [("last", "store", "ocean"), ("last", "digest", None)])
+def test_the_output_that_a_task_made_in_another_run_is_the_opponent(tmp_path, opponent, content, winner):
+    text = MADE % (tmp_path / "ledger.db", content)
+    asked = attrs.evolve(ROW, output=None)
+    writer = FakeChatModel("It is the ocean.")
+    run_pipeline(text + "metrics: [proxy/format]", subjects=[asked], components={"writer": writer})
+    components = {"writer": FakeChatModel("It is Rayleigh."), "grader": FakeChatModel(finds("Rayleigh"))}
+    judge = f"judges: [{{llm/pairwise: {{model: grader, opponent: {opponent}}}}}]"
+    done = run_pipeline(text + judge, subjects=[asked], components=components)
+    if winner is None:
+        assert done.document["failures"] == {"missing_input": 1}
+        return
+    assert [verdict.score for verdict in done.verdicts] == [1.0]
+    assert winner in components["grader"].asked[0].messages[-1].content
+
+
+def test_of_a_row_whose_task_failed_in_the_other_run_there_is_no_output():
+    failed = ledger(
+        ("01A", "subject.read", "7", {"input": ROW.input, "output": "what the file had"}),
+        ("01A", "record.failed", "7", None),
+        ("01B", "run.started", None, None),
+    )
+    assert duel("01A", entries=failed).message == "the ledger has no output of row 7 in run 01A"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import cast
 
 import attrs
@@ -51,6 +52,26 @@ class TraceEvent(TraceEventFields):
         return cast("TraceEvent", event)
 
 
+@attrs.frozen(eq=False)
+class Trail:
+    """What came before a subject in its session: the first *stop* of *events*.
+
+    *events* are the session's, in order. All its subjects share the one sequence, which may still grow at its end; each of
+    them sees its own beginning of it. A subject's own events are among *events*, the very same objects.
+    """
+
+    events: Sequence[TraceEvent] = ()
+    stop: int = 0
+
+    def __iter__(self) -> Iterator[TraceEvent]:
+        return islice(self.events, self.stop)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trail) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]  # events hold mappings
+
+
 @attrs.frozen
 class Subject:
     """One thing to judge.
@@ -58,7 +79,7 @@ class Subject:
     *kind* and *id* name it in every verdict; *input* is what was asked, *output* what is judged, *reference* what would
     have been right (each any JSON value); *context* is everything else the source knew; *events* are the trace events it is
     made of, in order; *session_id* groups subjects for budgets and for the confidence interval; *parent_id* is the id of
-    the subject of the next coarser kind.
+    the subject of the next coarser kind; *trail* is what came before it in its session.
     """
 
     kind: str
@@ -70,6 +91,7 @@ class Subject:
     events: tuple[TraceEvent, ...] = ()
     session_id: str | None = None
     parent_id: str | None = None
+    trail: Trail = Trail()
 
     @property
     def text(self) -> str:

@@ -13,6 +13,12 @@ from dicast import ConfigError, Entry, Failure, Query, RunContext, Subject
 
 Read = Callable[[Query], Iterator[Entry]]
 
+_RECORDS = ("record.completed", "record.failed")
+_NOTE = """
+INSERT INTO places VALUES (?, ?, ?, ?)
+ON CONFLICT (kind, id) DO UPDATE SET seq = coalesce(excluded.seq, seq), record = coalesce(excluded.record, record)
+"""
+
 
 def text_of(value: object) -> str:
     """*value* as text: a string as it is, any other JSON value as compact JSON."""
@@ -30,7 +36,7 @@ def reference(subject: Subject) -> str | Failure:
 class EarlierRun:
     """The outputs of the run *run_id*, read from the ledger one by one.
 
-    *places* has a table of where each subject's stands, in a temporary file: a run may have more than memory holds.
+    *places* has a table of where each subject and its record stand, in a temporary file: a run may have more than memory holds.
     """
 
     run_id: str
@@ -52,32 +58,49 @@ class EarlierRun:
             yield cls(run_id, read, places)
 
     def output(self, subject: Subject) -> str | Failure:
-        """What the run had as the output of *subject*."""
-        query = "SELECT seq FROM places WHERE kind = ? AND id = ?"
+        """What the run had as the output of *subject*: where a task made one, that of its record."""
+        query = "SELECT seq, record FROM places WHERE kind = ? AND id = ?"
         place = self.places.execute(query, (subject.kind, subject.id)).fetchone()
         who = f"{subject.kind} {subject.id}"
-        if place is None:
+        if place is None or place[0] is None:
             return Failure("missing_input", f"{who} was not read in run {self.run_id}")
-        content = next(
-            (entry.event.payload.get("content") for entry in self.read(Query(after=place[0] - 1, limit=1))), None
-        )
-        if not isinstance(content, Mapping) or content.get("output") is None:
+        content = self._payload(place[0]).get("content")
+        output = _output(content, None if place[1] is None else self._payload(place[1]))
+        if output is None:
             return Failure("missing_input", f"the ledger has no output of {who} in run {self.run_id}")
-        if content.get("input") != subject.input:
+        if isinstance(content, Mapping) and content.get("input") != subject.input:
             return Failure("missing_input", f"{who} had another input in run {self.run_id}")
-        return text_of(content["output"])
+        return text_of(output)
+
+    def _payload(self, seq: int) -> Mapping[str, object]:
+        return next(entry.event.payload for entry in self.read(Query(after=seq - 1, limit=1)))
+
+
+def _output(content: object, record: Mapping[str, object] | None) -> object:
+    """The output: what the *record* has, where there is one, else the *content* that was read; None where neither has any."""
+    if not isinstance(content, Mapping):  # a ledger of digests keeps no texts, of records neither
+        return None
+    if record is None:
+        return content.get("output")
+    response = record.get("response")
+    return response.get("content") if isinstance(response, Mapping) else None
 
 
 def _places(read: Read, run_id: str | None) -> sqlite3.Connection:
-    """Where the subjects of the run stand in the ledger, the newest place of each; the file is gone when it is closed."""
+    """Where the subjects of the run stand in the ledger, and their records, the newest of each; the file is gone when it is closed."""
     places = sqlite3.connect("", isolation_level=None)
-    places.execute("CREATE TABLE places(kind, id, seq, PRIMARY KEY (kind, id)) WITHOUT ROWID")
-    entries = () if run_id is None else read(Query(run_id=run_id, types=("subject.read",)))
-    rows = ((entry.event.subject_kind or "", entry.event.subject_id or "", entry.seq) for entry in entries)
+    places.execute("CREATE TABLE places(kind, id, seq, record, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+    entries = () if run_id is None else read(Query(run_id=run_id, types=("subject.read", *_RECORDS)))
     places.execute("BEGIN")  # else each row is a transaction of its own
-    places.executemany("INSERT OR REPLACE INTO places VALUES (?, ?, ?)", rows)
+    places.executemany(_NOTE, (_place(entry) for entry in entries))
     places.execute("COMMIT")
     return places
+
+
+def _place(entry: Entry) -> tuple[str, str, int | None, int | None]:
+    event, is_record = entry.event, entry.event.type in _RECORDS
+    seqs = (None, entry.seq) if is_record else (entry.seq, None)
+    return (event.subject_kind or "", event.subject_id or "", *seqs)
 
 
 def _newest(read: Read, before: str) -> str | None:
