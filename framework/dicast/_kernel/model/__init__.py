@@ -23,7 +23,7 @@ from .records import ONLY, Answered, Record, Results
 from .replies import KeptReply
 from .sandboxes import Execution, Limits, Program
 from .scores import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
-from .subjects import KINDS, PARENTS, Due, Subject, TraceEvent
+from .subjects import KINDS, PARENTS, Due, Subject, TraceEvent, Trail
 
 __all__ = [
     "BASES",
@@ -65,6 +65,7 @@ __all__ = [
     "Subject",
     "Token",
     "TraceEvent",
+    "Trail",
     "Unit",
     "Usage",
     "Verdict",

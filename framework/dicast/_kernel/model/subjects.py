@@ -54,10 +54,10 @@ class TraceEvent(TraceEventFields):
 
 @attrs.frozen(eq=False)
 class Trail:
-    """What came before a subject in its session: the first *stop* of *events*.
+    """How far a session had come when a subject of it was complete, or a tool was called: the first *stop* of *events*.
 
-    *events* are the session's, in order. All its subjects share the one sequence, which may still grow at its end; each of
-    them sees its own beginning of it. A subject's own events are among *events*, the very same objects.
+    *events* are all that happened in the session, in order: the events of its subjects, the very same objects, and messages.
+    The subjects share the one sequence, which may still grow at its end; each of them sees its own beginning of it.
     """
 
     events: Sequence[TraceEvent] = ()
@@ -69,6 +69,9 @@ class Trail:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trail) and [*self] == [*other]
 
+    def __reduce__(self) -> tuple[type[Trail], tuple[Sequence[TraceEvent], int]]:
+        return Trail, (tuple(self), self.stop)  # what follows is none of the subject's business
+
     __hash__ = None  # type: ignore[assignment]  # events hold mappings
 
 
@@ -79,7 +82,7 @@ class Subject:
     *kind* and *id* name it in every verdict; *input* is what was asked, *output* what is judged, *reference* what would
     have been right (each any JSON value); *context* is everything else the source knew; *events* are the trace events it is
     made of, in order; *session_id* groups subjects for budgets and for the confidence interval; *parent_id* is the id of
-    the subject of the next coarser kind; *trail* is what came before it in its session.
+    the subject of the next coarser kind; *trail* is the conversation so far.
     """
 
     kind: str

@@ -157,6 +157,8 @@ class Starter:
             traces = self._told.new(subject) if due.from_run is None else []
             if subject.events and due.from_run is None:
                 told["events"] = self._told.places(subject)
+            if subject.trail.stop and due.from_run is None:
+                told["trail"] = subject.trail.stop
             events.append(stream.event("subject.read", told, subject, "user_controlled"))
             events += trace_events(stream, traces)
         for unit, eval_id in job.units:

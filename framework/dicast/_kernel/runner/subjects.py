@@ -67,7 +67,7 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
         async for found in each(source):
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
-            if due.subject.events != ():
+            if due.subject.events != () or due.subject.trail.stop:
                 _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
             if seen is not None and not seen.add(due.subject.kind, due.subject.id):
                 raise DataError(
@@ -114,25 +114,39 @@ async def each(source: Source) -> AsyncIterator[Subject | Due]:
 
 
 class Known:
-    """Remembers which trace events of a session were met: its subjects share them, and come together."""
+    """Remembers which trace events of a session were met: its subjects share them, and come together.
+
+    Events are met in the order of the session where the subjects have a trail; so a trail is the first so many of them.
+    """
 
     def __init__(self) -> None:
         self._session: str | None = None
         self._events: dict[int, tuple[int, TraceEvent]] = {}
+        self._walked = 0
 
     def new(self, subject: Subject) -> list[TraceEvent]:
-        """The events of *subject* that no other subject of its session has brought."""
-        if subject.events == ():
+        """The events of *subject*, and of its trail, that no other subject of its session has brought."""
+        trail = subject.trail
+        if subject.events == () and not trail.stop:
             return []
         if self._session != subject.session_id:
-            self._session, self._events = subject.session_id, {}
+            self._session, self._events, self._walked = subject.session_id, {}, 0
         events = self._events
+        own = {id(event) for event in subject.events if id(event) not in events}
         fresh = []
-        for event in subject.events:
+        while self._walked < trail.stop or (own and self._walked < len(trail.events)):
+            event = trail.events[self._walked]
+            own.discard(id(event))
+            fresh.append(event)
+            self._walked += 1
+        if own:  # a subject without a trail
+            fresh += [event for event in subject.events if id(event) in own]
+        met = []
+        for event in fresh:
             if id(event) not in events:  # nor twice in this one
                 events[id(event)] = len(events), event
-                fresh.append(event)
-        return fresh
+                met.append(event)
+        return met
 
     def places(self, subject: Subject) -> list[list[int]]:
         """Where the events of *subject* stand among those met of its session, as ranges ``[start, stop]`` from 0."""

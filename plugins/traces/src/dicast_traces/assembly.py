@@ -6,38 +6,43 @@ from collections.abc import Iterable
 
 from dicast import TraceEvent
 
-from .sessions import Session, Turn
+from .sessions import MESSAGE, Session, Turn
 
 FEEDBACK = ("feedback.explicit", "feedback.implicit")
 
 
 class Assembly:
-    """A session as far as it is known: *events* are all of them, *ends* those that end a tool call, by the call's id."""
+    """A session as far as it is known: *log* is all that happened, *events* all but messages, *ends* those that end a tool call, by the call's id."""
 
     def __init__(self, id: str, events: Iterable[TraceEvent] = ()) -> None:
         self.id = id
+        self.log: list[TraceEvent] = []
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
         self._turns: dict[str, list[TraceEvent]] = {}
         self._begun: dict[str, int] = {}  # each turn with the number of those before it
+        self._begins: dict[str, int] = {}  # and of the events before it
+        self._ends: dict[str, int] = {}  # each completed turn with the number of events up to its end
         self._after: dict[str, list[int]] = {}
-        self._completed: set[str] = set()
         for event in events:
             self.add(event)
 
     def add(self, event: TraceEvent) -> None:
         """Take the next event."""
         type_, turn_id = event.type, event.turn_id
-        self.events.append(event)
         if turn_id is not None and turn_id not in self._begun:
-            self._begun[turn_id] = len(self._begun)
+            self._begun[turn_id], self._begins[turn_id] = len(self._begun), len(self.log)
+        self.log.append(event)
+        if type_ == MESSAGE:
+            return
+        self.events.append(event)
         if type_ in FEEDBACK:
             turn_id = turn_of(event)
         if turn_id is not None:
             self._turns.setdefault(turn_id, []).append(event)
         match type_:
             case "turn.completed":
-                self._completed.add(str(turn_id))
+                self._ends[str(turn_id)] = len(self.log)
             case "tool.completed" | "tool.failed":
                 self.ends[event.payload.get("tool_use_id")] = event
             case "feedback.explicit" | "feedback.implicit" if turn_id is not None:
@@ -46,7 +51,7 @@ class Assembly:
 
     def is_completed(self, turn_id: str) -> bool:
         """Whether the turn has ended."""
-        return turn_id in self._completed
+        return turn_id in self._ends
 
     def later(self, turn_id: str) -> int:
         """How many turns of the session began after this one, which has begun."""
@@ -58,15 +63,25 @@ class Assembly:
 
     def turn(self, turn_id: str) -> Turn:
         """A completed turn, as far as it is known."""
-        return Turn(turn_id, tuple(self._turns[turn_id]), tuple(self._after.get(turn_id, ())))
+        events, after = tuple(self._turns[turn_id]), tuple(self._after.get(turn_id, ()))
+        return Turn(turn_id, events, after, self.begins(turn_id), self.ends_at(turn_id))
+
+    def begins(self, turn_id: str) -> int:
+        """How many events of the session there were before the turn."""
+        return self._begins.get(turn_id, 0)
+
+    def ends_at(self, turn_id: str) -> int:
+        """How many events of the session there were up to the end of the turn."""
+        return self._ends.get(turn_id, 0)
 
     def completed(self) -> list[str]:
         """The ids of the turns that have ended, in the order in which they began or were first spoken of."""
-        return [turn_id for turn_id in self._turns if turn_id in self._completed]
+        return [turn_id for turn_id in self._turns if turn_id in self._ends]
 
     def session(self) -> Session:
         """The session, as far as it is known."""
-        return Session(self.id, [self.turn(turn_id) for turn_id in self.completed()], tuple(self.events), {})
+        events = tuple(self.events)
+        return Session(self.id, [self.turn(turn_id) for turn_id in self.completed()], events, {}, tuple(self.log))
 
 
 def turn_of(event: TraceEvent) -> str | None:

@@ -18,13 +18,15 @@ class Calls:
     def __init__(self) -> None:
         self._of_turn: dict[str, list[TraceEvent]] = {}
         self._places: dict[str, tuple[str, int]] = {}
+        self._in_log: dict[str, int] = {}
 
-    def add(self, event: TraceEvent) -> None:
-        """Take a ``tool.called``; one that names itself or its turn nowhere makes no tool cycle."""
+    def add(self, event: TraceEvent, place: int) -> None:
+        """Take a ``tool.called``, from its *place* in the log; one that names itself or its turn nowhere makes no tool cycle."""
         use = event.payload.get("tool_use_id")
         if use is not None and event.turn_id is not None:
             calls = self._of_turn.setdefault(event.turn_id, [])
             self._places[str(use)] = event.turn_id, len(calls)
+            self._in_log[str(use)] = place
             calls.append(event)
 
     def __contains__(self, id: str) -> bool:
@@ -37,6 +39,10 @@ class Calls:
     def count(self, id: str) -> int:
         """How many calls there are of the turn of the call *id*."""
         return len(self._of_turn[self._places[id][0]])
+
+    def place(self, id: str) -> int:
+        """Where the call *id* stands in the session's log."""
+        return self._in_log[id]
 
     def turn(self, id: str) -> str:
         """The turn of the call *id*."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import attrs
@@ -12,9 +13,10 @@ import orjson
 
 from dicast import MISSING, DataError, Problem, TraceEvent, inexact, too_deep
 
-from .sessions import Session, Turn
+from .sessions import MESSAGE, Session, Turn
 
-_REPLIES = ("assistant", "tool", "function")
+_RESULTS = ("tool", "function")
+_REPLIES = ("assistant", *_RESULTS)
 
 NameCall = Callable[[str, str], str]
 """Gives a tool call's id in the trace, from the turn's id and the call's in the transcript."""
@@ -38,13 +40,18 @@ class Reader:
 
         :raises DataError: (without a place) when it is not a conversation.
         """
-        turns = []
+        messages = _messages(record)
+        log = [TraceEvent(MESSAGE, said, None, session_id) for said in _before_turns(messages)]
+        turns, events = [], list[TraceEvent]()
         calls = _Calls()
-        for number, messages in enumerate(self._turns(_messages(record)), 1):
-            turns.append(self._turn(f"{session_id}/{number}", session_id, messages, calls))
+        for number, own in enumerate(self._turns(messages), 1):
+            begins = len(log)
+            log += self._turn(f"{session_id}/{number}", session_id, own, calls)
+            turn_events = tuple(event for event in log[begins:] if event.type != MESSAGE)
+            turns.append(Turn(f"{session_id}/{number}", turn_events, (), begins, len(log)))
+            events += turn_events
         ended = TraceEvent("session.ended", {"disposition": "completed"}, None, session_id)
-        events = tuple(event for turn in turns for event in turn.events)
-        return Session(session_id, turns, (*events, ended), record)
+        return Session(session_id, turns, (*events, ended), record, (*log, ended))
 
     def _turns(self, messages: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
         """The messages of each turn; those before the first user message belong to none."""
@@ -54,21 +61,33 @@ class Reader:
             turns.pop()
         return turns
 
-    def _turn(self, turn_id: str, session_id: str, messages: Sequence[Mapping[str, Any]], calls: _Calls) -> Turn:
+    def _turn(
+        self, turn_id: str, session_id: str, messages: Sequence[Mapping[str, Any]], calls: _Calls
+    ) -> list[TraceEvent]:
+        """What happened in a turn, and those of its messages that ``turn.completed`` does not have in their places."""
+
         def event(type_: str, payload: Mapping[str, object]) -> TraceEvent:
             return TraceEvent(type_, payload, None, session_id, turn_id)
 
         calls.start(lambda call_id: self.name_call(turn_id, call_id), turn_id)
-        events = [event(*each) for message in messages[1:] for each in self._tools(message, calls)]
+        events = [event(*each) for message in messages[1:] for each in self._told(message, calls, messages[-1])]
+        if events and (asked := _said(messages[0])) is not None:  # else turn.completed says it all
+            events.insert(0, event(MESSAGE, asked))
         called = sum(each.type == "tool.called" for each in events)
         events.append(event("turn.completed", _completed(messages, called)))
-        return Turn(turn_id, tuple(events))
+        return events
 
-    def _tools(self, message: Mapping[str, Any], calls: _Calls) -> Iterator[tuple[str, dict[str, object]]]:
+    def _told(
+        self, message: Mapping[str, Any], calls: _Calls, last: Mapping[str, Any]
+    ) -> Iterator[tuple[str, dict[str, object]]]:
+        """The events of a message: its text, unless it is the turn's *last*, and its tool calls or what came of one."""
+        ends = message is last and message["role"] == "assistant" and not _tool_calls(message)
+        if message["role"] not in _RESULTS and not ends and (said := _said(message)) is not None:
+            yield MESSAGE, said
         if message["role"] == "assistant":
             for call in _tool_calls(message):
                 yield "tool.called", calls.called(call)
-        elif message["role"] in ("tool", "function"):
+        elif message["role"] in _RESULTS:
             text = _text(message) or ""
             payload = calls.ended(message)
             if self.tool_error is not None and self.tool_error.search(text):
@@ -142,6 +161,19 @@ def _text(message: Mapping[str, Any]) -> str | None:
         return content
     parts = [part["text"] for part in content if isinstance(part.get("text"), str)]
     return "\n".join(parts) if parts else None
+
+
+def _said(message: Mapping[str, Any]) -> dict[str, object] | None:
+    """The payload of ``message.sent``; None of a message without text."""
+    text = _text(message)
+    return {"role": message["role"], "text": text} if text else None
+
+
+def _before_turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, object]]:
+    """What was said before the first user message: the system's policy, as a rule."""
+    for message in takewhile(lambda message: message["role"] != "user", messages):
+        if message["role"] not in _RESULTS and (said := _said(message)) is not None:
+            yield said
 
 
 def _tool_calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

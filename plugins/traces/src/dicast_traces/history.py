@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Protocol
 
-from dicast import DataError, Entry, TraceEvent
+from dicast import DataError, Entry, TraceEvent, Trail
 
 from .assembly import Assembly
 from .calls import Calls
@@ -28,6 +28,10 @@ class History(Protocol):
         """The events that the subject is made of that was read last."""
         ...
 
+    def trail(self) -> Trail:
+        """What had happened when the subject was there that was read last; empty where the ledger does not say."""
+        ...
+
 
 class Told:
     """The trace events of a run that told each of them once: right after the first subject that is made of it was read.
@@ -40,13 +44,13 @@ class Told:
         self._known: list[TraceEvent] = []
         self._fresh: list[TraceEvent] = []
         self._places: Sequence[tuple[int, int]] = ()
-        self._read = 0
+        self._read = self._stop = 0
 
     def begin(self, read: Entry) -> None:
         """Take notice that a subject was read: the events that follow are those that it brought."""
         self._take_fresh()
-        places: Any = read.event.payload.get("events", ())
-        self._places, self._read = places, read.seq
+        payload: Any = read.event.payload
+        self._places, self._stop, self._read = payload.get("events", ()), payload.get("trail", 0), read.seq
 
     def add(self, event: TraceEvent) -> None:
         """Take the next event."""
@@ -64,14 +68,21 @@ class Told:
             )
         return tuple(chain.from_iterable(self._known[start:stop] for start, stop in self._places))
 
+    def trail(self) -> Trail:
+        """What had happened when the subject was there that was read last; empty where the ledger does not say."""
+        return Trail(self._known, self._stop)
+
     def _take_fresh(self) -> None:
-        """Put the events that a subject brought behind those known before, of which there are none where counting began anew."""
+        """Put the events that a subject brought behind those known before, of which there are none where counting began anew.
+
+        The list is a new one, because subjects that are still judged have the one before.
+        """
         if self._fresh:
-            self._known[max(0, self._end() - len(self._fresh)) :] = self._fresh
+            self._known = [*self._known[: max(0, self._end() - len(self._fresh))], *self._fresh]
             self._fresh = []
 
     def _end(self) -> int:
-        return max((stop for _, stop in self._places), default=0)
+        return max((self._stop, *(stop for _, stop in self._places)))
 
 
 class Watched:
@@ -90,7 +101,7 @@ class Watched:
         """Take the next event."""
         self._assembly.add(event)
         if event.type == "tool.called":
-            self._calls.add(event)
+            self._calls.add(event, len(self._assembly.log) - 1)
 
     def events(self) -> tuple[TraceEvent, ...]:
         """The events that the subject is made of that was read last; none of a kind that no trace has."""
@@ -100,6 +111,14 @@ class Watched:
         if kind == "turn":
             return self._assembly.events_of(id)
         return self._calls.events(id, self._assembly.ends) if kind == "tool_cycle" and id in self._calls else ()
+
+    def trail(self) -> Trail:
+        """What had happened when the subject was there that was read last."""
+        kind, id = str(self._read[0]), str(self._read[1])
+        log = self._assembly.log
+        if kind in ("turn", "session"):
+            return Trail(log, self._assembly.ends_at(id) if kind == "turn" else len(log))
+        return Trail(log, self._calls.place(id)) if kind == "tool_cycle" and id in self._calls else Trail()
 
 
 def moment(time: str) -> str | None:

@@ -198,6 +198,7 @@ def _due(read: Entry, history: History) -> Due:
         history.events(),
         event.session_id,
         parents.get(kind),
+        history.trail(),
     )
     return Due(subject, "batch", event.run_id)
 

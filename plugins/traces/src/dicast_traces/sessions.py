@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from dicast import ConfigError, Problem, Subject, TraceEvent
+from dicast import ConfigError, Problem, Subject, TraceEvent, Trail
 
 Kind = Literal["tool_cycle", "turn", "session"]
 KINDS: tuple[Kind, ...] = ("tool_cycle", "turn", "session")
@@ -28,16 +28,22 @@ def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
     return tuple(kind for kind in KINDS if kind in subjects)
 
 
+MESSAGE = "message.sent"
+"""What was said and no other event has; in the session's log alone, and not among the events of its subjects."""
+
+
 @attrs.frozen
 class Turn:
     """A completed turn: its *events* in order, what the user asked, what the assistant said last.
 
-    *feedback_after* says of each feedback event among them how many later turns had begun when it was given.
+    *begins* and *ends* are where it stands in the session's log, from its first event to behind its end; *feedback_after* says of each feedback event among them how many later turns had begun when it was given.
     """
 
     id: str
     events: tuple[TraceEvent, ...]
     feedback_after: tuple[int, ...] = ()
+    begins: int = 0
+    ends: int = 0
 
     def said(self) -> tuple[object, object]:
         """The user's text, None where unknown, and the assistant's last text, empty where there is none."""
@@ -51,12 +57,16 @@ class Turn:
 
 @attrs.frozen
 class Session:
-    """A session: its completed *turns*, and all its *events*; *context* is what else is known of it."""
+    """A session: its completed *turns*, and all its *events*; *context* is what else is known of it.
+
+    *log* is all that happened, in order: the events, and messages that no event of them has.
+    """
 
     id: str
     turns: Sequence[Turn]
-    events: tuple[TraceEvent, ...]
+    events: Sequence[TraceEvent]
     context: Mapping[str, object]
+    log: Sequence[TraceEvent]
 
 
 def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject]:
@@ -90,12 +100,14 @@ def turn_subjects(
         context = session.context
         if turn.feedback_after:
             context = {**context, "feedback_after_messages": list(turn.feedback_after)}
-        yield Subject("turn", turn.id, asked, said, None, context, turn.events, session.id, session.id)
+        trail = Trail(session.log, turn.ends)
+        yield Subject("turn", turn.id, asked, said, None, context, turn.events, session.id, session.id, trail)
 
 
 def session_subject(session: Session) -> Subject:
     """The session itself."""
-    return Subject("session", session.id, context=session.context, events=session.events, session_id=session.id)
+    events, trail = tuple(session.events), Trail(session.log, len(session.log))
+    return Subject("session", session.id, None, None, None, session.context, events, session.id, trail=trail)
 
 
 def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
@@ -106,21 +118,26 @@ def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
 
 def _tool_cycles(session: Session, turn: Turn, ends: Mapping[object, TraceEvent]) -> Iterator[Subject]:
     calls = [event for event in turn.events if event.type == "tool.called"]
-    for number in range(len(calls)):
-        yield cycle_subject(session, turn.id, cycle_events(calls, number, ends))
+    place = turn.begins
+    for number, call in enumerate(calls):
+        while session.log[place] is not call:
+            place += 1
+        yield cycle_subject(session, turn.id, cycle_events(calls, number, ends), place)
 
 
 def _unfinished(session: Session, ends: Mapping[object, TraceEvent]) -> Iterator[Subject]:
     """The calls that have ended in turns that have not; they are part of no turn that is judged."""
     completed = {turn.id for turn in session.turns}
     calls: dict[str, list[TraceEvent]] = {}
-    for event in session.events:
+    places: dict[int, int] = {}
+    for place, event in enumerate(session.log):
         if event.type == "tool.called" and event.turn_id is not None and event.turn_id not in completed:
             calls.setdefault(event.turn_id, []).append(event)
+            places[id(event)] = place
     for made in calls.values():
         for number, call in enumerate(made):
             if call.payload["tool_use_id"] in ends:
-                yield cycle_subject(session, None, cycle_events(made, number, ends))
+                yield cycle_subject(session, None, cycle_events(made, number, ends), places[id(call)])
 
 
 def cycle_events(calls: Sequence[TraceEvent], number: int, ends: Mapping[object, TraceEvent]) -> tuple[TraceEvent, ...]:
@@ -130,14 +147,15 @@ def cycle_events(calls: Sequence[TraceEvent], number: int, ends: Mapping[object,
     return (call, *following) if end is None else (call, end, *following)
 
 
-def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEvent, ...]) -> Subject:
-    """A tool cycle of the turn *turn_id*; *events* are those of :func:`cycle_events`."""
+def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEvent, ...], place: int) -> Subject:
+    """A tool cycle of the turn *turn_id*; *events* are those of :func:`cycle_events`, *place* is the call's in the log."""
     call = events[0].payload
     id_ = call["tool_use_id"]
     ended = len(events) > 1 and events[1].type != "tool.called"
     asked = {"tool_name": call.get("tool_name"), "input": call.get("input")}
     result = _result(events[1] if ended else None)
-    return Subject("tool_cycle", str(id_), asked, result, None, session.context, events, session.id, turn_id)
+    about, trail = (asked, result, None, session.context, events), Trail(session.log, place)
+    return Subject("tool_cycle", str(id_), *about, session.id, turn_id, trail)
 
 
 def _step(call: TraceEvent) -> dict[str, object]:

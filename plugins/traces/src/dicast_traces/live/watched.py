@@ -65,7 +65,7 @@ class Watched:
     def note_call(self, event: TraceEvent) -> None:
         """Take a tool call or the end of one, which makes it due once it has ended; that of a judged turn waits for feedback."""
         if event.type == "tool.called":
-            self.calls.add(event)
+            self.calls.add(event, len(self.assembly.log) - 1)
         id = str(event.payload.get("tool_use_id"))
         if event.turn_id in self.judged:
             self.late.add(str(event.turn_id))
@@ -80,5 +80,5 @@ class Watched:
         """The tool cycle of the call *id*, which is judged now."""
         self.ended_calls.pop(id, None)
         self.known[id] = self.calls.count(id)
-        session = Session(self.assembly.id, (), (), {})
-        return cycle_subject(session, self.calls.turn(id), self.calls.events(id, self.assembly.ends))
+        session, calls = Session(self.assembly.id, (), (), {}, self.assembly.log), self.calls
+        return cycle_subject(session, calls.turn(id), calls.events(id, self.assembly.ends), calls.place(id))

@@ -268,7 +268,8 @@ class Windows:
         session.judged.add(turn_id)
         cycles = [session.take_call(id) for id in calls]
         kinds: tuple[Kind, ...] = ("turn",) if decision.kind == "turn" and "turn" in self._kinds else ()
-        return [*cycles, *turn_subjects(Session(assembly.id, (), (), {}), assembly.turn(turn_id), kinds, assembly.ends)]
+        told = Session(assembly.id, (), (), {}, assembly.log)
+        return [*cycles, *turn_subjects(told, assembly.turn(turn_id), kinds, assembly.ends)]
 
     def _session_subjects(self, session: Watched) -> list[Subject]:
         session.due, session.is_judged = None, True
