@@ -186,7 +186,7 @@ def test_sure_turns_are_not_shown_to_the_model(run, shop, chat_server):
 
 @pytest.mark.parametrize("concurrency", [1, 32])
 def test_cap_that_is_reached_leaves_the_rest_to_the_heuristic(run, shop, chat_server, concurrency):
-    cap = Decimal("0.006")
+    cap = Decimal("0.02")
     done = run(chat_server.url, cap=cap, concurrency=concurrency)
     assert (done.code, done.json["scored"], done.json["failed"]) == (0, TURNS, 0)
     verdicts = assert_all_readers_agree(shop, done)
@@ -215,7 +215,7 @@ def assert_never_above(cap, events):
 
 def test_real_model_judges_the_unsure_turns(run, shop, model_server):
     """A model of 270M parameters: two turns, as a call takes seconds; without a seal, which it is too small to copy."""
-    options = "seal: false, retries: 0, max_chars: 200, max_output_tokens: 80, system_prompt: Judge how well the answer serves."
+    options = "seal: false, retries: 0, max_chars: 200, max_evidence_chars: 3000, max_output_tokens: 80, system_prompt: Judge how well the answer serves."
     done = run(
         model_server.base_url,
         "--limit",

@@ -97,7 +97,9 @@ def test_a_verdict_becomes_a_judgment():
     answer = judged(told(rationale="  Good.\n"))
     assert (answer.score, answer.confidence, answer.judge_kind, answer.judge_model) == (0.8, 0.7, "llm", "fake")
     assert answer.cost == CENT
-    assert answer.signals == {"rationale_hash": sha256(b"Good.").hexdigest(), "attempts": 1}
+    evidence = answer.signals["evidence"]
+    assert answer.signals == {"rationale_hash": sha256(b"Good.").hexdigest(), "attempts": 1, "evidence": evidence}
+    assert {**evidence, "digest": "?"} == {"sections": ["INPUT", "OUTPUT"], "chars": 40, "cut": 0, "digest": "?"}
 
 
 def test_a_rationale_is_kept_only_where_it_is_asked_for():
@@ -337,8 +339,8 @@ def test_a_row_is_shown_whole_unless_told_otherwise():
     long = attrs.evolve(ROW, output="x" * 9000)
     assert "x" * 9000 in shown(long)[1].content
     user = shown(long, max_chars=100)[1].content
-    assert "OUTPUT (cut: the first 100 of 9000 characters):\n" in user
-    assert re.search(r"\nx{100}\n", user)
+    assert "OUTPUT (cut: 100 of 9000 characters, without the middle):\n" in user
+    assert re.search(r"\nx{47}\n\[\.\.\.\]\nx{46}\n", user)
 
 
 TURN = Subject(
@@ -354,8 +356,9 @@ TURN = Subject(
 )  # fmt: skip
 
 
-def test_a_turn_shows_its_texts_its_tools_and_its_end():
-    user = shown(TURN, grounding_tokens=["ZFA04Y"], forbidden_grounding=["LHR"])[1].content
+def test_the_summary_of_a_turn_shows_its_texts_its_tools_and_its_end():
+    options = {"grounding_tokens": ["ZFA04Y"], "forbidden_grounding": ["LHR"], "evidence": "summary"}
+    user = shown(TURN, **options)[1].content
     titles = re.findall(r"^([A-Z ]+):$", user, re.MULTILINE)
     assert titles == ["USER PROMPT", "ASSISTANT FINAL RESPONSE", "TOOL ACTIVITY", "TURN LIFECYCLE", "GROUNDING HINTS"]
     for line in (
@@ -369,13 +372,14 @@ def test_a_turn_shows_its_texts_its_tools_and_its_end():
 
 
 def test_what_a_turn_lacks_is_not_available():
-    user = shown(Subject("turn", "t1", None, "", events=(TraceEvent("turn.completed"),)))[1].content
-    assert user.count(":\n(not available)\n") == 4
+    called = TraceEvent("tool.called", {"tool_name": "book", "input_hash": "6c1f"})
+    user = shown(Subject("turn", "t1", None, "", events=(called, TraceEvent("turn.completed"))))[1].content
+    assert user.count(":\n(not available)\n") == 3
     assert "TURN LIFECYCLE:\n<<<data" in user
 
 
-def test_texts_of_a_turn_are_cut_at_two_thousand_characters():
-    user = shown(attrs.evolve(TURN, input="i" * 2000, output="o" * 2001))[1].content
+def test_texts_of_a_summary_are_cut_at_two_thousand_characters():
+    user = shown(attrs.evolve(TURN, input="i" * 2000, output="o" * 2001), evidence="summary")[1].content
     assert "i" * 2000 in user
     assert "ASSISTANT FINAL RESPONSE (cut: the first 2000 of 2001 characters):" in user
     assert "o" * 2001 not in user

@@ -53,10 +53,11 @@ def wait_for(condition, process):
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_what_was_being_judged_is_judged_by_the_next_watch_and_bought_once(tmp_path, chat_server, how):
+    said = {"stop_reason": "end_turn", "signals_extra": {"user_prompt_text": "Where?", "final_response_text": "There."}}
     with (tmp_path / "trace.jsonl").open("w") as trace:
         for number in range(SESSIONS):
             common = {"session_id": f"s{number}", "time": "2026-01-31T12:00:00Z"}
-            turn = {"type": "turn.completed", "turn_id": f"t{number}", "payload": {"stop_reason": "end_turn"}}
+            turn = {"type": "turn.completed", "turn_id": f"t{number}", "payload": said}
             end = {"type": "session.ended", "payload": {"disposition": "completed"}}
             trace.write("".join(json.dumps(each | common) + "\n" for each in (turn, end)))
     (tmp_path / "watch.yaml").write_text(PIPELINE.format(url=chat_server.url, at_once=AT_ONCE))

@@ -132,21 +132,19 @@ class Known:
         if self._session != subject.session_id:
             self._session, self._events, self._walked = subject.session_id, {}, 0
         events = self._events
-        own = {id(event) for event in subject.events if id(event) not in events}
         fresh = []
+        own = {id(event) for event in subject.events} - events.keys()
         while self._walked < trail.stop or (own and self._walked < len(trail.events)):
             event = trail.events[self._walked]
-            own.discard(id(event))
+            events[id(event)] = self._walked, event
             fresh.append(event)
+            own.discard(id(event))
             self._walked += 1
-        if own:  # a subject without a trail
-            fresh += [event for event in subject.events if id(event) in own]
-        met = []
-        for event in fresh:
+        for event in subject.events if own else ():  # of a subject without a trail
             if id(event) not in events:  # nor twice in this one
                 events[id(event)] = len(events), event
-                met.append(event)
-        return met
+                fresh.append(event)
+        return fresh
 
     def places(self, subject: Subject) -> list[list[int]]:
         """Where the events of *subject* stand among those met of its session, as ranges ``[start, stop]`` from 0."""

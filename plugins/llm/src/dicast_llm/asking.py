@@ -9,6 +9,7 @@ import attrs
 
 from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, Message, Reply, estimate, maybe_await
 
+from .conversation import Said, transcript
 from .fence import Marks
 from .reply import BadReply
 
@@ -23,14 +24,20 @@ _DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token, a letter as a
 
 @attrs.frozen
 class Section:
-    """A part of what is judged: a *title*, outside of the fence, and the *text* inside; None where there is none."""
+    """A part of what is judged: a *title*, outside of the fence, and the *text* inside; None where there is none.
+
+    *cut* says what was left out, in numbers alone: it stands outside of the fence as well.
+    """
 
     title: str
-    text: str | None
+    text: str | tuple[tuple[int, Said], ...] | None
+    cut: tuple[str, ...] = ()
 
     def render(self, marks: Marks) -> str:
         """The title, and under it the fenced text."""
-        return f"{self.title}:\n{MISSING if self.text is None else marks.enclose(self.text)}"
+        title = f"{self.title} (cut: {'; '.join(self.cut)})" if self.cut else self.title
+        text = transcript(self.text) if isinstance(self.text, tuple) else self.text
+        return f"{title}:\n{MISSING if text is None else marks.enclose(text)}"
 
 
 @attrs.frozen

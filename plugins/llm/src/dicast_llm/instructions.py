@@ -10,7 +10,7 @@ import attrs
 from dicast import Rubric
 
 from .dimensions import CONSTRAINTS, INSTRUCTIONS, Dimension
-from .fence import RULES
+from .fence import MESSAGES, RULES
 
 _FRONT = "---"
 _UNIT = {"type": "number", "minimum": 0, "maximum": 1}
@@ -58,14 +58,20 @@ class Form:
         return "\n".join(("Reply with one JSON object and nothing else. Its keys, in this order:", *lines))
 
 
-def system_message(rubric: Rubric, criteria: Sequence[str], constraints: Sequence[str], form: Form) -> str:
-    """The same text for every subject that *rubric* is for: rubric, what the user added, fences, and the reply."""
+def system_message(
+    rubric: Rubric, criteria: Sequence[str], constraints: Sequence[str], form: Form, *, messages: bool = False
+) -> str:
+    """The same text for every subject that *rubric* is for: rubric, what the user added, fences, and the reply.
+
+    With *messages* it says how those of a conversation stand in a fence.
+    """
     parts = [
         body(rubric),
         _listed("Judge by these criteria:", criteria),
         _dimensions(form.dimensions),
         _listed(f'Every one of these constraints must hold; "{CONSTRAINTS}" says whether all of them do:', constraints),
         RULES,
+        MESSAGES if messages else "",
         form.text,
     ]
     return "\n\n".join(part for part in parts if part)

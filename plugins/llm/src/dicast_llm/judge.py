@@ -25,13 +25,14 @@ from dicast import (
 )
 from dicast import rubric as installed
 
-from .asking import Asked, Question, ask, is_free
+from .asking import Asked, Question, Section, ask, is_free
 from .choosing import Choice
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
+from .evidence import MAX_CHARS, Evidence, Showing, gather
 from .fence import Marks
 from .instructions import Form, body, closing, has_dimensions, system_message
 from .likelihood import NoLikelihood, likelihood
-from .material import Hints, is_turn, sections
+from .material import Hints, is_turn
 from .reply import Found, find_verdict
 
 _TURN, _ROW = "turn-llm-v1", "row-llm-v1"
@@ -67,8 +68,8 @@ class LlmJudge:
     the judged text is taken for it. A reply that is no verdict is asked for again, as a new call; then it is a failure.
 
     :param model: the chat model that is asked.
-    :param rubric: what to judge by, by id or as a file; by default turn-llm-v1 for turns and workloads, and row-llm-v1 for
-        anything else.
+    :param rubric: what to judge by, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads,
+        and row-llm-v1 for anything else.
     :param system_prompt: a text to judge by in place of a rubric. Verdicts then name the rubric system-prompt, and as its
         version the first 12 digits of the text's SHA-256. What fences are and how to reply is added to either.
     :param criteria: what to judge by besides, each in a sentence.
@@ -86,8 +87,15 @@ class LlmJudge:
     :param seal: false for a model too small to copy the seal. Then the last whole verdict counts that does not occur in the
         judged text.
     :param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
-    :param max_chars: how many characters of the input, the output and the reference are shown each; by default 2000 of a turn
-        or a workload, and all of anything else. What is cut is told to the model.
+    :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its
+        own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows turns as document 001
+        does: prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
+        shown so in any case, and tool cycles and sessions are ``missing_input``.
+    :param max_evidence_chars: how many characters of evidence are shown. Earlier turns are cut first, from the oldest on, then
+        the longest messages, in their middle; the model is told what is cut, and ``signals.evidence`` says how much.
+    :param context: columns of the row's context to show, by name or dotted path.
+    :param max_chars: how many characters of each text or message are shown at most; by default there is no limit but
+        *max_evidence_chars*, and 2000 in a summary.
     :param fallback: the judge that is asked instead where a cap leaves no room for this one.
     :param models: other chat models by name: a workload whose ``evaluate`` block has one as its ``llm_judge_model`` is judged by
         it. A workload that names one which is neither here nor the *model* itself is ``rubric_invalid``.
@@ -110,10 +118,14 @@ class LlmJudge:
     confidence: Literal["stated", "logprob"] = "stated"
     seal: bool = True
     capture_rationale: bool = False
+    evidence: Literal["full", "summary"] = "full"
+    max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
+    context: Sequence[str] = ()
     max_chars: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
     fallback: Judge | None = None
     models: Mapping[str, ChatModel] = attrs.field(factory=dict)
     _dimensions: tuple[Dimension, ...] = attrs.field(init=False, eq=False, repr=False)
+    _showing: Showing = attrs.field(init=False, eq=False, repr=False)
     _form: Form = attrs.field(init=False, eq=False, repr=False)
     _turn: Briefing = attrs.field(init=False, eq=False, repr=False)
     _row: Briefing = attrs.field(init=False, eq=False, repr=False)
@@ -121,35 +133,44 @@ class LlmJudge:
     def __attrs_post_init__(self) -> None:
         dimensions = _dimensions(self.rubric, self.dimensions)
         object.__setattr__(self, "_dimensions", dimensions)
+        hints = Hints(tuple(self.grounding_tokens), tuple(self.forbidden_grounding))
+        showing = Showing(self.evidence, self.max_evidence_chars, tuple(self.context), self.max_chars, hints)
+        object.__setattr__(self, "_showing", showing)
         object.__setattr__(self, "_form", Form(dimensions, bool(self.hard_constraints), self.seal))
         object.__setattr__(self, "_turn", self._brief(_TURN))
         object.__setattr__(self, "_row", self._brief(_ROW))
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
-        if subject.output is None and not subject.events:
-            return Failure("missing_input", f"{subject.kind} {subject.id} has no output to judge")
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure):
             return model
-        asked = await ask(model, self._question(subject), self.retries, self._read)
-        return asked if isinstance(asked, Failure) else self._judgment(subject, asked)
+        evidence = gather(subject, self._showing)
+        if isinstance(evidence, Failure):
+            return evidence
+        asked = await ask(model, self._question(subject, evidence.sections), self.retries, self._read)
+        return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence)
 
     def estimate(self, subject: Subject) -> Cost:
         """What the judgment may cost at most: all calls that *retries* allows."""
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure) or is_free(model):
             return Cost.zero()
-        return self._question(subject).estimate(model, self.retries)
+        evidence = gather(subject, self._showing)
+        shown = () if isinstance(evidence, Failure) else evidence.sections
+        return self._question(subject, shown).estimate(model, self.retries)
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
         if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
             message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
+        is_full = self.evidence == "full" and default == _TURN
         if not body(chosen):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
-        return Briefing(chosen, system_message(chosen, self.criteria, self.hard_constraints, self._form))
+        return Briefing(
+            chosen, system_message(chosen, self.criteria, self.hard_constraints, self._form, messages=is_full)
+        )
 
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects of *kind* are judged by."""
@@ -158,11 +179,10 @@ class LlmJudge:
     def _briefing(self, kind: str) -> Briefing:
         return self._turn if is_turn(kind) else self._row
 
-    def _question(self, subject: Subject) -> Question:
-        hints = Hints(tuple(self.grounding_tokens), tuple(self.forbidden_grounding))
+    def _question(self, subject: Subject, shown: tuple[Section, ...]) -> Question:
         return Question(
             self._briefing(subject.kind).system,
-            sections(subject, hints, self.max_chars),
+            shown,
             closing(self._form),
             self._form.schema,
             self.max_output_tokens,
@@ -179,7 +199,7 @@ class LlmJudge:
         stated, reasons = found.number("confidence"), found.text("rationale").strip()
         return Opinion(found, 0.0 if violated else score, stated, reasons, dimensions, violated)
 
-    def _judgment(self, subject: Subject, asked: Asked[Opinion]) -> Judgment | Failure:
+    def _judgment(self, subject: Subject, asked: Asked[Opinion], evidence: Evidence) -> Judgment | Failure:
         opinion = asked.value
         try:
             confidence = self._confidence(asked)
@@ -192,7 +212,7 @@ class LlmJudge:
             "llm",
             asked.reply.model,
             asked.cost,
-            self._signals(opinion) | {"attempts": asked.attempts},
+            self._signals(opinion) | {"attempts": asked.attempts, "evidence": evidence.signals},
             self._briefing(subject.kind).rubric,
         )
 

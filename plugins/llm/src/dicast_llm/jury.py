@@ -135,9 +135,10 @@ def _total(answers: Iterable[Judgment | Failure]) -> Cost:
 
 
 def _told(place: int, judge: Judge, answer: Judgment | Failure) -> Mapping[str, object]:
-    """A juror's vote, without its signals: no rationale gets into the verdict by this door."""
+    """A juror's vote, of its signals only what it was shown: no rationale gets into the verdict by this door."""
     name = getattr(judge, "name", None) or f"judges[{place}]"  # the place is how spend.* events call it, too
     if isinstance(answer, Failure):
         return {"judge": name, "failure": answer.kind}
     told = {field: getattr(answer, field) for field in ("score", "confidence", "judge_kind", "judge_model")}
-    return {"judge": name, **told}
+    shown = {"evidence": answer.signals["evidence"]} if "evidence" in answer.signals else {}
+    return {"judge": name, **told, **shown}

@@ -1,19 +1,20 @@
-"""What a judge is shown of a subject, as the sections of its question."""
+"""The summary of a turn or a workload, and the hints that a judge is given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
-import orjson
 
 from dicast import Subject, TraceEvent
 
 from .asking import Section
+from .conversation import KINDS, as_text, details
+from .room import Shown
 
 _TURN_CHARS = 2000
 _ERROR_CHARS = 200  # of each tool's error: what came of a call, not its whole traceback
-_TURNS = ("turn", "workload")
+_AGENTS = (*KINDS, "workload")
 
 
 @attrs.frozen
@@ -30,47 +31,36 @@ class Hints:
 
 
 def is_turn(kind: str) -> bool:
-    """Whether subjects of *kind* are judged as work of an agent, by the turn rubric: turns and workloads."""
-    return kind in _TURNS
+    """Whether subjects of *kind* are judged as work of an agent, by the turn rubric."""
+    return kind in _AGENTS
 
 
-def sections(subject: Subject, hints: Hints, max_chars: int | None) -> tuple[Section, ...]:
-    """All of *subject* that the judge sees; *max_chars* limits each text, by default those of turns and workloads to 2000."""
-    both = _with_context(hints, subject)
-    if is_turn(subject.kind):
-        return _turn(subject, both, _TURN_CHARS if max_chars is None else max_chars)
-    return tuple(section for section in _row(subject, both, max_chars) if section is not None)
-
-
-def _turn(subject: Subject, hints: Hints, limit: int) -> tuple[Section, ...]:
+def summary(subject: Subject, hints: Hints, max_chars: int | None) -> tuple[Shown, ...]:
+    """A turn or a workload as document 001 shows it: tools by name, success and size; texts of *max_chars*, by default 2000."""
+    limit = _TURN_CHARS if max_chars is None else max_chars
+    texts = (
+        ("TOOL ACTIVITY", activity(subject.events)),
+        ("TURN LIFECYCLE", _lifecycle(subject.events)),
+        ("GROUNDING HINTS", hints.render()),
+    )
     return (
         _text("USER PROMPT", subject.input, limit),
         _text("ASSISTANT FINAL RESPONSE", subject.text.strip() and subject.output, limit),
-        Section("TOOL ACTIVITY", _activity(subject.events)),
-        Section("TURN LIFECYCLE", _lifecycle(subject.events)),
-        Section("GROUNDING HINTS", hints.render()),
+        *(Shown(Section(title, text), len(text or ""), len(text or "")) for title, text in texts),
     )
 
 
-def _row(subject: Subject, hints: Hints, limit: int | None) -> Iterator[Section | None]:
-    yield _text("INPUT", subject.input, limit)
-    yield _text("OUTPUT", subject.output, limit)
-    yield None if subject.reference is None else _text("REFERENCE", subject.reference, limit)
-    for section in (Section("TOOL ACTIVITY", _activity(subject.events)), Section("GROUNDING HINTS", hints.render())):
-        yield section if section.text is not None else None
-
-
-def _text(title: str, value: object, limit: int | None) -> Section:
+def _text(title: str, value: object, limit: int) -> Shown:
     """A section of any JSON value; what *limit* cuts off is told in its title, outside of the fence."""
-    if value is None or (value == "" and title != "OUTPUT"):
-        return Section(title, None)
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    if limit is None or len(text) <= limit:
-        return Section(title, text)
-    return Section(f"{title} (cut: the first {limit} of {len(text)} characters)", text[:limit])
+    if value is None or value == "":
+        return Shown(Section(title, None), 0, 0)
+    text = as_text(value)
+    if len(text) <= limit:
+        return Shown(Section(title, text), len(text), len(text))
+    return Shown(Section(title, text[:limit], (f"the first {limit} of {len(text)} characters",)), limit, len(text))
 
 
-def _with_context(hints: Hints, subject: Subject) -> Hints:
+def with_context(hints: Hints, subject: Subject) -> Hints:
     """The *hints*, and those that came with the subject: in its ``evaluate`` block, and with a workload also beside it."""
     block = subject.context.get("evaluate")
     brought = [block] if isinstance(block, Mapping) else []
@@ -90,7 +80,7 @@ def _words(value: object) -> tuple[str, ...]:
     return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list | tuple) else ()
 
 
-def _activity(events: Sequence[TraceEvent]) -> str | None:
+def activity(events: Sequence[TraceEvent]) -> str | None:
     """One line for each tool call, for its end, and for the model that a router chose; None when there was nothing."""
     return "\n".join(line for event in events if (line := _acted(event.type, event.payload))) or None
 
@@ -99,9 +89,9 @@ def _acted(type_: str, payload: Mapping[str, object]) -> str | None:
     name = payload.get("tool_name")
     match type_:
         case "tool.called":
-            return f"called {name}{_details(payload, 'input_hash', 'side_effect')}"
+            return f"called {name}{details(payload, 'input_hash', 'side_effect')}"
         case "tool.completed":
-            return f"completed {name}{_details(payload, 'success', 'output_size')}"
+            return f"completed {name}{details(payload, 'success', 'output_size')}"
         case "tool.failed":
             return f"failed {name}: {str(payload.get('error'))[:_ERROR_CHARS]}"
         case "route.decided":
@@ -117,15 +107,9 @@ def _lifecycle(events: Sequence[TraceEvent]) -> str | None:
 def _lived(type_: str, payload: Mapping[str, object]) -> str | None:
     match type_:
         case "turn.completed":
-            return f"completed{_details(payload, 'stop_reason', 'tool_call_count')}"
+            return f"completed{details(payload, 'stop_reason', 'tool_call_count')}"
         case "llm.call_failed":
             return f"model call failed: {str(payload.get('error'))[:_ERROR_CHARS]}"
         case "llm.call_completed" if payload.get("stop_reason") == "max_tokens":
             return "model call stopped at its limit of tokens"
     return None
-
-
-def _details(payload: Mapping[str, object], *keys: str) -> str:
-    """`` key=value`` for each of *keys* that is there, true and false as in JSON."""
-    told = ((key, payload[key]) for key in keys if payload.get(key) is not None)
-    return "".join(f" {key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in told)

@@ -28,9 +28,11 @@ from dicast import (
 )
 
 from .asking import Asked, Question, Section, ask, is_free, total
-from .fence import RULES, Marks
+from .evidence import MAX_CHARS, Compared, Evidence, Showing
+from .evidence import gather as evidence_of
+from .fence import MESSAGES, RULES, Marks
 from .labels import Labels, Side
-from .opponent import EarlierRun, reference, text_of
+from .opponent import EarlierRun, reference
 from .reply import BadReply, find_verdict
 from .together import gather
 
@@ -97,6 +99,10 @@ class Pairwise:
     :param criteria: what makes an output better, one a line.
     :param system_prompt: stands in place of the built-in instructions on how to compare; those on fences and on the form of
         the reply follow it all the same.
+    :param evidence: ``full`` shows what came before a turn's or a tool call's output as a conversation, as with ``llm/judge``;
+        ``summary`` its input alone.
+    :param max_evidence_chars: how many characters are shown of that and the two outputs; earlier turns are cut first.
+    :param context: columns of the row's context to show, by name or dotted path.
     :param max_output_tokens: where a reply ends at the latest.
     :param retries: how often each order is asked again after a reply that is of no use.
     :param seal: ask for a random word in the verdict, so that no judged text can pass for one; false for models too small to
@@ -117,7 +123,11 @@ class Pairwise:
     retries: int = attrs.field(default=1, validator=Within(0, inf, "0 or more"))
     seal: bool = True
     capture_rationale: bool = False
+    evidence: Literal["full", "summary"] = "full"
+    max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
+    context: tuple[str, ...] = ()
     fallback: Judge | None = None
+    _showing: Showing = attrs.field(init=False, eq=False, repr=False)
     _rubric: Rubric = attrs.field(init=False, eq=False, repr=False)
     _labels: Labels | None = attrs.field(init=False, eq=False, repr=False)
     _system: str = attrs.field(init=False, eq=False, repr=False)
@@ -126,6 +136,7 @@ class Pairwise:
     def __attrs_post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != 2:
             raise ConfigError(f"labels are two texts, for the first and the second output, not {len(self.labels)}")
+        object.__setattr__(self, "_showing", Showing(self.evidence, self.max_evidence_chars, self.context))
         own = self.system_prompt
         version = "" if own is None else sha256(own.encode()).hexdigest()[:12]
         rubric = _RUBRIC if own is None else Rubric("system-prompt", version, own)
@@ -151,7 +162,9 @@ class Pairwise:
         """What both orders may cost at most, with every reply asked for again."""
         if is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
-        return total([self._question(subject, opponent, at).estimate(self.model, self.retries) for at in _PLACES])
+        shown = [self._evidence(subject, opponent, at) for at in _PLACES]
+        sections = [() if isinstance(each, Failure) else each.sections for each in shown]
+        return total([self._question(each).estimate(self.model, self.retries) for each in sections])
 
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects are judged by, whatever their *kind*."""
@@ -162,32 +175,37 @@ class Pairwise:
         opponent = self._opponent(subject)
         if isinstance(opponent, Failure):
             return opponent
-        answers = await gather(*(self._ask(subject, opponent, at) for at in _PLACES))
+        shown = [self._evidence(subject, opponent, at) for at in _PLACES]
+        if isinstance(shown[0], Failure):
+            return shown[0]
+        good = [each for each in shown if isinstance(each, Evidence)]
+        answers = await gather(*(self._ask(*each) for each in zip(good, _PLACES, strict=True)))
         cost = total([answer.cost for answer in answers])
         for answer in answers:
             if isinstance(answer, Failure):
                 return attrs.evolve(answer, cost=cost)
-        return self._judgment([answer for answer in answers if isinstance(answer, Asked)], cost)
+        return self._judgment([answer for answer in answers if isinstance(answer, Asked)], cost, good[0])
 
-    async def _ask(self, subject: Subject, opponent: str, place: Side) -> Asked[Ballot] | Failure:
-        judged = (_input(subject), subject.text, opponent)
+    async def _ask(self, shown: Evidence, place: Side) -> Asked[Ballot] | Failure:
         read = (
-            partial(_read_labels, self._labels, judged, place)
+            partial(_read_labels, self._labels, shown.texts, place)
             if self._labels
             else partial(_read_json, place, sealed=self.seal)
         )
-        return await ask(self.model, self._question(subject, opponent, place), self.retries, read)
+        return await ask(self.model, self._question(shown.sections), self.retries, read)
 
-    def _question(self, subject: Subject, opponent: str, place: Side) -> Question:
-        """The question with the output in *place*, and the opponent in the other one."""
+    def _evidence(self, subject: Subject, opponent: str, place: Side) -> Evidence | Failure:
+        """What is shown with the output in *place*, and the opponent in the other one."""
         first, second = (subject.text, opponent) if place == "first" else (opponent, subject.text)
         one, other = self.labels or _TITLES
-        sections = [Section("INPUT", None if subject.input is None else _input(subject))]
-        if self.opponent != "reference" and subject.reference is not None:
-            sections.append(Section("REFERENCE", text_of(subject.reference)))
+        own = one if place == "first" else other
+        compared = Compared(((one, first), (other, second)), own, self.opponent != "reference")
+        return evidence_of(subject, self._showing, compared)
+
+    def _question(self, sections: tuple[Section, ...]) -> Question:
         return Question(
             self._system,
-            (*sections, Section(one, first), Section(other, second)),
+            sections,
             "Which output is better?",
             None if self.labels else _schema(sealed=self.seal),
             self.max_output_tokens,
@@ -204,10 +222,11 @@ class Pairwise:
     def _instructions(self, how: str) -> str:
         """The system message: the same for all subjects."""
         criteria = "What makes an output better:\n" + "\n".join(f"- {one}" for one in self.criteria)
+        rules = f"{RULES}\n\n{MESSAGES}" if self.evidence == "full" else RULES
         form = _LABELLED.format(*self.labels) if self.labels else _SEALED if self.seal else _UNSEALED
-        return "\n\n".join((how, criteria, RULES, form) if self.criteria else (how, RULES, form))
+        return "\n\n".join((how, criteria, rules, form) if self.criteria else (how, rules, form))
 
-    def _judgment(self, orders: Sequence[Asked[Ballot]], cost: Cost) -> Judgment:
+    def _judgment(self, orders: Sequence[Asked[Ballot]], cost: Cost, shown: Evidence) -> Judgment:
         ballots = [order.value for order in orders]
         winners = [ballot.winner for ballot in ballots]
         flipped = len(set(winners)) > 1
@@ -217,6 +236,7 @@ class Pairwise:
             "winners": winners,
             "rationale_hash": sha256(rationale.encode(errors="replace")).hexdigest(),
             "attempts": sum(order.attempts for order in orders),
+            "evidence": shown.signals,
         }
         if self._earlier is not None:
             signals["opponent_run"] = self._earlier.run_id
@@ -225,10 +245,6 @@ class Pairwise:
         confidence = mean([ballot.confidence for ballot in ballots]) * (FLIP if flipped else 1.0)
         score = SCORES["tie" if flipped else winners[0]]
         return Judgment(score, confidence, "llm", orders[0].reply.model, cost, signals, self._rubric)
-
-
-def _input(subject: Subject) -> str:
-    return "" if subject.input is None else text_of(subject.input)
 
 
 def _read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: bool) -> Ballot:

@@ -1,0 +1,191 @@
+"""What a judge is shown of a subject: the sections of its question, fitted into so many characters, and what is recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Literal
+
+import attrs
+import orjson
+
+from dicast import MISSING, Failure, Subject, lookup
+
+from . import room
+from .asking import Section
+from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, transcript
+from .material import Hints, activity, summary, with_context
+from .room import Shown
+
+MAX_CHARS = 60_000
+_SMALL = 8  # what stands beside the conversation has at most this part of the room, each
+
+
+@attrs.frozen
+class Showing:
+    """How much is shown: the options of a judge, as :class:`~dicast_llm.LlmJudge` explains them."""
+
+    evidence: Literal["full", "summary"] = "full"
+    max_evidence_chars: int = MAX_CHARS
+    context: Sequence[str] = ()
+    max_chars: int | None = None
+    hints: Hints = attrs.field(factory=lambda: Hints((), ()))
+
+
+@attrs.frozen
+class Compared:
+    """Two *outputs*, by their titles, that stand in place of the subject's own; *own* is the title of its own one."""
+
+    outputs: tuple[tuple[str, str], tuple[str, str]]
+    own: str
+    reference: bool
+
+
+@attrs.frozen
+class Evidence:
+    """What is shown of one subject."""
+
+    shown: tuple[Shown, ...]
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections, in the order in which they are shown."""
+        return tuple(each.section for each in self.shown)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is shown, as texts."""
+        return tuple(text for each in self.shown for text in _all_texts(each.section))
+
+    @property
+    def signals(self) -> Mapping[str, object]:
+        """What a verdict records: which sections there were, how many characters they had, how many were cut, and a digest."""
+        there = [each for each in self.shown if each.section.text is not None]
+        digested = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
+        return {
+            "sections": [each.section.title.partition(" (")[0] for each in there],
+            "chars": sum(each.chars for each in there),
+            "cut": sum(max(0, each.whole - each.chars) for each in self.shown),
+            "digest": sha256(orjson.dumps(digested)).hexdigest(),
+        }
+
+
+def gather(subject: Subject, showing: Showing, compared: Compared | None = None) -> Evidence | Failure:
+    """What is to be shown of *subject*; a Failure ``missing_input`` where that is nothing."""
+    if compared is not None and subject.output is None:
+        return _missing(subject)
+    showing = attrs.evolve(showing, hints=with_context(showing.hints, subject)) if compared is None else showing
+    if not has_trace(subject):
+        return _row(subject, showing, compared)
+    hidden = hides_content(subject)
+    if showing.evidence == "full" and not hidden:
+        return _traced(subject, showing, compared)
+    if subject.kind != "turn":
+        why = "the source has hashes and sizes alone" if hidden else "evidence: summary shows turns alone"
+        return Failure("missing_input", f"of {subject.kind} {subject.id} nothing can be shown: {why}")
+    return _row(subject, showing, compared)
+
+
+def _traced(subject: Subject, showing: Showing, compared: Compared | None) -> Evidence | Failure:
+    found = conversation(subject, answered=compared is None)
+    if not found.own and compared is None:
+        return Failure(
+            "missing_input", f"of {subject.kind} {subject.id} nothing can be shown: nothing was said or done"
+        )
+    left = showing.max_evidence_chars
+    outputs = [] if compared is None else _levelled(compared.outputs, left // 2, showing.max_chars)
+    beside = [*_beside(subject, found, showing, compared), *outputs]
+    left -= sum(each.chars for each in beside)
+    return Evidence((*_conversation(found, max(0, left), showing.max_chars), *beside, *_hints(showing.hints)))
+
+
+def _conversation(found: Conversation, left: int, most: int | None) -> Iterator[Shown]:
+    policy = found.policy or ""
+    for_policy, left = room.shares(len(policy), room.size(found.own), left)
+    if policy:
+        yield room.text("POLICY", policy, for_policy if most is None else min(for_policy, most))
+    own = room.own("CONVERSATION", found.own, left, most)
+    if found.earlier:
+        spare = left - own.chars if room.size(found.own) <= left else 0  # else own messages were cut before these
+        yield room.earlier("EARLIER TURNS", found.earlier, spare, most)
+    if found.own:
+        yield own
+
+
+def _beside(subject: Subject, found: Conversation, showing: Showing, compared: Compared | None) -> Iterator[Shown]:
+    most = showing.max_evidence_chars // _SMALL
+    feedback = "FEEDBACK" if compared is None else f"FEEDBACK (on {compared.own})"
+    for title, text in ((feedback, found.feedback), ("LIFECYCLE", found.lifecycle)):
+        if text is not None:
+            yield room.text(title, text, most)
+    if subject.reference is not None and compared is not None and compared.reference:
+        yield room.text("REFERENCE", as_text(subject.reference), most)
+    if columns := _columns(subject, showing.context):
+        yield room.own("CONTEXT", columns, most, showing.max_chars)
+
+
+def _row(subject: Subject, showing: Showing, compared: Compared | None) -> Evidence | Failure:
+    """What is shown of a row, of a turn of which no more is known than document 001 shows, and of a workload."""
+    if subject.output is None and (subject.kind in KINDS or not subject.events):
+        return _missing(subject)
+    if compared is None and subject.kind in ("turn", "workload"):
+        told = summary(subject, showing.hints, showing.max_chars)
+        if subject.kind == "turn" and all(each.section.text is None for each in told[:3]):
+            return Failure(
+                "missing_input", f"of turn {subject.id} nothing can be shown: it has no texts and no tool calls"
+            )
+        return Evidence(told)
+    texts = list(_texts(subject, compared))
+    columns = _columns(subject, showing.context)
+    left = showing.max_evidence_chars - min(room.size(columns), showing.max_evidence_chars // _SMALL)
+    shown = _levelled(texts, left, showing.max_chars)
+    if columns:
+        shown.insert(len(texts) - 2 * (compared is not None), room.own("CONTEXT", columns, left, showing.max_chars))
+    if compared is None and (acted := activity(subject.events)) is not None:
+        shown.append(room.text("TOOL ACTIVITY", acted, left))
+    return Evidence((*shown, *_hints(showing.hints)))
+
+
+def _missing(subject: Subject) -> Failure:
+    return Failure("missing_input", f"{subject.kind} {subject.id} has no output to judge")
+
+
+def _texts(subject: Subject, compared: Compared | None) -> Iterator[tuple[str, str]]:
+    if subject.input is not None and (subject.input != "" or compared is not None):
+        yield "INPUT", as_text(subject.input)
+    if compared is None and subject.output is not None:
+        yield "OUTPUT", as_text(subject.output)
+    if subject.reference is not None and (compared is None or compared.reference):
+        yield "REFERENCE", as_text(subject.reference)
+    yield from () if compared is None else compared.outputs
+
+
+def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> list[Shown]:
+    """The sections of *texts*, the longest of which are cut so that they come to no more than *left* characters."""
+    limit = room.level([len(text) for _, text in texts], left)
+    return [room.text(title, text, limit if most is None else min(limit, most)) for title, text in texts]
+
+
+def _columns(subject: Subject, wanted: Iterable[str]) -> list[Said]:
+    found = ((path, lookup(subject.context, path)) for path in wanted)
+    return [Said(path, as_text(value)) for path, value in found if value is not MISSING]
+
+
+def _hints(hints: Hints) -> Iterator[Shown]:
+    if (lines := hints.render()) is not None:
+        yield room.text("GROUNDING HINTS", lines, len(lines))
+
+
+def _all_texts(section: Section) -> Iterator[str]:
+    if isinstance(section.text, tuple):
+        for _, message in section.text:
+            yield from (message.head, message.text)
+    else:
+        yield section.text or ""
+
+
+def _plain(section: Section) -> str:
+    text = section.text
+    if isinstance(text, tuple):
+        return transcript(text)
+    return text or ""

@@ -1,0 +1,228 @@
+"""A model that answers only from planted facts: it can be right only about what it is shown, however a subject reaches it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+FACTS = {
+    "policy": "the zebra rule", "earlier": "member 7781", "argument": "order-5523", "result": "refund of 41.17",
+}  # fmt: skip
+MESSAGES = [
+    {"role": "system", "content": f"Follow {FACTS['policy']}."},
+    {"role": "user", "content": f"I am {FACTS['earlier']}."},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "Refund my order."},
+    {"role": "assistant", "content": "Let me look.", "tool_calls": [
+        {"id": "c-1", "type": "function", "function": {"name": "refund", "arguments": json.dumps({"id": FACTS["argument"]})}}
+    ]},
+    {"role": "tool", "tool_call_id": "c-1", "content": FACTS["result"]},
+    {"role": "assistant", "content": "Done."},
+]  # fmt: skip
+KINDS = "[tool_cycle, turn, session]"
+PIPELINE = """\
+source: {{{source}}}
+judges: [{{llm/judge: {{as: it, {options}model: {{openai/chat: {{base_url: "{url}", model: m, price: free}}}}}}}}]
+{more}
+"""
+FENCED = re.compile(r"^<<<data ([0-9a-f]{16})\n(.*?)\ndata \1>>>", re.MULTILINE | re.DOTALL)
+
+
+class Witness:
+    """Scores by how many of the facts stand in a fence, as a share of all."""
+
+    def __init__(self, server):
+        self._server, self._facts = server, FACTS.values()
+
+    def __call__(self, asked):
+        text = "\n".join(text for _, text in FENCED.findall(asked.prompt))
+        assert not any(fact in FENCED.sub("", asked.prompt) or fact in asked.system for fact in self._facts)
+        return self._server.sealed(score=sum(fact in text for fact in self._facts) / len(self._facts), confidence=0.9)
+
+
+def event(type_, turn, **payload):
+    return {"type": type_, "session_id": "1", "turn_id": turn, "time": "2026-01-31T12:00:00Z", "payload": payload}
+
+
+def turn_completed(turn, asked, said):
+    texts = {"user_prompt_text": asked, "final_response_text": said}
+    return event("turn.completed", turn, stop_reason="end_turn", tool_call_count=1, signals_extra=texts)
+
+
+EVENTS = [
+    event("message.sent", None, role="system", text=MESSAGES[0]["content"]),
+    turn_completed("1/1", MESSAGES[1]["content"], "Hello."),
+    event("tool.called", "1/2", tool_use_id="c-1", tool_name="refund", input={"id": FACTS["argument"]}),
+    event("tool.completed", "1/2", tool_use_id="c-1", tool_name="refund", success=True, output=FACTS["result"]),
+    turn_completed("1/2", "Refund my order.", "Done."),
+    event("session.ended", None, disposition="completed"),
+]
+HASHED = [
+    {**each, "payload": {key: value for key, value in each["payload"].items() if key not in ("input", "output")}}
+    for each in EVENTS[1:]
+]
+SOURCES = {"messages": ([{"messages": MESSAGES}], "traces/messages"), "events": (EVENTS, "traces/events")}
+SCORES = {("turn", "1/1"): 0.5, ("turn", "1/2"): 1.0, ("tool_cycle", "c-1"): 1.0, ("session", "1"): 1.0}
+
+
+@pytest.fixture
+def judge(shop, chat_server):
+    """``judge(lines, source, …)``: write the data and the pipeline, whose model is a witness; return the pipeline's name."""
+    chat_server.answer = Witness(chat_server)
+
+    def write(lines, source, options="", more="", kinds=KINDS):
+        shop.write("data.jsonl", lines)
+        source = f"{source}: {{path: data.jsonl, subjects: {kinds}}}"
+        return shop.pipeline(PIPELINE.format(source=source, url=chat_server.url, options=options, more=more)).name
+
+    return write
+
+
+def scores(shop, *arguments):
+    listed = shop.dicast("verdicts", "--json", *arguments).json["verdicts"]
+    return {(verdict["subject_kind"], verdict["subject_id"]): verdict["score"] for verdict in listed}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_model_knows_every_fact_of_the_conversation(shop, judge, name):
+    assert shop.dicast("run", judge(*SOURCES[name]), "--json").code == 0
+    assert scores(shop) == SCORES
+    (evidence,) = {json.dumps(each["signals"]["evidence"]) for each in verdicts(shop) if each["subject_id"] == "1/2"}
+    assert json.loads(evidence)["sections"] == ["POLICY", "EARLIER TURNS", "CONVERSATION", "LIFECYCLE"]
+
+
+def verdicts(shop):
+    return shop.dicast("verdicts", "--json").json["verdicts"]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_is_judged_again_from_the_ledger_is_shown_as_it_was(shop, judge, name):
+    file = judge(*SOURCES[name])
+    shop.dicast("run", file, "--json")
+    before = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop)}
+    url = re.search(r'base_url: "([^"]+)"', (shop / file).read_text())[1]
+    again = f'{{llm/judge: {{as: again, model: {{openai/chat: {{base_url: "{url}", model: m, price: free}}}}}}}}'
+    for kind in ("turn", "tool_cycle", "session"):
+        assert shop.dicast("evaluate", "--subject", kind, "--judge", again, "--json").code == 0
+    after = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop) if each["judge"] == "again"}
+    assert after == before
+
+
+def test_a_watch_shows_the_same_and_so_does_what_is_judged_again_after_it(shop, judge):
+    file = judge(*SOURCES["events"])
+    assert shop.dicast("watch", file, "--once", "--json").code == 0
+    assert scores(shop) == SCORES
+    before = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop)}
+    url = re.search(r'base_url: "([^"]+)"', (shop / file).read_text())[1]
+    again = f'{{llm/judge: {{as: again, model: {{openai/chat: {{base_url: "{url}", model: m, price: free}}}}}}}}'
+    for kind in ("turn", "session"):
+        assert shop.dicast("evaluate", "--subject", kind, "--judge", again, "--json").code == 0
+    after = {each["subject_id"]: each["signals"]["evidence"] for each in verdicts(shop) if each["judge"] == "again"}
+    assert after == {id: evidence for id, evidence in before.items() if id != "c-1"}
+
+
+def test_a_resumed_run_shows_the_same(shop, judge, chat_server):
+    file = judge(*SOURCES["messages"], more="executor: {dicast/async: {concurrency: 1}}")
+    witness = chat_server.answer
+    chat_server.script(witness, witness, 401)
+    assert shop.dicast("run", file, "--json").code in (2, 3)
+    assert shop.dicast("run", file, "--resume", "--json").code == 0
+    assert scores(shop) == SCORES
+
+
+def test_with_hashes_alone_turns_are_shown_in_summary_and_the_rest_is_missing_input(shop, judge, chat_server):
+    done = shop.dicast("run", judge(HASHED, "traces/events", more="gate: {min_coverage: 0}"), "--json")
+    assert done.json["failures"] == {"missing_input": 2}
+    assert {id for _, id in scores(shop)} == {"1/1", "1/2"}
+    assert "TOOL ACTIVITY:" in chat_server.requests[-1].prompt
+    assert chat_server.count == 2
+
+
+def test_a_ledger_of_digests_keeps_nothing_of_the_evidence(shop, judge):
+    more = "ledger: {ledger/sqlite: {path: .dicast/ledger.db, content: digest}}"
+    assert shop.dicast("run", judge(*SOURCES["messages"], more=more), "--json").code == 0
+    assert scores(shop) == SCORES
+    kept = (shop / ".dicast" / "ledger.db").read_bytes()
+    assert not any(fact.encode() in kept for fact in FACTS.values())
+
+
+def test_a_conversation_is_in_the_ledger_once_however_many_turns_it_has(shop, judge):
+    messages = [{"role": "system", "content": "The one policy."}]
+    for number in range(100):
+        messages += [
+            {"role": "user", "content": f"Question {number}?"},
+            {"role": "assistant", "content": f"Answer {number}."},
+        ]
+    assert shop.dicast("run", judge([{"messages": messages}], "traces/messages"), "--json").code == 0
+    kept = Counter(json.dumps(each["payload"]).count("The one policy.") for each in shop.events())
+    assert kept[1] == 1
+    said = [json.dumps(each["payload"]).count('"Question 7?"') for each in shop.events()]
+    assert sum(said) == 2  # as the turn's input, and in its turn.completed
+
+
+def test_the_thumb_of_a_turn_is_shown_where_it_is_escalated_all_the_same(shop, chat_server):
+    thumb = event("feedback.explicit", "1/2", scope="turn", rating="thumbs_down")
+    shop.write("data.jsonl", [*EVENTS[1:-1], thumb, EVENTS[-1]])
+    model = f'{{llm/judge: {{model: {{openai/chat: {{base_url: "{chat_server.url}", model: m, price: free}}}}}}}}'
+    text = """\
+source: {traces/events: {path: data.jsonl}}
+judges: [hybrid/cascade: {as: turn, stages: [heuristic/turn, %s], escalation_threshold: 1, escalate_over_feedback: %s}]
+"""
+    shop.dicast("run", shop.pipeline(text % (model, "false")).name, "--json")
+    found = {each["subject_id"]: each for each in verdicts(shop)}
+    assert found["1/2"]["signals"]["escalation_skipped"] == "explicit_feedback"
+    assert (found["1/2"]["judge_kind"], found["1/2"]["score"] < 0.5) == ("heuristic", True)
+    assert chat_server.count == 1
+    shop.dicast("run", shop.pipeline(text % (model, "true")).name, "--json")
+    assert re.search(
+        r"^FEEDBACK:\n<<<data \w+\nexplicit: thumbs_down\ndata", chat_server.requests[-1].prompt, re.MULTILINE
+    )
+
+
+# Real transcripts.
+
+
+@pytest.mark.outside_data
+def test_facts_planted_in_real_transcripts_are_found_whatever_is_judged(shop, judge, chat_server):
+    lines, planted = [], {}
+    for number, record in enumerate(airline(12)):
+        for place, message in enumerate(record["messages"]):
+            if message["role"] in ("system", "tool"):
+                fact = planted[number, message["role"], place] = f"fact-{number}-{place}-planted"
+                message["content"] = f"{message['content']} {fact}"
+            for call in message.get("tool_calls") or ():
+                fact = planted[number, "call", place] = f"fact-{number}-{place}-argued"
+                call["function"]["arguments"] = json.dumps({**json.loads(call["function"]["arguments"]), "note": fact})
+        lines.append(record)
+    shown = {}
+
+    def answer(asked):
+        shown[asked.number] = set(re.findall(r"fact-\d+-\d+-(?:planted|argued)", "".join(
+            text for _, text in FENCED.findall(asked.prompt)
+        )))  # fmt: skip
+        return chat_server.sealed(score=float(bool(shown[asked.number])), confidence=0.9)
+
+    chat_server.answer = answer
+    assert shop.dicast("run", judge(lines, "traces/messages"), "--json").code == 0
+    assert set(scores(shop).values()) == {1.0}  # each was shown its policy at least
+    assert set().union(*shown.values()) == set(planted.values())
+    whole = Counter(len(facts) for facts in shown.values())
+    for number in range(len(lines)):  # some question, that on the session, has all facts of a conversation
+        own = {fact for (line, *_), fact in planted.items() if line == number}
+        assert any(own == facts for facts in shown.values()), (number, whole)
+
+
+def airline(count):
+    import gzip  # noqa: PLC0415  # one test alone reads it
+
+    root = Path(__file__).parents[2].parent / "shared" / "data"
+    path = Path(os.environ.get("DICAST_OUTSIDE_DATA", root), "tau_bench_airline.jsonl.gz")
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder that has it")
+    with gzip.open(path, "rt") as file:
+        return [json.loads(next(file)) for _ in range(count)]
