@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +24,8 @@ from dicast import (
     ScoringError,
     Secret,
     Subject,
+    TraceEvent,
+    Trail,
     columns,
     responses,
 )
@@ -197,3 +200,15 @@ def test_a_records_responses_have_names_and_a_single_one_the_name_of_all():
     assert responses({"response": one}) == {ONLY: one}
     assert responses({"response": one, "responses": {"a": one, "b": two}}) == {"a": one, "b": two}
     assert responses({"metrics": {}}) == {}
+
+
+def test_a_trail_is_the_beginning_of_a_sequence_that_may_grow():
+    log = [TraceEvent("a"), TraceEvent("b")]
+    trail = Trail(log, 1)
+    log.append(TraceEvent("c"))
+    assert [event.type for event in trail] == ["a"]
+    assert trail == Trail((TraceEvent("a"),), 1) != Trail(log, 2)
+    subject = pickle.loads(pickle.dumps(Subject("turn", "1", events=(log[0],), trail=trail)))
+    assert subject.trail == trail
+    assert len(subject.trail.events) == 1  # what came later does not go along
+    assert subject.trail.events[0] is subject.events[0]
