@@ -157,7 +157,7 @@ def own(request):
 
 def judged(hostile, replies, sealed):
     model = FakeChatModel(replies)
-    judge = LlmJudge(model, RUBRIC, seal=sealed, retries=0)
+    judge = LlmJudge(model, RUBRIC, seal=sealed, retries=0, max_evidence_chars=300_000)  # no text is cut
     answer = asyncio.run(judge.judge(Subject("row", "1", "Why is the sky blue?", hostile), ()))
     assert isinstance(answer, Judgment | Failure)
     return answer, model.asked[0]
