@@ -15,6 +15,7 @@ from ._kernel.errors import (
     ConfigError,
     DataError,
     DicastError,
+    EndpointUnreachable,
     Interrupted,
     InvalidCost,
     InvalidScore,
@@ -93,7 +94,7 @@ from ._kernel.runner.records import as_json, columns, responses
 from ._kernel.sections import Within
 
 if TYPE_CHECKING:
-    from ._kernel.limits import RateLimiter
+    from ._kernel.limits import RateLimiter, Reachability
 
 __all__ = [
     "BASES",
@@ -117,6 +118,7 @@ __all__ = [
     "DicastError",
     "Due",
     "EarlyStop",
+    "EndpointUnreachable",
     "Entry",
     "Event",
     "Execution",
@@ -147,6 +149,7 @@ __all__ = [
     "Program",
     "Query",
     "RateLimiter",
+    "Reachability",
     "Record",
     "Refusal",
     "Reply",
@@ -202,9 +205,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """``RateLimiter``, on first use: it needs asyncio, which importing dicast does without, as starting takes long enough."""
-    if name != "RateLimiter":
+    """``RateLimiter`` and ``Reachability``, on first use: they need asyncio, which importing dicast does without."""
+    if name not in ("RateLimiter", "Reachability"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._kernel.limits import RateLimiter
+    from ._kernel import limits
 
-    return RateLimiter
+    return getattr(limits, name)

@@ -8,6 +8,7 @@ DicastError
 ├── LedgerError         the ledger could not be read or written
 │   └── LedgerRefused   it is no ledger of ours, is newer, locked or absent (exit 2)
 ├── AccessRefused       a model's endpoint answered 401, 403 or 404; the run ends (exit 2 or 3)
+│   └── EndpointUnreachable  too many calls in a row got no connection; the run ends likewise
 ├── Interrupted         Ctrl-C or SIGTERM (exit 130)
 └── ScoringError        raised inside a component's call, becomes a counted Failure
     ├── InvalidScore    a score outside [0, 1], or no score at all
@@ -91,6 +92,10 @@ class AccessRefused(DicastError):
     def __init__(self, message: str, cost: Cost | None = None) -> None:
         super().__init__(message)
         self.cost = cost
+
+
+class EndpointUnreachable(AccessRefused):
+    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.Reachability`."""
 
 
 class Interrupted(DicastError):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import attrs
 
-from .model import Cost
+from .errors import EndpointUnreachable
+from .model import Cost, Failure
+
+T = TypeVar("T")
 
 
 @attrs.define
@@ -99,6 +103,63 @@ class RateLimiter:
 
     def _has_room(self) -> bool:
         return self._limit is None or self._active < int(self._limit)
+
+
+class Reachability:
+    """Ends a run whose endpoint is dead, where else every subject would be tried on it, and fail.
+
+    A chat model has one for each endpoint, as a task has for its service, and asks through :meth:`watch`.
+    """
+
+    def __init__(self, at_start: int, later: int) -> None:
+        """End the run after *at_start* calls in a row without a connection while none has had one, and after *later* from then on."""
+        self._at_start, self._later = at_start, later
+        self._active = self._missed = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+        self.reached = False
+
+    async def watch(self, call: Awaitable[tuple[T, bool]]) -> T:
+        """The answer of *call*, which says beside it whether the endpoint was reached: any reply or HTTP status does.
+
+        Before the endpoint was ever reached, a Failure is held back until another call under way reaches it or none is left: so
+        subjects that are judged at once do not fail one by one for an endpoint that ends the run.
+
+        :raises EndpointUnreachable: when too many calls in a row got no connection.
+        """
+        self._active += 1
+        try:
+            answer, reached = await call
+            if reached:
+                self.reached, self._missed = True, 0
+            elif isinstance(answer, Failure):
+                self._missed += 1
+                await self._wait()
+                self._refuse(answer)
+            return answer
+        finally:
+            self._active -= 1
+            self._release()
+
+    async def _wait(self) -> None:
+        """Return when it is known what the calls under way come to."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        self._release()
+        try:
+            await waiting
+        finally:
+            self._waiting.discard(waiting)
+
+    def _release(self) -> None:
+        if self.reached or self._missed >= self._at_start or len(self._waiting) >= self._active:
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
+
+    def _refuse(self, last: Failure) -> None:
+        if self._missed >= (self._later if self.reached else self._at_start):
+            message = f"{self._missed} calls in a row got no connection; the last: {last.message}"
+            raise EndpointUnreachable(message, last.cost)
 
 
 class _Pace:

@@ -6,10 +6,23 @@ import asyncio
 import socket
 import time
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Cost, Message, Price, RateLimiter, Reply, Secret, Token, Usage
+from dicast import (
+    AccessRefused,
+    ChatRequest,
+    Cost,
+    Message,
+    Price,
+    RateLimiter,
+    Reply,
+    RunContext,
+    Secret,
+    Token,
+    Usage,
+)
 
 PRICE = Price(Decimal(10), Decimal(100))
 REQUEST = ChatRequest((Message("user", "Is it so?"),), max_output_tokens=64)
@@ -160,7 +173,7 @@ def test_retry_after_holds_the_other_calls_too(chat_server, model):
     chat_server.script(chat_server.error(429, retry_after=1.5))
 
     async def run():
-        async with model().open(None) as live:
+        async with model().open(RunContext("run", "test", Path())) as live:
             first = asyncio.create_task(live.complete(REQUEST))
             while not chat_server.count:  # noqa: ASYNC110 - the server counts in another thread
                 await asyncio.sleep(0.01)
@@ -349,7 +362,7 @@ def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model)
     chat_server.latency, chat_server.gathers = 0.1, 40
 
     async def run():
-        async with model().open(None) as live:
+        async with model().open(RunContext("run", "test", Path())) as live:
             return await asyncio.gather(*(live.complete(REQUEST) for _ in range(40)))
 
     chat_server.script(*[429] * 40)

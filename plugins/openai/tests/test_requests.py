@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dicast import ChatRequest, ConfigError, Failure, Message, Reply, Secret
+from dicast import ChatRequest, ConfigError, Failure, Message, Reply, RunContext, Secret
 from dicast.testing import run_pipeline
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
@@ -163,7 +163,7 @@ def test_calls_go_out_at_once_over_one_client(chat_server, model, question):
     chat_server.gathers = 120
 
     async def run():
-        async with model().open(None) as live:
+        async with model().open(RunContext("run", "test", Path())) as live:
             return await asyncio.gather(*(live.complete(question(str(n))) for n in range(120)))
 
     assert all(isinstance(reply, Reply) for reply in asyncio.run(run()))

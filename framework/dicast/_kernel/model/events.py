@@ -201,7 +201,7 @@ class RunContext:
     *read* gives the rows of the run's ledger, also those of earlier runs; a ledger itself has none to read yet. *lookahead*
     is the longest that one of the run's judges asks for. ``record(events, position)`` is for a live source while its subjects
     are read: it appends *events* to the ledger at once, and in the same transaction ``source.position`` with *position*.
-    *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
+    *concurrency* is how many subjects are judged at once. *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
     one with the same options): what it finds in its place is the run's own.
     """
 
@@ -213,3 +213,4 @@ class RunContext:
     lookahead: Lookahead = Lookahead()
     record: Callable[..., None] = _not_live
     continued: bool = False
+    concurrency: int = 1

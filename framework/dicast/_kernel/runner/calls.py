@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import orjson
 
-from ..errors import AccessRefused, Interrupted, InvalidScore
+from ..errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
 from ..model import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..protocols import Judge
 from ..sections import Slot
@@ -158,7 +158,9 @@ class Caller:
         if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
             raise error
         if isinstance(error, AccessRefused):
-            self._stop.request("refused_by_provider", _readable(str(error)))
+            unreachable = isinstance(error, EndpointUnreachable)
+            reason = "endpoint_unreachable" if unreachable else "refused_by_provider"
+            self._stop.request(reason, _readable(str(error)))
         if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | _TimeUp):

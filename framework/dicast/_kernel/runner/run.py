@@ -80,7 +80,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
     async with Parts() as parts:
         if request.signals:
             parts.enter_context(stop.on_signals())
-        draft = RunContext(clock.id(), pipeline.name, pipeline.base)
+        concurrency = pipeline.executor.component.concurrency
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=concurrency)
         live: Ledger = await open_component(ledger.component, draft, parts.part("ledger"))
         if request.live and not getattr(live, "keeps_content", True):
             raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")

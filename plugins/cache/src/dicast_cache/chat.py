@@ -95,7 +95,7 @@ class Live:
             asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
         except Exception as error:
             refused = isinstance(error, AccessRefused)
-            asking.set_exception(AccessRefused(str(error)) if refused else error)  # they have not paid for the tries
+            asking.set_exception(type(error)(str(error)) if refused else error)  # they have not paid for the tries
             asking.exception()  # there may be nobody who waits, which asyncio would complain of
             raise
         finally:

@@ -52,7 +52,8 @@ class Chat:
 
     Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
     double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
-    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run.
+    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run, and so does an endpoint that
+    many calls in a row cannot connect to.
 
     A call costs what the provider counted. A try whose end is not known (a timeout, a broken connection) and a reply without
     token counts are taken to have cost as much as the estimate, which is for one try. Tokens read from a prompt cache or
@@ -68,6 +69,9 @@ class Chat:
     :param requests_per_minute: spaces the tries evenly; no limit by default.
     :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
     :param retries: how often a call is tried again. Only after a 429 or a 5xx the number of calls at once is limited too.
+    :param unreachable_at_start: how many calls in a row without a connection end the run while none has had one; at least as many
+        as the run makes at once.
+    :param unreachable_later: how many end it once the endpoint was reached.
     :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
         with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
     """
@@ -81,6 +85,8 @@ class Chat:
     requests_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
     tokens_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
     retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
+    unreachable_at_start: int = attrs.field(default=10, validator=Within(1, inf, "1 or more"))
+    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"))
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
 
@@ -105,7 +111,7 @@ class Chat:
         """The connections of one run; nothing is imported or connected before the first call."""
         from .live import LiveChat  # stamina is not for `dicast check` to import
 
-        live = LiveChat(self)
+        live = LiveChat(self, run.concurrency)
         try:
             yield live
         finally:

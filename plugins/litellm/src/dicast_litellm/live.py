@@ -11,7 +11,7 @@ import aiohttp
 import attrs
 import stamina
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reply
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reachability, Reply
 
 from .chat import Chat
 from .faults import LONGEST_WAIT, Fault, backoff, causes, quiet_retries, wait_asked
@@ -36,7 +36,7 @@ _NEVER_ASKED = ("ConnectError", "ConnectTimeout", "ClientConnectorError", "Conne
 @attrs.define
 class _Call:
     """A request with its tries so far. *most* is what one try may cost; *history* has the failed ones, *spent* what they did cost,
-    or may have.
+    or may have; *connected* says that one of them got a connection.
     """
 
     request: ChatRequest
@@ -46,6 +46,7 @@ class _Call:
     tries: int = 0
     spent: Cost = Cost.zero()
     history: list[Mapping[str, object]] = attrs.field(factory=list)
+    connected: bool = False
 
     def retry(self) -> Mapping[str, Any]:
         """How it was tried."""
@@ -55,8 +56,9 @@ class _Call:
 class LiveChat:
     """Answers requests by asking through litellm."""
 
-    def __init__(self, options: Chat) -> None:
+    def __init__(self, options: Chat, concurrency: int) -> None:
         quiet_retries()
+        self._reachability = Reachability(max(options.unreachable_at_start, concurrency), options.unreachable_later)
         self._options = options
         self._limiter = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
         self._formats = _FORMATS.get(options.response_format, (options.response_format,))
@@ -84,8 +86,13 @@ class LiveChat:
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask, again if need be.
 
-        :raises dicast.AccessRefused: for 401, 403 and 404, without a key, and for a provider that litellm does not know.
+        :raises dicast.AccessRefused: for 401, 403 and 404, without a key, for a provider that litellm does not know, and where
+            too many calls in a row get no connection.
         """
+        return await self._reachability.watch(self._complete(request))
+
+    async def _complete(self, request: ChatRequest) -> tuple[Reply | Failure, bool]:
+        """The answer, and whether the endpoint was reached."""
         if self._litellm is None:
             await self._load()
         tokens = 0 if self._options.tokens_per_minute is None else request.input_tokens + request.max_output_tokens
@@ -96,9 +103,9 @@ class LiveChat:
         try:
             async for attempt in attempts:
                 with attempt:
-                    return await self._try(call)
+                    return await self._try(call), True
         except Fault as fault:
-            return fault.failure(call.spent, call.retry())
+            return fault.failure(call.spent, call.retry()), call.connected
         raise AssertionError("stamina ends with a result or an exception")
 
     async def _load(self) -> None:
@@ -212,6 +219,7 @@ class LiveChat:
         """What to raise for an exception of litellm's."""
         status, headers, said = _status(error), _headers(error), self._said(str(error))
         never_asked = any(type(one).__name__ in _NEVER_ASKED for one in causes(error))
+        call.connected = call.connected or not never_asked
         if status in _NO_ACCESS or _is_no_access(error):
             return AccessRefused(said, call.spent)
         if isinstance(error, self._litellm.ContentPolicyViolationError):

@@ -75,7 +75,8 @@ class Chat:
 
     Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
     double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
-    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run.
+    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run, and so does an endpoint that
+    many calls in a row cannot connect to.
 
     A call costs what the endpoint counted. A try whose end is not known (a timeout, a broken connection) and a reply without
     ``usage``, or with one of no input tokens, are taken to have cost as much as the estimate, which is for one try: a call
@@ -93,6 +94,9 @@ class Chat:
     :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
         with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
     :param cache_control: mark the messages that are to be cached, for endpoints that do not cache by themselves.
+    :param unreachable_at_start: how many calls in a row without a connection end the run while none has had one; at least as many
+        as the run makes at once.
+    :param unreachable_later: how many end it once the endpoint was reached.
     :param headers: further headers; their values are secrets.
     :param proxy: the address of an HTTP proxy, with its password if it has one; none by default.
     """
@@ -110,6 +114,8 @@ class Chat:
     retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     cache_control: bool = False
+    unreachable_at_start: int = attrs.field(default=10, validator=Within(1, inf, "1 or more"))
+    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"))
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
     proxy: Secret | None = attrs.field(default=None, validator=_check_proxy)
 
@@ -123,7 +129,7 @@ class Chat:
         # aiohttp and stamina take a while to import, and `dicast check` needs neither.
         from .endpoint import connect
 
-        async with connect(self) as endpoint:
+        async with connect(self, run.concurrency) as endpoint:
             yield endpoint
 
     def estimate(self, request: ChatRequest) -> Cost:

@@ -14,7 +14,7 @@ import orjson
 import stamina
 from yarl import URL
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reply
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reachability, Reply
 
 from .answers import Answer, Unreadable
 from .chat import Chat
@@ -39,8 +39,8 @@ _CONNECT_SECONDS = 20.0
 
 
 @asynccontextmanager
-async def connect(options: Chat) -> AsyncIterator[Endpoint]:
-    """The live object of *options*."""
+async def connect(options: Chat, concurrency: int) -> AsyncIterator[Endpoint]:
+    """The live object of *options* for a run that judges *concurrency* subjects at once."""
     quiet_retries()
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "dicast"}
     if options.api_key is not None and options.api_key.value:
@@ -53,12 +53,16 @@ async def connect(options: Chat) -> AsyncIterator[Endpoint]:
         cookie_jar=aiohttp.DummyCookieJar(),
         proxy=options.proxy.value if options.proxy else None,
     ) as session:
-        yield Endpoint(options, session)
+        yield Endpoint(
+            options, session, Reachability(max(options.unreachable_at_start, concurrency), options.unreachable_later)
+        )
 
 
 @attrs.define
 class _Call:
-    """A request with its tries so far; *history* has the failed ones, *spent* what they did cost, or may have."""
+    """A request with its tries so far; *history* has the failed ones, *spent* what they did cost, or may have; *connected* says that one of
+    them got a connection.
+    """
 
     request: ChatRequest
     tokens: int
@@ -66,6 +70,7 @@ class _Call:
     tries: int = 0
     spent: Cost = Cost.zero()
     history: list[Mapping[str, object]] = attrs.field(factory=list)
+    connected: bool = False
 
     @property
     def most(self) -> Cost:
@@ -80,8 +85,8 @@ class _Call:
 class Endpoint:
     """Answers requests by asking the endpoint."""
 
-    def __init__(self, options: Chat, session: aiohttp.ClientSession) -> None:
-        self._options, self._session = options, session
+    def __init__(self, options: Chat, session: aiohttp.ClientSession, reachability: Reachability) -> None:
+        self._options, self._session, self._reachability = options, session, reachability
         parts = urlsplit(options.base_url)
         path = f"{parts.path.rstrip('/')}/chat/completions"
         self._url = URL(urlunsplit(parts._replace(path=path, fragment="")))
@@ -102,18 +107,22 @@ class Endpoint:
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask, again if need be.
 
-        :raises dicast.AccessRefused: for 401, 403 and 404.
+        :raises dicast.AccessRefused: for 401, 403 and 404, and where too many calls in a row get no connection.
         """
+        return await self._reachability.watch(self._complete(request))
+
+    async def _complete(self, request: ChatRequest) -> tuple[Reply | Failure, bool]:
+        """The answer, and whether the endpoint was reached."""
         tokens = 0 if self._options.tokens_per_minute is None else request.input_tokens + request.max_output_tokens
         call = _Call(request, tokens, self._options)
         try:
-            return await self._try(call)
+            return await self._try(call), True
         except Fault as fault:
             first = fault
         try:
-            return await self._try_again(call, first)
+            return await self._try_again(call, first), True
         except Fault as fault:
-            return fault.failure(call.spent, call.retry())
+            return fault.failure(call.spent, call.retry()), call.connected
 
     async def _try_again(self, call: _Call, fault: Fault | None) -> Reply:
         """Go on after *fault*, the first try's; nearly all calls have none, and stamina takes as long as a request."""
@@ -203,17 +212,22 @@ class Endpoint:
         try:
             data = body if len(body) <= _PIECE else BytesIO(body)
             async with self._session.post(self._url, data=data, allow_redirects=False) as response:
+                call.connected = True
                 return Answer(response.status, response.headers, await response.read())
         except aiohttp.ClientSSLError as error:
             raise Fault(self._said(f"{error}"), again=False) from error
         except aiohttp.ClientConnectorError as error:
             raise Fault(self._said(f"{error}")) from error
         except aiohttp.ConnectionTimeoutError as error:
-            raise Fault(self._said(f"no connection within {_connecting(self._options):g} s")) from error
+            message = f"no connection within {_connecting(self._options):g} s"
+            # A silent host takes all that time for each try: one has to answer before it is worth another.
+            raise Fault(self._said(message), again=self._reachability.reached) from error
         except TimeoutError as error:
+            call.connected = True
             message = f"no reply within {self._options.timeout:g} s"
             raise Fault(self._said(message), again=False, cost=call.most, kind="timeout") from error
         except (aiohttp.ClientError, OSError) as error:
+            call.connected = True
             message = f"the connection broke: {type(error).__name__}: {error}"
             raise Fault(self._said(message), cost=call.most) from error
 

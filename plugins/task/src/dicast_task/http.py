@@ -79,5 +79,5 @@ class Http:
         # aiohttp takes a while to import, and `dicast check` does not need it.
         from .service import connect
 
-        async with connect(self) as service:
+        async with connect(self, run.concurrency) as service:
             yield service

@@ -12,7 +12,7 @@ from io import BytesIO
 import aiohttp
 import attrs
 
-from dicast import AccessRefused, Answered, Failure, Subject
+from dicast import AccessRefused, Answered, Failure, Reachability, Subject
 
 from .answers import answered, told
 from .http import Http
@@ -24,6 +24,8 @@ _FIRST_WAIT, _LONGEST_OWN_WAIT, _LONGEST_WAIT = 0.25, 20.0, 300.0
 _CONNECT_SECONDS = 20.0
 _TOLD = 300
 _CHUNK = 65_536
+_UNREACHABLE_AT_START, _UNREACHABLE_LATER = 10, 50
+_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class Fault(Exception):
@@ -37,8 +39,8 @@ class Fault(Exception):
 
 
 @asynccontextmanager
-async def connect(options: Http) -> AsyncIterator[Service]:
-    """The live object of *options*."""
+async def connect(options: Http, concurrency: int) -> AsyncIterator[Service]:
+    """The live object of *options* for a run that makes *concurrency* rows at once."""
     headers = {"Content-Type": "application/json", "User-Agent": "dicast"}
     async with aiohttp.ClientSession(
         headers=headers | {name: secret.value for name, secret in options.headers.items()},
@@ -47,7 +49,7 @@ async def connect(options: Http) -> AsyncIterator[Service]:
         timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
-        yield Service(options, session)
+        yield Service(options, session, Reachability(max(_UNREACHABLE_AT_START, concurrency), _UNREACHABLE_LATER))
 
 
 @attrs.frozen
@@ -56,24 +58,32 @@ class Service:
 
     options: Http
     session: aiohttp.ClientSession
+    reachability: Reachability
 
     async def produce(self, subject: Subject) -> Answered | Failure:
         """Post *subject*, again if need be.
 
-        :raises dicast.AccessRefused: for 401, 403 and 404.
+        :raises dicast.AccessRefused: for 401, 403 and 404, and where too many rows in a row get no connection.
         """
+        return await self.reachability.watch(self._produce(subject))
+
+    async def _produce(self, subject: Subject) -> tuple[Answered | Failure, bool]:
+        """The answer, and whether the service was reached."""
         data, began, history = told(subject), time.monotonic(), list[Mapping[str, object]]()
+        connected = False
         while True:
             try:
                 found = await self._post(data)
                 break
             except Fault as fault:
+                connected = connected or not isinstance(fault.__cause__, _NOT_CONNECTED)
                 history.append({"attempt": len(history) + 1, "error": str(fault)})
                 if not fault.again or len(history) > self.options.retries:
-                    return Failure(fault.kind, str(fault), fault.again, retry=self._retry(history, len(history)))
+                    retry = self._retry(history, len(history))
+                    return Failure(fault.kind, str(fault), fault.again, retry=retry), connected
                 await asyncio.sleep(_wait(len(history)) if fault.wait is None else fault.wait)
         retry = self._retry(history, len(history) + 1) if history else None
-        return answered(subject, found, time.monotonic() - began, retry)
+        return answered(subject, found, time.monotonic() - began, retry), True
 
     def _retry(self, history: list[Mapping[str, object]], attempts: int) -> Mapping[str, object]:
         return {"attempts": attempts, "max_attempts": self.options.retries + 1, "history": history}

@@ -1,0 +1,183 @@
+"""Endpoints that nothing listens at: the run ends soon, and is taken up once they are back."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import attrs
+import pytest
+
+from dicast import Cost, EndpointUnreachable, Failure, Reachability
+
+QUICK = "price: free, retries: 0"
+JUDGED = """\
+judges: [{{llm/judge: {{model: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}]
+executor: {{dicast/async: {{concurrency: {concurrency}}}}}
+"""
+CASCADE = """\
+source: {{traces/messages: {{path: chats.jsonl, id: "{{{{ id }}}}"}}}}
+judges:
+  - hybrid/cascade:
+      stages: [heuristic/turn, {{llm/judge: {{model: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}]
+      escalation_threshold: 1
+"""
+OTHERS = {
+    "litellm": 'judges: [{{llm/judge: {{model: {{litellm/chat: {{api_base: "{url}", model: openai/m-1, api_key: k, {more}}}}}}}}}]\n',
+    "cache": 'judges: [{{llm/judge: {{model: {{cache/chat: {{path: kept.db, model: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}}}}}]\n',
+    "replay": 'judges: [{{llm/judge: {{model: {{replay/chat: {{path: kept.jsonl, record: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}}}}}]\n',
+    "prompt": 'task: {{prompt/chat: {{user: "{{{{ output }}}}", model: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}\n',
+    "http": 'task: {{task/http: {{url: "{url}", retries: 0}}}}\n',
+}
+
+
+@pytest.fixture
+def closed():
+    """The base URL of a port that refuses connections."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    return f"http://127.0.0.1:{port}/v1"
+
+
+def run(shop, text, *arguments):
+    return shop.dicast("run", shop.pipeline(text).name, "--json", *arguments)
+
+
+def states(shop):
+    return {kind: len(list(shop.events(f"eval.{kind}"))) for kind in ("completed", "failed")}
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 32])
+def test_a_dead_endpoint_ends_the_run_after_the_first_calls(shop, closed, concurrency):
+    shop.rows(*map(str, range(300)))
+    done = run(shop, JUDGED.format(url=closed, more=QUICK, concurrency=concurrency))
+    stopped = done.json["stopped"]
+    assert (done.code, stopped["reason"]) == (2, "endpoint_unreachable")
+    assert f"{max(10, concurrency)} calls in a row got no connection; the last: m-1 at {closed}" in stopped["message"]
+    assert done.json["gate"]["passed"] is None
+    assert done.json["scored"] == 0
+    assert done.json["failed"] < 10  # at 32 at once, none: who begins with the others ends with them
+    assert done.json["subjects"] <= 300 / 2
+    assert shop.dicast("ledger", "verify", "--json").json["ok"]
+
+
+def test_what_began_together_is_taken_up_when_the_endpoint_is_back(shop, closed, chat_server):
+    shop.rows(*map(str, range(40)))
+    pipeline = shop.pipeline(JUDGED.format(url=closed, more=QUICK, concurrency=32)).name
+    assert shop.dicast("run", pipeline, "--json").code == 2
+    assert states(shop) == {"completed": 0, "failed": 0}
+    back = type(chat_server)(port=int(closed.rsplit(":", 1)[1].partition("/")[0])).start()
+    try:
+        done = shop.dicast("run", pipeline, "--json", "--resume")
+    finally:
+        back.stop()
+    assert (done.code, done.json["scored"], done.json["stopped"]) == (0, 40, None)
+    assert shop.dicast("ledger", "verify", "--json").json["ok"]
+
+
+def test_how_many_calls_end_a_run_are_options_of_the_model(shop, closed):
+    shop.rows(*map(str, range(30)))
+    done = run(shop, JUDGED.format(url=closed, more=f"{QUICK}, unreachable_at_start: 3", concurrency=1))
+    assert "3 calls in a row" in done.json["stopped"]["message"]
+
+
+@pytest.mark.parametrize("model", OTHERS)
+def test_every_model_and_task_that_connects_ends_its_run(shop, closed, model):
+    shop.rows(*map(str, range(40)))
+    done = run(shop, OTHERS[model].format(url=closed, more=QUICK))
+    assert (done.code, done.json["stopped"]["reason"]) == (2, "endpoint_unreachable")
+
+
+def test_a_cascade_with_a_free_stage_ends_likewise(shop, closed):
+    chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    shop.write("chats.jsonl", [{"id": f"c{n}", "messages": chat} for n in range(40)])
+    done = run(shop, CASCADE.format(url=closed, more=QUICK))
+    assert done.json["stopped"]["reason"] == "endpoint_unreachable"
+
+
+# Reachability itself
+
+
+@attrs.define
+class Line:
+    """Calls on an endpoint whose answers a test gives by hand."""
+
+    watched: Reachability
+    tasks: list = attrs.field(factory=list)
+    answers: list = attrs.field(factory=list)
+
+    async def begin(self, count):
+        loop = asyncio.get_running_loop()
+        self.answers = [loop.create_future() for _ in range(count)]
+        self.tasks = [asyncio.ensure_future(self.watched.watch(answer)) for answer in self.answers]
+        await asyncio.sleep(0)
+
+    async def end(self, number, reached):
+        self.answers[number].set_result((Failure("judge_call_failed", "refused", cost=Cost("0.5")), reached))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    @property
+    def outcomes(self):
+        """What each call came to: an error's or an answer's type, None while it waits."""
+        return [type(one.exception() or one.result()).__name__ if one.done() else None for one in self.tasks]
+
+
+def scene(count, ends, at_start=3, later=5):
+    async def play():
+        line = Line(Reachability(at_start, later))
+        await line.begin(count)
+        for number, reached in enumerate(ends):
+            await line.end(number, reached)
+        found = line.outcomes
+        for task in line.tasks:
+            task.cancel()
+        await asyncio.gather(*line.tasks, return_exceptions=True)
+        return found
+
+    return asyncio.run(play())
+
+
+def test_calls_without_a_connection_wait_for_the_others_under_way():
+    assert scene(3, [False, False]) == [None, None, None]
+
+
+def test_all_of_them_end_the_run():
+    assert scene(3, [False] * 3) == ["EndpointUnreachable"] * 3
+
+
+def test_one_that_connects_makes_the_others_failures():
+    assert scene(3, [False, False, True]) == ["Failure"] * 3
+
+
+def test_the_last_under_way_waits_for_nobody():
+    assert scene(2, [False, False]) == ["Failure"] * 2
+
+
+def test_once_reached_an_endpoint_may_miss_more():
+    assert scene(7, [True] + [False] * 6) == ["Failure"] * 5 + ["EndpointUnreachable"] * 2
+
+
+def test_a_call_that_is_given_up_lets_the_others_go():
+    async def play():
+        line = Line(Reachability(3, 5))
+        await line.begin(2)
+        await line.end(0, reached=False)
+        line.tasks[1].cancel()
+        await asyncio.gather(*line.tasks, return_exceptions=True)
+        return line.tasks[0].result()
+
+    assert isinstance(asyncio.run(play()), Failure)
+
+
+def test_what_the_tries_did_cost_is_told_with_the_error():
+    async def play():
+        watched = Reachability(1, 1)
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result((Failure("judge_call_failed", "refused", cost=Cost("0.5")), False))
+        await watched.watch(answer)
+
+    with pytest.raises(EndpointUnreachable) as raised:
+        asyncio.run(play())
+    assert raised.value.cost == Cost("0.5")
