@@ -82,8 +82,8 @@ class Service:
                     retry = self._retry(history, len(history))
                     return Failure(fault.kind, str(fault), fault.again, retry=retry), connected
                 await asyncio.sleep(_wait(len(history)) if fault.wait is None else fault.wait)
-        retry = self._retry(history, len(history) + 1) if history else None
-        return answered(subject, found, time.monotonic() - began, retry), True
+        tries = self._retry(history, len(history) + 1) if history else None
+        return answered(subject, found, time.monotonic() - began, tries), True
 
     def _retry(self, history: list[Mapping[str, object]], attempts: int) -> Mapping[str, object]:
         return {"attempts": attempts, "max_attempts": self.options.retries + 1, "history": history}
