@@ -13,6 +13,8 @@ from dicast import Cost, Event, Failure, Judgment, Query, Refusal, Score, metric
 from dicast._kernel import budget
 from dicast._kernel.budget import Purse, Reservation
 from dicast._kernel.clock import Clock
+from dicast._kernel.report import Report
+from dicast._kernel.runner.stream import Stream
 from dicast._kernel.sections import Budget
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
@@ -35,6 +37,9 @@ class Book:
 
     def tell(self, events):
         self.ledger.append(events)
+
+    def commit(self):
+        pass
 
     def commit_soon(self):
         pass
@@ -441,3 +446,27 @@ def check_caps(events, caps):
             most[scope] = max(most.get(scope, Decimal(0)), amount)
     assert open_ == {}
     return most
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_room_that_is_split_is_nobody_elses_in_between(turns):
+    """Whoever asks for room, however many turns of the event loop later, finds it taken until a part is given back."""
+
+    async def main():
+        async with MemoryLedger().open() as ledger:
+            clock = Clock()
+            stream = Stream("R1", clock, ledger, Report(), ())
+            purse = Purse(limits(run="0.03 usd"), ledger, stream, clock, "R1")
+            parts = {"x": Cost("0.01"), "y": Cost("0.02")}
+            admitted = asyncio.ensure_future(purse.admit(sample("x"), "E1", parts, 30.0))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            others = [asyncio.ensure_future(purse.reserve(sample("x"), "E2", Cost("0.01"), 30.0)) for _ in range(2)]
+            held = await asyncio.wait_for(admitted, 5) if turns else None
+            if held is not None:
+                assert {key: one.projected for key, one in held.items()} == parts
+            for other in (*others, admitted):
+                other.cancel()
+            await asyncio.gather(*others, admitted, return_exceptions=True)
+
+    asyncio.run(main())

@@ -42,6 +42,10 @@ class Record(Protocol):
         """Append everything that was told to the ledger before anything is waited for."""
         ...
 
+    def commit(self) -> None:
+        """Append everything that was told to the ledger, and let it decide what is claimed, now."""
+        ...
+
     def claim(self, claim: Claim, lost: Callable[[Entry], Event]) -> asyncio.Future[Refusal | None]:
         """Let the ledger decide *claim* soon, after all that was told before; cancelled before, it takes the claim back."""
         ...
@@ -110,15 +114,17 @@ class Purse:
                 for reservation in held.values():
                     self.release(reservation)
                 return whole
-            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else await self._split(whole, mine, seconds)
+            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else self._split(whole, mine, seconds)
         return held
 
-    async def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
-        """Close *whole* and reserve its parts instead. Nobody is told that there is room, so it stays theirs."""
+    def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
+        """Close *whole* and reserve its parts instead, in one transaction, so that nobody gets the room in between."""
+        self._record.commit()  # who claimed before is answered while *whole* still takes the room
         self._record.tell([self._record.event("spend.released", {"reservation_id": whole.id}, whole.subject)])
-        tries = [self._try(whole.subject, whole.eval_id, cost, seconds) for cost in costs.values()]
-        found = zip(costs, await asyncio.gather(*tries), strict=True)
-        return {key: part for key, part in found if isinstance(part, Reservation)}
+        parts = {key: self._claim(whole.subject, whole.eval_id, cost, seconds) for key, cost in costs.items()}
+        answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
+        self._record.commit()
+        return {key: part for key, (part, _) in parts.items() if answers[key].result() is None}
 
     async def _try(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> Reservation | Refusal:
         reservation, claim = self._claim(subject, eval_id, cost, seconds)
