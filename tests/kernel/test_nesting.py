@@ -30,7 +30,7 @@ from dicast import (
     Usage,
     maybe_await,
 )
-from dicast.testing import FakeMetric, run_pipeline
+from dicast.testing import FakeJudge, FakeMetric, run_pipeline
 
 CENT = Cost("0.01", pricing_version="list 1")
 
@@ -638,3 +638,27 @@ def test_a_slot_key_of_a_judge_inside_a_judge_is_refused_with_where_it_may_stand
         match="unknown option 'timeout' of heuristic/turn; it may stand beside the options of the outermost",
     ):
         run_pipeline("judges: [{twice/twice: {inner: {heuristic/turn: {timeout: 3}}}}]")
+
+
+IN_USD, IN_MSAT = Judgment(0.75, 0.5, cost=Cost("0.02")), Judgment(0.25, 0.5, cost=Cost(700, "msat"))
+
+
+@pytest.mark.parametrize("judge", ["llm/jury: {judges: [a, b]}", "hybrid/cascade: {stages: [a, b]}"])
+@pytest.mark.parametrize("order", [(IN_USD, IN_MSAT), (IN_MSAT, IN_USD)])
+def test_costs_in_two_units_stay_two_amounts_in_verdict_spend_and_document(judge, order):
+    first, second = (FakeJudge(one, cost=one.cost) for one in order)
+    rows = [Subject("row", "r", output="text")]
+    text = f"judges: [{{{judge}}}]\nbudget: {{run: [1 usd, 5000 msat]}}"
+    done = run_pipeline(text, subjects=rows, components={"a": first, "b": second})
+    (verdict,) = done.verdicts
+    assert (verdict.judge_cost_usd, verdict.judge_cost_msat) == (Decimal("0.02"), Decimal(700))
+    assert done.document["cost"] == {"usd": "0.02", "msat": "700"}
+    assert sorted((one["unit"], one["amount"]) for one in settled(done)) == [("msat", "700"), ("usd", "0.02")]
+
+
+def test_a_cap_in_the_second_unit_holds_inside_a_jury():
+    first, second = (FakeJudge(one, cost=one.cost) for one in (IN_USD, IN_MSAT))
+    rows = [Subject("row", str(number), output="text") for number in range(3)]
+    text = "judges: [{llm/jury: {judges: [a, a, b]}}]\nbudget: {run: [1 usd, 1000 msat]}"
+    done = run_pipeline(text, subjects=rows, components={"a": first, "b": second})
+    assert done.document["cost"] == {"usd": "0.12", "msat": "700"}
