@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+import time
 
 import attrs
 import pytest
@@ -22,7 +24,14 @@ judges:
       stages: [heuristic/turn, {{llm/judge: {{model: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}]
       escalation_threshold: 1
 """
+BOTH = """\
+judges:
+  - llm/judge: {{as: first, model: {{openai/chat: {{base_url: "{alive}", model: m-1, price: free}}}}}}
+  - llm/judge: {{as: second, model: {{openai/chat: {{base_url: "{dead}", model: m-2, price: free, retries: 0}}}}}}
+executor: {{dicast/async: {{concurrency: 1}}}}
+"""
 OTHERS = {
+    "jury": "define: {{m: {{openai/chat: {{base_url: '{url}', model: m-1, {more}}}}}}}\njudges: [{{llm/jury: {{judges: [{{llm/judge: {{model: m}}}}, {{llm/judge: {{model: m, retries: 0}}}}]}}}}]\n",
     "litellm": 'judges: [{{llm/judge: {{model: {{litellm/chat: {{api_base: "{url}", model: openai/m-1, api_key: k, {more}}}}}}}}}]\n',
     "cache": 'judges: [{{llm/judge: {{model: {{cache/chat: {{path: kept.db, model: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}}}}}]\n',
     "replay": 'judges: [{{llm/judge: {{model: {{replay/chat: {{path: kept.jsonl, record: {{openai/chat: {{base_url: "{url}", model: m-1, {more}}}}}}}}}}}}}]\n',
@@ -54,7 +63,9 @@ def test_a_dead_endpoint_ends_the_run_after_the_first_calls(shop, closed, concur
     done = run(shop, JUDGED.format(url=closed, more=QUICK, concurrency=concurrency))
     stopped = done.json["stopped"]
     assert (done.code, stopped["reason"]) == (2, "endpoint_unreachable")
-    assert f"{max(10, concurrency)} calls in a row got no connection; the last: m-1 at {closed}" in stopped["message"]
+    calls = max(10, concurrency)
+    assert f"{calls} calls in a row got no connection; the last: m-1 at {closed}" in stopped.pop("message")
+    assert stopped == {"reason": "endpoint_unreachable", "model": "m-1", "url": closed, "calls": calls}
     assert done.json["gate"]["passed"] is None
     assert done.json["scored"] == 0
     assert done.json["failed"] < 10  # at 32 at once, none: who begins with the others ends with them
@@ -80,6 +91,62 @@ def test_how_many_calls_end_a_run_are_options_of_the_model(shop, closed):
     shop.rows(*map(str, range(30)))
     done = run(shop, JUDGED.format(url=closed, more=f"{QUICK}, unreachable_at_start: 3", concurrency=1))
     assert "3 calls in a row" in done.json["stopped"]["message"]
+
+
+def test_only_the_first_call_waits_for_an_endpoint_that_was_never_there(shop, closed):
+    shop.rows(*map(str, range(30)))
+    run(shop, JUDGED.format(url=closed, more="price: free, retries: 1", concurrency=1))
+    tries = [event["payload"]["error_message"].endswith("(2 tries)") for event in shop.events("eval.failed")]
+    assert tries == [True] + [False] * 8
+
+
+def test_subjects_that_failed_one_by_one_before_the_end_are_judged_again_on_request(shop, closed, chat_server):
+    shop.rows(*map(str, range(20)))
+    pipeline = shop.pipeline(JUDGED.format(url=closed, more=f"{QUICK}, unreachable_at_start: 3", concurrency=1)).name
+    assert shop.dicast("run", pipeline, "--json").json["failed"] == 2
+    back = type(chat_server)(port=int(closed.rsplit(":", 1)[1].partition("/")[0])).start()
+    try:
+        done = shop.dicast("run", pipeline, "--json", "--resume", "--retry-failed")
+    finally:
+        back.stop()
+    assert (done.code, done.json["scored"], done.json["failed"]) == (0, 20, 0)
+
+
+def test_an_endpoint_that_goes_away_ends_the_run_and_what_was_judged_is_kept(shop, chat_server):
+    shop.rows(*map(str, range(40)))
+    leaving = type(chat_server)().start()
+    options = f"{QUICK}, unreachable_later: 5"
+    pipeline = shop.pipeline(JUDGED.format(url=leaving.url, more=options, concurrency=1)).name
+    leaving.latency = 0.02
+
+    def leave():
+        while leaving.count < 3:
+            time.sleep(0.005)
+        leaving.stop()
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    done = shop.dicast("run", pipeline, "--json")
+    thread.join()
+    assert (done.code, done.json["stopped"]["reason"], done.json["stopped"]["calls"]) == (3, "endpoint_unreachable", 5)
+    assert done.json["gate"]["passed"] is None
+    assert done.json["scored"] >= 3
+
+
+@pytest.mark.parametrize("answer", [429, 500, 503])
+def test_an_endpoint_that_answers_was_reached_whatever_it_says(shop, chat_server, answer):
+    shop.rows(*map(str, range(15)))
+    chat_server.answer = chat_server.error(answer)
+    done = run(shop, JUDGED.format(url=chat_server.url, more=QUICK, concurrency=1))
+    assert (done.json["failed"], done.json["stopped"]) == (15, None)
+
+
+def test_each_model_of_a_run_is_counted_for_itself(shop, closed, chat_server):
+    shop.rows(*map(str, range(30)))
+    done = run(shop, BOTH.format(dead=closed, alive=chat_server.url))
+    stopped = done.json["stopped"]
+    assert (stopped["reason"], stopped["model"], stopped["calls"]) == ("endpoint_unreachable", "m-2", 10)
+    assert chat_server.count >= 9  # its successes in between are not the other's
 
 
 @pytest.mark.parametrize("model", OTHERS)
@@ -169,6 +236,22 @@ def test_a_call_that_is_given_up_lets_the_others_go():
         return line.tasks[0].result()
 
     assert isinstance(asyncio.run(play()), Failure)
+
+
+def test_a_stop_shows_an_address_without_what_may_be_secret():
+    watched = Reachability(1, 1, model="m", url="https://me:s3cret@example.org:8/v1?key=s3cret#s3cret")
+    with pytest.raises(EndpointUnreachable) as raised:
+        asyncio.run(watched.watch(missed()))
+    assert raised.value.details == {"model": "m", "url": "https://example.org:8/v1", "calls": 1}
+
+
+async def missed():
+    return Failure("judge_call_failed", "refused"), False
+
+
+def test_one_that_waited_for_the_same_call_gets_the_error_without_its_cost():
+    error = EndpointUnreachable("gone", Cost("0.5"), {"calls": 3}).unpaid()
+    assert (type(error), str(error), error.cost, error.details) == (EndpointUnreachable, "gone", None, {"calls": 3})
 
 
 def test_what_the_tries_did_cost_is_told_with_the_error():

@@ -58,7 +58,7 @@ def check(plugin, tmp_path, monkeypatch):
     """Run one inherited check on a component that has *body*: ``check("test_is_frozen", "metric", "body")``."""
 
     def run(test, kind, body, doc="A component.", **attributes):
-        module = f"import asyncio, contextlib, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
+        module = f"import asyncio, contextlib, dicast, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
         module += indent(f"tier = 'proxy'\n{dedent(body)}", "    ")
         plugin("x", f"{module}\n@hookimpl\ndef dicast_{kind}s(): return [X]\n")
         contract = type("TestX", (CONTRACTS[kind],), {kind: "x/x", **attributes})()
@@ -278,6 +278,27 @@ def test_chat_model_that_fails_or_is_refused_has_answered(check):
         return Failure("timeout", "no answer")
     """
     check(ANSWERED, "model", body)
+
+
+DEAD = "test_a_dead_endpoint_ends_the_run"
+FAILS = """
+url: str = ''
+seen: object = attrs.field(factory=lambda: dicast.Reachability(10, 50), init=False, eq=False)
+async def complete(self, request):
+    return await self.seen.watch(self.answer())
+async def answer(self):
+    return Failure('judge_call_failed', 'no connection'), {reached}
+"""
+
+
+def test_chat_model_that_never_ends_the_run_of_a_dead_endpoint_is_found(check):
+    with pytest.raises(AssertionError, match="the last of its calls gave Failure"):
+        check(DEAD, "model", FAILS.format(reached=True), unreachable={"url": "http://127.0.0.1:9"})
+
+
+@pytest.mark.parametrize("attributes", [{"unreachable": {"url": "http://127.0.0.1:9"}}, {}])
+def test_chat_model_that_ends_the_run_of_a_dead_endpoint_or_has_none_is_right(check, attributes):
+    check(DEAD, "model", FAILS.format(reached=not attributes), **attributes)
 
 
 def test_chat_model_that_opens_only_once_is_found(check):

@@ -17,8 +17,10 @@ DicastError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from copy import copy
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -93,9 +95,24 @@ class AccessRefused(DicastError):
         super().__init__(message)
         self.cost = cost
 
+    def unpaid(self) -> Self:
+        """The same error for another call that waited for this one, and paid nothing."""
+        same = copy(self)
+        same.cost = None
+        return same
+
 
 class EndpointUnreachable(AccessRefused):
-    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.Reachability`."""
+    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.Reachability`.
+
+    *details* stands in the run's document under ``stopped``: ``{model, url, calls}``, the last being how many calls there were.
+    """
+
+    def __init__(
+        self, message: str, cost: Cost | None = None, details: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
+        super().__init__(message, cost)
+        self.details = dict(details)
 
 
 class Interrupted(DicastError):

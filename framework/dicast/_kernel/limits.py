@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -111,12 +112,21 @@ class Reachability:
     A chat model has one for each endpoint, as a task has for its service, and asks through :meth:`watch`.
     """
 
-    def __init__(self, at_start: int, later: int) -> None:
-        """End the run after *at_start* calls in a row without a connection while none has had one, and after *later* from then on."""
+    def __init__(self, at_start: int, later: int, *, model: str | None = None, url: str | None = None) -> None:
+        """End the run after *at_start* calls in a row without a connection while none has had one, and after *later* from then on.
+
+        *model* and *url* are shown with the stop; of *url* no password, query or fragment is.
+        """
         self._at_start, self._later = at_start, later
+        self._details = {"model": model, "url": url and re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url)[0])}
         self._active = self._missed = 0
         self._waiting: set[asyncio.Future[None]] = set()
         self.reached = False
+
+    @property
+    def patient(self) -> bool:
+        """Whether a call without a connection is worth another try: not after one that gave up, before the endpoint was ever reached."""
+        return self.reached or not self._missed
 
     async def watch(self, call: Awaitable[tuple[T, bool]]) -> T:
         """The answer of *call*, which says beside it whether the endpoint was reached: any reply or HTTP status does.
@@ -159,7 +169,7 @@ class Reachability:
     def _refuse(self, last: Failure) -> None:
         if self._missed >= (self._later if self.reached else self._at_start):
             message = f"{self._missed} calls in a row got no connection; the last: {last.message}"
-            raise EndpointUnreachable(message, last.cost)
+            raise EndpointUnreachable(message, last.cost, {**self._details, "calls": self._missed})
 
 
 class _Pace:

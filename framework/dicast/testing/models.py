@@ -12,7 +12,7 @@ import attrs
 import orjson
 
 from .._kernel.define import maybe_await
-from .._kernel.errors import AccessRefused, ScoringError
+from .._kernel.errors import AccessRefused, EndpointUnreachable, ScoringError
 from .._kernel.model import ChatRequest, Cost, Failure, Message, Reply, Secret, Token, Usage
 from .._kernel.protocols import estimate
 from .conformance import Conformance
@@ -43,6 +43,9 @@ REQUESTS: Sequence[ChatRequest] = (
 )
 """Requests of every shape that judges and tasks make."""
 
+_DEAD_CALLS = 20
+"""So many calls in a row without a connection are enough to know an endpoint for dead."""
+
 
 class ChatModelConformance(Conformance):
     """What a chat model must do. ``model = "plugin/name"`` says which one.
@@ -50,11 +53,14 @@ class ChatModelConformance(Conformance):
     One that asks an endpoint passes without it too: it says, with a Failure, that there is none.
 
     - ``requests``: what to ask; :data:`REQUESTS` by default.
+    - ``unreachable``: the options that differ where nothing listens at its endpoint, for one that has an endpoint:
+      ``{"base_url": "http://127.0.0.1:9/v1"}``.
     """
 
     kind = "model"
     model: str
     requests: Sequence[ChatRequest] = REQUESTS
+    unreachable: Mapping[str, object] = {}
 
     def answers(self, component: Any, bench: Bench) -> list[object]:
         """The answers to the ``requests``, asked one after the other; where it raised, the exception."""
@@ -84,6 +90,22 @@ class ChatModelConformance(Conformance):
         for _ in range(2):
             wrong = [fault for answer in self.answers(component, bench) for fault in _faults(answer)]
             assert not wrong, "\n".join(wrong)
+
+    def test_a_dead_endpoint_ends_the_run(self, bench: Bench) -> None:
+        """Under ``unreachable`` calls fail, and one of the first raises EndpointUnreachable: see :class:`dicast.Reachability`."""
+
+        async def ask(live: Any) -> list[object]:
+            found = [await _answer(live, self.requests[0])]
+            while isinstance(found[-1], Failure) and len(found) < _DEAD_CALLS:
+                found.append(await _answer(live, self.requests[0]))
+            return found
+
+        if self.unreachable:
+            dead = bench.build(self.kind, self.named, {**self.options, **self.unreachable})
+            last = self.opened(dead, bench.folder, ask)[-1]
+            assert isinstance(last, EndpointUnreachable), (
+                f"without an endpoint the last of its calls gave {last!r:.200}"
+            )
 
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
         """The budget is kept by it; ``dicast check`` asks for it before anything is opened."""

@@ -28,3 +28,4 @@ class TestNobodyThere(ChatModelConformance):
         "api_key": "sk-secret",
         "retries": 0,
     }
+    unreachable = {"retries": 0}

@@ -11,6 +11,7 @@ PRICE = {"input_per_mtok": 1, "output_per_mtok": 2}
 
 class TestServed(ChatModelConformance):
     model = "openai/chat"
+    unreachable = {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
 
     @pytest.fixture(autouse=True)
     def served(self, chat_server):

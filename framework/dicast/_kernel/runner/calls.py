@@ -157,10 +157,10 @@ class Caller:
         """
         if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
             raise error
-        if isinstance(error, AccessRefused):
-            unreachable = isinstance(error, EndpointUnreachable)
-            reason = "endpoint_unreachable" if unreachable else "refused_by_provider"
-            self._stop.request(reason, _readable(str(error)))
+        if isinstance(error, EndpointUnreachable):
+            self._stop.request("endpoint_unreachable", _readable(str(error)), error.details)
+        elif isinstance(error, AccessRefused):
+            self._stop.request("refused_by_provider", _readable(str(error)))
         if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | _TimeUp):

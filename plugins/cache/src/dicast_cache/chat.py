@@ -94,8 +94,7 @@ class Live:
             self._keep(digest, request, answer)
             asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
         except Exception as error:
-            refused = isinstance(error, AccessRefused)
-            asking.set_exception(type(error)(str(error)) if refused else error)  # they have not paid for the tries
+            asking.set_exception(error.unpaid() if isinstance(error, AccessRefused) else error)
             asking.exception()  # there may be nobody who waits, which asyncio would complain of
             raise
         finally:

@@ -58,7 +58,10 @@ class LiveChat:
 
     def __init__(self, options: Chat, concurrency: int) -> None:
         quiet_retries()
-        self._reachability = Reachability(max(options.unreachable_at_start, concurrency), options.unreachable_later)
+        at_start = max(options.unreachable_at_start, concurrency)
+        self._reachability = Reachability(
+            at_start, options.unreachable_later, model=options.model, url=options.api_base
+        )
         self._options = options
         self._limiter = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
         self._formats = _FORMATS.get(options.response_format, (options.response_format,))
@@ -234,7 +237,7 @@ class LiveChat:
         if wait is not None and wait > LONGEST_WAIT:
             message = f"{said}; it asks to wait {wait:,.0f} s, and dicast waits {LONGEST_WAIT:g} s at most"
             return Fault(message, again=False, wait=wait, cost=cost)
-        return Fault(said, wait=wait, cost=cost)
+        return Fault(said, again=not never_asked or self._reachability.patient, wait=wait, cost=cost)
 
     def _said(self, message: str) -> str:
         """*message* with who said it, without the secrets, which an endpoint may repeat."""

@@ -53,9 +53,7 @@ async def connect(options: Chat, concurrency: int) -> AsyncIterator[Endpoint]:
         cookie_jar=aiohttp.DummyCookieJar(),
         proxy=options.proxy.value if options.proxy else None,
     ) as session:
-        yield Endpoint(
-            options, session, Reachability(max(options.unreachable_at_start, concurrency), options.unreachable_later)
-        )
+        yield Endpoint(options, session, concurrency)
 
 
 @attrs.define
@@ -85,8 +83,12 @@ class _Call:
 class Endpoint:
     """Answers requests by asking the endpoint."""
 
-    def __init__(self, options: Chat, session: aiohttp.ClientSession, reachability: Reachability) -> None:
-        self._options, self._session, self._reachability = options, session, reachability
+    def __init__(self, options: Chat, session: aiohttp.ClientSession, concurrency: int) -> None:
+        self._options, self._session = options, session
+        at_start = max(options.unreachable_at_start, concurrency)
+        self._reachability = Reachability(
+            at_start, options.unreachable_later, model=options.model, url=options.base_url
+        )
         parts = urlsplit(options.base_url)
         path = f"{parts.path.rstrip('/')}/chat/completions"
         self._url = URL(urlunsplit(parts._replace(path=path, fragment="")))
@@ -217,7 +219,7 @@ class Endpoint:
         except aiohttp.ClientSSLError as error:
             raise Fault(self._said(f"{error}"), again=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise Fault(self._said(f"{error}")) from error
+            raise Fault(self._said(f"{error}"), again=self._reachability.patient) from error
         except aiohttp.ConnectionTimeoutError as error:
             message = f"no connection within {_connecting(self._options):g} s"
             # A silent host takes all that time for each try: one has to answer before it is worth another.

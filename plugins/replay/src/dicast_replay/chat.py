@@ -93,8 +93,7 @@ class Live:
             answer = await self._recorded(digest, request)
             asking.set_result(KeptReply(answer, request.nonces) if isinstance(answer, Reply) else answer)
         except Exception as error:
-            refused = isinstance(error, AccessRefused)
-            asking.set_exception(type(error)(str(error)) if refused else error)  # they have not paid for the tries
+            asking.set_exception(error.unpaid() if isinstance(error, AccessRefused) else error)
             asking.exception()  # there may be nobody who waits, which asyncio would complain of
             raise
         finally:

@@ -49,7 +49,8 @@ async def connect(options: Http, concurrency: int) -> AsyncIterator[Service]:
         timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
-        yield Service(options, session, Reachability(max(_UNREACHABLE_AT_START, concurrency), _UNREACHABLE_LATER))
+        at_start = max(_UNREACHABLE_AT_START, concurrency)
+        yield Service(options, session, Reachability(at_start, _UNREACHABLE_LATER, url=options.url))
 
 
 @attrs.frozen
@@ -100,6 +101,8 @@ class Service:
                 return body
         except (aiohttp.ClientError, OSError) as error:
             again = not isinstance(error, aiohttp.ClientSSLError)
+            if isinstance(error, _NOT_CONNECTED):
+                again = again and self.reachability.patient
             raise Fault(self._said(f"{type(error).__name__}: {error}"), again=again) from error
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
