@@ -211,7 +211,7 @@ class Slot:
 
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
-    whatever of it could change a number.
+    whatever of it could change a number, *setup* that and every other option.
     """
 
     label: str
@@ -223,6 +223,7 @@ class Slot:
     path: str
     options: Mapping[str, object]
     fingerprint: str
+    setup: str = ""
     tier: str | None = None
     weight: float = 1.0
     timeout: float | None = None
@@ -253,7 +254,7 @@ class Pipeline:
 
     *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *source* may be None where subjects come from elsewhere;
     *fingerprints* digests, a section or component, what could
-    change a number.
+    change a number; *setup* likewise what may not change between a run and its resume.
     """
 
     name: str
@@ -276,3 +277,4 @@ class Pipeline:
     executor: Slot
     disabled: bool
     fingerprints: Mapping[str, str]
+    setup: Mapping[str, str]

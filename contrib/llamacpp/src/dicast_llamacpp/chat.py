@@ -13,7 +13,7 @@ import attrs
 
 from dicast import ChatRequest, ConfigError, Cost, InputPath, RunContext, Within
 
-from .file import check_gguf, installed, model_file
+from .file import check_gguf, installed, model_file, sample
 from .live import LiveChat, Settings, load
 
 _positive = Within(1, inf, "1 or more")
@@ -39,8 +39,8 @@ class Chat:
     path: InputPath | None = None
     package: str | None = None
     context: int = attrs.field(default=4096, validator=_positive)
-    threads: int | None = attrs.field(default=None, validator=_positive)
-    parallel: int = attrs.field(default=1, validator=_positive)
+    threads: int | None = attrs.field(default=None, validator=_positive, metadata={"counts": False})
+    parallel: int = attrs.field(default=1, validator=_positive, metadata={"counts": False})
     temperature: float = attrs.field(default=0.0, validator=Within(0, inf, "0 or more"))
 
     def __attrs_post_init__(self) -> None:
@@ -69,6 +69,10 @@ class Chat:
     def estimate(self, request: ChatRequest) -> Cost:
         """Nothing."""
         return Cost.zero()
+
+    def reads(self, base: Path) -> dict[str, str]:
+        """The model: of a file its size and what stands in many places of it, of a package its version."""
+        return {"model": sample(Path(self.path)) if self.path else version(self.package or "")}
 
     def identity(self) -> Mapping[str, object]:
         """What decides a reply: the file by name and size, or the package by version, and how it is asked."""

@@ -74,8 +74,8 @@ def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Seq
     pipelines = _load(file, names, overrides)
     compared = {name: one.baseline.run for name, one in pipelines.items() if one.baseline is not None}
     order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
-    fingerprints = _preflights(pipelines)
-    earlier = {} if request.resume is None else _earlier(pipelines, fingerprints, retry=request.retry_failed)
+    setups = _preflights(pipelines)
+    earlier = {} if request.resume is None else _earlier(pipelines, setups, retry=request.retry_failed)
     first = next((one.payload["suite"] for one in earlier.values()), None)
     request = attrs.evolve(request, suite=first or {"id": Clock().id(), "experiments": order}, preview=head)
     outcomes: dict[str, Outcome] = {}
@@ -108,7 +108,7 @@ def _order(file: Path, names: Iterable[str], compared: Mapping[str, str]) -> lis
 
 
 def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[str, str]]:
-    """The fingerprints of what each experiment's run would be.
+    """What each experiment's run would be resumed by.
 
     :raises ConfigError: with what would refuse any of them.
     """
@@ -187,7 +187,7 @@ def _ended(ledger: Ledger, run_id: str) -> Outcome:
 
 
 def _earlier(
-    pipelines: Mapping[str, Pipeline], fingerprints: Mapping[str, Mapping[str, str]], *, retry: bool
+    pipelines: Mapping[str, Pipeline], setups: Mapping[str, Mapping[str, str]], *, retry: bool
 ) -> dict[str, EarlierRun]:
     """The runs of the newest suite of these experiments, those that have ended, too.
 
@@ -215,7 +215,7 @@ def _earlier(
     if not found or (not retry and len(found) == len(files) and all(one.finished for one in found.values())):
         raise ConfigError("there is no unfinished run of this suite in the ledger; leave --resume out to begin")
     for name, one in found.items():
-        refuse_changes(one, fingerprints[name])
+        refuse_changes(one, setups[name])
     return found
 
 

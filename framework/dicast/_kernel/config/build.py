@@ -27,7 +27,7 @@ from .parts import Placed
 from .problems import refusal
 from .reader import Document, Source, read_document
 from .schema import sections
-from .slots import children_labels, costs, finest_kind, fingerprints, members, with_children
+from .slots import children_labels, costs, digests, finest_kind, members, with_children
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 _METRIC_KINDS = ("metric", "judge")
@@ -96,7 +96,7 @@ class _Building(GateParts):
             return None
         placed = {"metrics": metrics, "judges": judges, "extractors": extractors}
         placed |= {"aggregates": aggregates, "early_stop": stops}
-        lists = {section: _slots(those) for section, those in placed.items()}
+        lists, singles = {section: _slots(those) for section, those in placed.items()}, {"source": source, "task": task}
         return Pipeline(
             name=name if self._document.experiment is None else f"{name}/{self._document.experiment}",
             experiment=self._document.experiment,
@@ -112,7 +112,8 @@ class _Building(GateParts):
             ledger=ledger,
             executor=executor,
             disabled=disabled or budget.disabled,
-            fingerprints=fingerprints(source, task, scoring, lists),
+            fingerprints=digests(lambda slot: slot.fingerprint, singles, scoring, lists),
+            setup=digests(lambda slot: slot.setup, singles, scoring, lists),
             **lists,
         )
 

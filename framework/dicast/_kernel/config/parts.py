@@ -13,6 +13,7 @@ from ..converter import Path as Address
 from ..model import Rubric
 from ..plugins import Registry
 from ..sections import Label, Slot
+from .contents import Contents
 from .reader import Document, dotted
 from .rubrics import load_rubric
 from .slots import make_slot
@@ -30,6 +31,7 @@ class Parts:
         define = self._file.get("define")
         self._builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts, ready)
         self._structurer = self._builder.data
+        self._contents = Contents(document.base)
 
     def _base(self, path: Address) -> Path:
         return self._document.place(path).base
@@ -75,11 +77,15 @@ class Parts:
         return placed
 
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
-        described = describe(built.live, self._builder.names, self._builder.written)
-        (options,) = described.values()  # by the component's name
+        names, written = self._builder.names, self._builder.written
+        (options,) = describe(built.live, names, written).values()  # by the component's name
+        (counting,) = describe(built.live, names, written, counting=True).values()
+        reads = list[dict[str, str]]()
+        with self._structurer.at(faults=self.faults):
+            reads = self._contents.of(built, path)
         if built.beside is not None:
             slot = attrs.asdict(built.beside, recurse=False, filter=attrs.filters.exclude("label")) | slot
-        return make_slot(built, dotted(path), options, **slot)
+        return make_slot(built, dotted(path), options, counting, reads, **slot)
 
     def _check_labels(self, placed: Sequence[Placed]) -> None:
         first: dict[str, Placed] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -20,8 +20,18 @@ _SCORES = "scores"
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
 
 
-def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: Any) -> Slot:
-    """Return the slot of *built*, whose effective *options* stand at *path*; *slot* are the slot options."""
+def make_slot(
+    built: Built,
+    path: str,
+    options: Mapping[str, object],
+    counting: Mapping[str, object],
+    reads: Sequence[object],
+    **slot: Any,
+) -> Slot:
+    """Return the slot of *built*, whose effective *options* stand at *path*; *slot* are the slot options.
+
+    *counting* are the options without those that can change no number, *reads* the digests of what it reads beside them.
+    """
     component = built.component
     made = Slot(
         label=getattr(built.beside, "label", None) or component.name,
@@ -39,7 +49,8 @@ def make_slot(built: Built, path: str, options: Mapping[str, object], **slot: An
     rubrics = [
         describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
     ]  # also those of no option
-    return attrs.evolve(made, fingerprint=digest(counts | {"rubrics": rubrics}))
+    counts |= {"rubrics": rubrics} | ({"reads": reads} if reads else {})
+    return attrs.evolve(made, setup=digest(counts), fingerprint=digest(counts | {"options": counting}))
 
 
 def members(preset: Built, place: Path) -> list[object]:
@@ -88,17 +99,16 @@ def digest(data: object) -> str:
     return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def fingerprints(
-    source: Slot | None, task: Slot | None, scoring: Scoring, lists: Mapping[str, Sequence[Slot]]
+def digests(
+    of: Callable[[Slot], str], singles: Mapping[str, Slot | None], scoring: Scoring, lists: Mapping[str, Sequence[Slot]]
 ) -> Mapping[str, str]:
-    """Digest whatever could change a number, by the name a user knows it by."""
+    """The digest *of* each slot, and of the scoring, by the name a user knows it by."""
     apart = ("pass_at", "combine" if scoring.combine == "all" else "")  # no score's, and as before there was the option
     scored = {key: value for key, value in unstructure(scoring).items() if key not in apart}
     return {
-        **({} if source is None else {"source": source.fingerprint}),
-        **({} if task is None else {"task": task.fingerprint}),
+        **{section: of(slot) for section, slot in singles.items() if slot is not None},
         "scoring": digest(scored),
-        **{f"{section}[{slot.label}]": slot.fingerprint for section, slots in lists.items() for slot in slots},
+        **{f"{section}[{slot.label}]": of(slot) for section, slots in lists.items() for slot in slots},
     }
 
 

@@ -17,11 +17,12 @@ from ..model import Rubric, Secret
 _LARGEST = 2**63
 
 
-def describe(value: Any, names: Mapping[type[Any], str], written: Mapping[Path, str]) -> Any:
+def describe(value: Any, names: Mapping[type[Any], str], written: Mapping[Path, str], *, counting: bool = False) -> Any:
     """Return *value* as JSON data that says all that matters of it and holds no secret.
 
     :param names: the names of components' classes; a component becomes ``{name: {options}}``.
     :param written: paths as the user wrote them, so that a moved project is described the same.
+    :param counting: leave out the options that can change no number: those with ``metadata={"counts": False}``.
     """
 
     def inner(one: Any) -> Any:
@@ -30,7 +31,9 @@ def describe(value: Any, names: Mapping[type[Any], str], written: Mapping[Path, 
         if isinstance(one, Rubric):
             return {"id": one.id, "version": one.version, "sha256": sha256(one.text.encode()).hexdigest()}
         if attrs.has(type(one)):
-            options = {field.name: inner(getattr(one, field.name)) for field in attrs.fields(type(one)) if field.init}
+            fields = [field for field in attrs.fields(type(one)) if field.init]
+            fields = [field for field in fields if not counting or field.metadata.get("counts", True)]
+            options = {field.name: inner(getattr(one, field.name)) for field in fields}
             return {names[type(one)]: options} if type(one) in names else options
         if isinstance(one, Mapping):
             return {str(key): inner(item) for key, item in one.items()}

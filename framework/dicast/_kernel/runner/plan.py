@@ -93,17 +93,18 @@ def pass_lines(pipeline: Pipeline) -> dict[str, float]:
 def run_started(
     pipeline: Pipeline,
     plan: Plan,
-    fingerprints: Mapping[str, str],
+    data: Mapping[str, str],
     rubrics: Mapping[str, str],
     limit: int | None,
     *,
     live: bool,
 ) -> dict[str, Any]:
-    """The payload of ``run.started``: what a reader needs to make sense of the run's events."""
+    """The payload of ``run.started``: what a reader needs to make sense of the run's events; *data* has the digest of the data, if any."""
     return {
         "name": pipeline.name,
         "file": file_identity(pipeline),
-        "fingerprints": dict(fingerprints),
+        "fingerprints": {**pipeline.fingerprints, **data},
+        "setup": {**pipeline.setup, **data},
         "rubrics": dict(rubrics),
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},
@@ -125,7 +126,7 @@ def output(sink: Slot, base: Path) -> str:
     path = getattr(sink.component, "path", None)
     if isinstance(path, Path):
         return str(path.relative_to(base) if path.is_relative_to(base) else path.absolute())
-    return sink.fingerprint
+    return sink.setup
 
 
 def levels(pipeline: Pipeline) -> dict[str, object]:

@@ -12,11 +12,11 @@ from ..model import RunContext
 from ..sections import Pipeline, Slot
 from .baseline import find_baseline
 from .opening import open_component
-from .subjects import digest
+from .subjects import data_digest
 
 
 async def preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -> Mapping[str, str]:
-    """Read the data of *pipeline* whole, and find its baseline unless that is one of *later*; return the fingerprints of a run.
+    """Read the data of *pipeline* whole, and find its baseline unless that is one of *later*; return what a run is resumed by.
 
     :raises RequestError: when the run would be refused for them.
     """
@@ -28,5 +28,4 @@ async def preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) ->
         slot = pipeline.source
         assert slot is not None  # dicast run needs one
         source = await open_component(slot.component, attrs.evolve(draft, read=live.read), stack)
-        data = await digest(source, f"source {slot.name}", pipeline)
-        return {**pipeline.fingerprints, **({} if data is None else {"data": data})}
+        return {**pipeline.setup, **await data_digest(source, f"source {slot.name}", pipeline)}

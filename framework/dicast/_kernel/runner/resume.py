@@ -90,19 +90,21 @@ def known_outputs(ledger: Ledger, run_id: str) -> set[str]:
     return {place for entry in told for place in entry.event.payload.get("outputs", ())}
 
 
-def refuse_changes(earlier: EarlierRun, fingerprints: Mapping[str, str]) -> None:
+def refuse_changes(earlier: EarlierRun, setup: Mapping[str, str]) -> None:
     """Refuse to mix verdicts of two different pipelines or data sets in one run.
+
+    Runs of before there was a *setup* have the same digests as their ``fingerprints``.
 
     :raises ConfigError: naming everything that changed.
     """
-    before = earlier.payload["fingerprints"]
+    before = earlier.payload.get("setup", earlier.payload["fingerprints"])
     how = " (--new)" if earlier.payload.get("live") else ""
-    changed = sorted(key for key in {*before, *fingerprints} if before.get(key) != fingerprints.get(key))
+    changed = sorted(key for key in {*before, *setup} if before.get(key) != setup.get(key))
     if changed:
         raise ConfigError(
             Problem(f"run {earlier.run_id} cannot be resumed: {key} {what} since; begin a new run{how}", path=key)
             for key in changed
-            for what in ["was added" if key not in before else "has changed" if key in fingerprints else "was removed"]
+            for what in ["was added" if key not in before else "has changed" if key in setup else "was removed"]
         )
 
 

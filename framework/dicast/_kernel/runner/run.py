@@ -32,7 +32,7 @@ from .plan import Plan, file_identity, levels, lookahead, make_plan, output, ref
 from .producing import Producer
 from .rubrics import unchanged_rubrics
 from .stream import BATCH, Stream
-from .subjects import Given, digest, is_live, peeked, read
+from .subjects import Given, data_digest, is_live, peeked, read
 from .teller import Desk
 from .timer import Timer
 
@@ -128,7 +128,7 @@ class _Run:
         """Open everything, judge, close, and write down what came of it."""
         try:
             source = await self._open_source(parts)
-            fingerprints = await self._fingerprints(source)
+            data = await data_digest(source, self._source_name(), self.pipeline)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
@@ -139,10 +139,10 @@ class _Run:
             plan = await make_plan(self.pipeline, self.context, part, executor)
             subjects = read(source, self._source_name())
             subjects = subjects if is_live(source) else await peeked(subjects)
-            spool = self._spool(fingerprints)
+            spool = self._spool(data)
             feeds = await self._open_sinks(parts)
             request = self.request
-            started = run_started(self.pipeline, plan, fingerprints, self.rubrics, request.limit, live=request.live)
+            started = run_started(self.pipeline, plan, data, self.rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
             findings = await Findings.open(self.pipeline, self.context, parts, started)
         except KeyboardInterrupt:
@@ -184,18 +184,13 @@ class _Run:
         source: Source = await open_component(given, self.context, parts.part("source"))
         return source
 
-    async def _fingerprints(self, source: Source) -> dict[str, str]:
-        """What the run may be compared, and resumed, by; reading the data whole finds every bad line first."""
-        data = await digest(source, self._source_name(), self.pipeline)
-        return dict(self.pipeline.fingerprints) | ({} if data is None else {"data": data})
-
     def _source_name(self) -> str:
         slot = self.pipeline.source
         return "the program" if isinstance(self.request.source, Given) or slot is None else f"source {slot.name}"
 
-    def _spool(self, fingerprints: Mapping[str, str]) -> UnitSpool | None:
+    def _spool(self, data: Mapping[str, str]) -> UnitSpool | None:
         if self.earlier is not None:
-            resume.refuse_changes(self.earlier, fingerprints)
+            resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data})
         return None if self.earlier is None else resume.index(self.ledger, self.earlier)
 
     async def _open_sinks(self, parts: Parts) -> list[SinkFeed]:

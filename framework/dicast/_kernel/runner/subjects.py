@@ -29,14 +29,14 @@ class Given:
         return iter(self.given)
 
 
-async def digest(source: Source, name: str, pipeline: Pipeline) -> str | None:
-    """Let the source check all its input, where it can; return a digest of the data.
+async def data_digest(source: Source, name: str, pipeline: Pipeline) -> dict[str, str]:
+    """Let the source check all its input, where it can: every bad line is found first; return a digest of the ``data``.
 
     :raises DataError: naming every bad line; also where *pipeline* judges outputs, makes none, and no subject has one.
     """
     check = getattr(source, "check", None)
     if check is None:
-        return None
+        return {}
     try:
         found: object = await maybe_await(check())
     except DicastError:
@@ -47,7 +47,7 @@ async def digest(source: Source, name: str, pipeline: Pipeline) -> str | None:
         raise DataError(f"{name} was checked and gave {found!r:.100}, not a digest of its data")
     if (why := getattr(source, "no_output", None)) is not None and _wants_outputs(pipeline):
         raise DataError(why)
-    return found
+    return {"data": found}
 
 
 def _wants_outputs(pipeline: Pipeline) -> bool:

@@ -42,7 +42,7 @@ class Chat:
     """
 
     model: ChatModel
-    path: Path = attrs.field(converter=Path)
+    path: Path = attrs.field(converter=Path, metadata={"counts": False})
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Live]:

@@ -77,16 +77,24 @@ class Chat:
     """
 
     model: str = attrs.field(validator=min_len(1))
-    api_key: Secret | None = None
+    api_key: Secret | None = attrs.field(default=None, metadata={"counts": False})
     api_base: str | None = attrs.field(default=None, validator=_check_url)
-    price: Literal["free"] | Price | None = None
+    price: Literal["free"] | Price | None = attrs.field(default=None, metadata={"counts": False})
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
-    timeout: float = attrs.field(default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True))
-    requests_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
-    tokens_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
-    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
-    unreachable_at_start: int = attrs.field(default=10, validator=Within(1, inf, "1 or more"))
-    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"))
+    timeout: float = attrs.field(
+        default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True), metadata={"counts": False}
+    )
+    requests_per_minute: float | None = attrs.field(
+        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
+    )
+    tokens_per_minute: float | None = attrs.field(
+        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
+    )
+    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
+    unreachable_at_start: int = attrs.field(
+        default=10, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
+    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
 

@@ -117,7 +117,7 @@ class LlmJudge:
     retries: int = attrs.field(default=1, validator=Within(0, _MOST_RETRIES, f"a number from 0 to {_MOST_RETRIES}"))
     confidence: Literal["stated", "logprob"] = "stated"
     seal: bool = True
-    capture_rationale: bool = False
+    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
     evidence: Literal["full", "summary"] = "full"
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: Sequence[str] = ()

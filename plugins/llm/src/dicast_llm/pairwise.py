@@ -122,7 +122,7 @@ class Pairwise:
     max_output_tokens: int = attrs.field(default=256, validator=Within(1, inf, "1 or more"))
     retries: int = attrs.field(default=1, validator=Within(0, inf, "0 or more"))
     seal: bool = True
-    capture_rationale: bool = False
+    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
     evidence: Literal["full", "summary"] = "full"
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: tuple[str, ...] = ()

@@ -105,19 +105,29 @@ class Chat:
 
     base_url: str = attrs.field(validator=_check_url)
     model: str = attrs.field(validator=min_len(1))
-    api_key: Secret | None = attrs.field(default=None, validator=_check_secret)
-    price: Literal["free"] | Price | None = attrs.field(default=None, validator=_check_price)
+    api_key: Secret | None = attrs.field(default=None, validator=_check_secret, metadata={"counts": False})
+    price: Literal["free"] | Price | None = attrs.field(
+        default=None, validator=_check_price, metadata={"counts": False}
+    )
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
-    timeout: float = attrs.field(default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True))
-    requests_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
-    tokens_per_minute: float | None = attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True))
-    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
+    timeout: float = attrs.field(
+        default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True), metadata={"counts": False}
+    )
+    requests_per_minute: float | None = attrs.field(
+        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
+    )
+    tokens_per_minute: float | None = attrs.field(
+        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
+    )
+    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
-    cache_control: bool = False
-    unreachable_at_start: int = attrs.field(default=10, validator=Within(1, inf, "1 or more"))
-    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"))
+    cache_control: bool = attrs.field(default=False, metadata={"counts": False})
+    unreachable_at_start: int = attrs.field(
+        default=10, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
+    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
-    proxy: Secret | None = attrs.field(default=None, validator=_check_proxy)
+    proxy: Secret | None = attrs.field(default=None, validator=_check_proxy, metadata={"counts": False})
 
     def __attrs_post_init__(self) -> None:
         if _may_hold_password(self.base_url):

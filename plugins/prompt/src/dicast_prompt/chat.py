@@ -115,8 +115,8 @@ class Chat:
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
     max_output_tokens: int = attrs.field(default=1024, validator=Within(1, inf, "1 or more"))
     retries: int = attrs.field(default=1, validator=Within(0, _MOST_RETRIES, f"a number from 0 to {_MOST_RETRIES}"))
-    security_level: str | None = None
-    determinism_level: str | None = None
+    security_level: str | None = attrs.field(default=None, metadata={"counts": False})
+    determinism_level: str | None = attrs.field(default=None, metadata={"counts": False})
 
     def __attrs_post_init__(self) -> None:
         lacking = [name for name, texts in self.prompts().items() if texts.user is None]

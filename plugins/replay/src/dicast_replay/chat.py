@@ -60,6 +60,10 @@ class Chat:
         """What ``record`` may cost at most: which replies there are is known only once the file is open."""
         return Cost.zero() if self.record is None else estimate(self.record, request)
 
+    def reads(self, base: Path) -> dict[str, Path]:
+        """The recording, which with ``record`` grows: then what counts is the model's."""
+        return {"recording": self.path} if self.record is None else {}
+
     def identity(self) -> dict[str, object]:
         """The digest of the file, which decides every reply; with ``record``, the file's name and that model's identity."""
         return _identity(self.path, self.record)

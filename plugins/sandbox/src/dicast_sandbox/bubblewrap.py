@@ -70,7 +70,9 @@ class Bubblewrap:
 
     mounts: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
     environment: dict[str, str] = attrs.field(factory=dict, validator=check_environment)
-    concurrency: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
+    concurrency: int | None = attrs.field(
+        default=None, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
 
     def check(self) -> None:
         """Try whether a sandbox can be made here.

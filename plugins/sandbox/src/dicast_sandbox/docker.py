@@ -46,8 +46,10 @@ class Docker:
 
     image: str
     environment: dict[str, str] = attrs.field(factory=dict, validator=check_environment)
-    host: str | None = None
-    concurrency: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
+    host: str | None = attrs.field(default=None, metadata={"counts": False})
+    concurrency: int | None = attrs.field(
+        default=None, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
 
     def check(self) -> None:
         """Try whether a container can be made here, and holds.

@@ -52,14 +52,14 @@ class SandboxMetric:
     output_as: Literal["file", "patch"] = "file"
     output_file: str = "output.txt"
     files: dict[str, str] | str | None = None
-    template: Path | None = None
+    template: Path | None = attrs.field(default=None, metadata={"counts": False})
     repository: Path | None = None
     ref: str = HEAD
     field: str | None = attrs.field(default=None, validator=check_field)
     profile: Profile = "medium"
     timeout: float | None = None
     backend: Sandbox = attrs.field(factory=Bubblewrap)
-    unsafe: bool = False
+    unsafe: bool = attrs.field(default=False, metadata={"counts": False})
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:

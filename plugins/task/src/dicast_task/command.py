@@ -15,6 +15,7 @@ from dicast import Answered, ConfigError, Failure, RunContext, Subject, Within
 
 from .answers import answered, told
 from .process import TooMuch, ended
+from .scripts import scripts
 
 _TOLD = 500
 
@@ -41,6 +42,9 @@ class Command:
     ended a second later. When its time is over (the slot key
     ``timeout``, 600 s by default) it is ended with all that it has started.
 
+    A script that the command names (``python answer.py``, ``./answer.sh``, ``python -m answer``) is part of the task: a changed one is
+    another task when runs are compared. What the script reads or imports is not known: name its version among the words.
+
     :param command: a text for the shell, or a list of words.
     :param max_output_bytes: how long the answer may be.
     :param security_level: a text that every record carries, such as ``official``.
@@ -51,13 +55,17 @@ class Command:
 
     command: str | tuple[str, ...] = attrs.field(validator=_check_command)
     max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, inf, "1 or more"))
-    security_level: str | None = None
-    determinism_level: str | None = None
+    security_level: str | None = attrs.field(default=None, metadata={"counts": False})
+    determinism_level: str | None = attrs.field(default=None, metadata={"counts": False})
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Live]:
         """Ready for one run."""
         yield Live(self, run.base)
+
+    def reads(self, base: Path) -> dict[str, Path]:
+        """The scripts that the command names."""
+        return scripts(self.command, base)
 
     async def produce(self, subject: Subject) -> Answered | Failure:
         """Run the command about *subject* in the current folder, outside of any run."""

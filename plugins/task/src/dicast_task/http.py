@@ -61,10 +61,10 @@ class Http:
 
     url: str
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
-    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"))
+    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
     max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, inf, "1 or more"))
-    security_level: str | None = None
-    determinism_level: str | None = None
+    security_level: str | None = attrs.field(default=None, metadata={"counts": False})
+    determinism_level: str | None = attrs.field(default=None, metadata={"counts": False})
 
     def __attrs_post_init__(self) -> None:
         # Not by the field's validator: what that refuses is told with the value, which may hold a password.

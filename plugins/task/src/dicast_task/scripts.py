@@ -1,0 +1,54 @@
+"""The scripts that a command runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def scripts(command: str | tuple[str, ...], base: Path) -> dict[str, Path]:
+    """The files that hold what *command*, started in *base*, runs, by the words that name them.
+
+    Of each program that is started by its path, that file; else the first file or Python module that its arguments name. A further
+    one may as well be what the program writes.
+    """
+    commands = _commands(command) if isinstance(command, str) else [list(command)]
+    found = [next(_named(words, base), None) for words in commands]
+    return dict(one for one in found if one is not None)
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """The commands that the shell's *text* is made of, as far as it can be taken apart."""
+    for line in text.replace("\\\n", " ").splitlines():
+        parts = shlex.shlex(line, posix=True, punctuation_chars=True)
+        parts.whitespace_split = True
+        words: list[str] = []
+        try:
+            for word in parts:
+                if set(word) <= set("();|&"):
+                    yield words
+                    words = []
+                else:
+                    words.append(word)
+        except ValueError:  # quotes that only a shell understands
+            return
+        yield words
+
+
+def _named(words: Iterable[str], base: Path) -> Iterator[tuple[str, Path]]:
+    before = ""
+    for word in words:
+        names = [word]
+        if before == "-m":
+            module = word.replace(".", "/")
+            names = [f"{module}.py", module]
+        yield from ((word, base / name) for name in names if _is_there(base / name, folder=before == "-m"))
+        before = word
+
+
+def _is_there(path: Path, *, folder: bool) -> bool:
+    try:
+        return path.is_file() or (folder and path.is_dir())
+    except (OSError, ValueError):  # no name of a file: too long, or with a NUL
+        return False
