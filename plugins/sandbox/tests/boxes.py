@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -30,6 +33,19 @@ def works() -> bool:
 
 
 needs_bubblewrap = pytest.mark.skipif(not works(), reason="bubblewrap makes no sandbox here (apt install bubblewrap)")
+
+
+@contextmanager
+def with_pytest() -> Iterator[Bubblewrap]:
+    """A sandbox that has pytest: copies of packages of plain Python, as the sandbox's Python need not be the one that runs the tests."""
+    packages = Path(pytest.__file__).parents[1]
+    with tempfile.TemporaryDirectory(prefix="dicast-pytest-") as name:
+        Path(name).chmod(0o755)
+        for package in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+            for found in (packages / package, *packages.glob(f"{package}-*.dist-info")):
+                shutil.copytree(found, Path(name, found.name), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(packages / "py.py", name)
+        yield Bubblewrap(mounts=(Path(name),), environment={"PYTHONPATH": name})
 
 
 def left(mark: str) -> list[str]:

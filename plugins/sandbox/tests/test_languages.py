@@ -15,7 +15,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from boxes import needs_bubblewrap
+from boxes import needs_bubblewrap, with_pytest
 
 from dicast import Score, Subject
 from dicast_sandbox import Bubblewrap, Command, PassingTests
@@ -205,15 +205,6 @@ def scored(language: Language, output: str, box: Bubblewrap) -> Score:
 # What a runner needs inside
 
 
-def python_packages() -> Bubblewrap:
-    packages = Path(pytest.__file__).parents[1]
-    if not all(folder.stat().st_mode & 0o001 for folder in packages.parents):
-        packages = readable(
-            packages, "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", copy=shutil.copy
-        )
-    return Bubblewrap(mounts=(packages,), environment={"PYTHONPATH": str(packages)})
-
-
 def node_modules() -> Bubblewrap:
     folder = Path(os.environ.get("DICAST_NODE_MODULES", "/nowhere"))
     if not folder.is_dir():
@@ -247,14 +238,15 @@ def readable(private: Path, *names: str, copy: Callable[[str, str], object]) -> 
 
 
 BOXES: dict[str, Callable[[], Bubblewrap]] = {
-    "cargo": cargo, "jest": node_modules, "vitest": node_modules, "pytest": python_packages,
+    "cargo": cargo, "jest": node_modules, "vitest": node_modules,
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[dict[str, Bubblewrap]]:
-    made: dict[str, Bubblewrap] = {}
-    yield made
+    with with_pytest() as box:
+        made = {"pytest": box}
+        yield made
     for path in (path for box in made.values() for path in box.mounts if path.name.startswith("dicast-readable-")):
         shutil.rmtree(path)
 
@@ -267,7 +259,7 @@ def language(request) -> Language:
 @pytest.fixture
 def box(request, language, boxes) -> Bubblewrap:
     name = request.node.callspec.params["language"]
-    if name in BOXES:
+    if name in (*BOXES, *boxes):
         if name not in boxes:
             boxes[name] = BOXES[name]()
         tried = {"pytest": "python3 -c 'import pytest'", "cargo": "cargo --version"}.get(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from boxes import needs_bubblewrap
+from boxes import needs_bubblewrap, with_pytest
 
 from dicast import ConfigError, Cost, Failure, Score, Subject
 from dicast_sandbox import Bubblewrap, Command, PassingTests, Unconfined, VerificationDelta, bubblewrap
@@ -239,15 +239,8 @@ def test_options_that_cannot_work_are_refused(options, message):
 @pytest.fixture(scope="module")
 def box():
     """A sandbox that has pytest."""
-    packages = Path(pytest.__file__).parents[1]
-    made = Bubblewrap(mounts=(packages,), environment={"PYTHONPATH": str(packages)})
-    try:
-        found = judge(Command(command="python3 -c 'import pytest'", backend=made))
-    except ConfigError as error:
-        pytest.skip(f"the packages of this environment cannot be mounted: {error}")
-    if found.value == 0:
-        pytest.skip("the sandbox's Python cannot import this environment's packages")
-    return made
+    with with_pytest() as made:
+        yield made
 
 
 def test_pytest_s_own_report_is_read_from_what_is_mounted(box):

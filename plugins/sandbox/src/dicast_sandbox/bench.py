@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
 from dicast import MISSING, Cost, Execution, Failure, Program, Score, Subject, locate
 
+from .finding import LOOKED_FOR, test_command
 from .kept import Kept
 from .patches import PatchError, patched
+from .starting import Start, in_workspace, starts
 from .workspace import Given, Workspaces, takes_output
 
 if TYPE_CHECKING:
@@ -27,7 +31,11 @@ WAITING_SECONDS = 3600
 SHOWN = 500
 """How many characters of the output's end the details show."""
 
+NO_COMMAND = f"nothing in the workspace says how it is tested (looked for: {LOOKED_FOR}); give the command as 'command'"
+"""What is said where no command was given, and none is found."""
+
 _COUNTS = 100_000
+_ADVICE = "name another command, or a backend that has it (its mounts, its image)"
 
 
 @attrs.frozen
@@ -43,12 +51,10 @@ class Trial:
         self, program: Callable[[Given], Program], read: Callable[[Execution], int | None]
     ) -> int | Failure | None:
         """What *read* finds when *program* runs where nothing is of the candidate; once in a run for equal workspaces."""
-        bench, given = self.bench, self.given
-        if takes_output(bench.metric.files):
-            emptied = await bench.workspaces.given(self.subject, "")
-            if isinstance(emptied, Failure):
-                return emptied
-            given = emptied
+        bench = self.bench
+        given = await bench.without_output(self.subject, self.given)
+        if isinstance(given, Failure):
+            return given
 
         async def run() -> int | Failure | None:
             execution = await bench.metric.backend.execute(program(given))
@@ -59,16 +65,16 @@ class Trial:
     def signals(self) -> dict[str, object]:
         """What is said of every run."""
         execution, commit = self.execution, self.given.archive.key
-        said: dict[str, object] = {"exit_code": execution.exit, "seconds": round(execution.seconds, 3)}
-        said |= {} if execution.limit is None else {"limit": execution.limit}
-        return said | ({"commit": commit} if self.bench.metric.repository else {})
+        told: dict[str, object] = {"exit_code": execution.exit, "seconds": round(execution.seconds, 3)}
+        told |= {} if execution.limit is None else {"limit": execution.limit}
+        return told | ({"commit": commit} if self.bench.metric.repository else {})
 
     def details(self, more: str = "") -> str:
         """The command with its exit code, the limit that was struck, and the end of the output."""
-        execution, command = self.execution, self.bench.metric.command
+        execution = self.execution
         limit = f", struck its limit on {execution.limit.replace('_', ' ')}" if execution.limit else ""
         tail = execution.output.strip()[-SHOWN:]
-        line = f"{command if isinstance(command, str) else ' '.join(command)} (exit {execution.exit}){limit}{more}"
+        line = f"{said(self.bench.metric.command or ())} (exit {execution.exit}){limit}{more}"
         return f"{line}\n{tail}" if tail else line
 
 
@@ -79,6 +85,7 @@ class Bench:
     metric: SandboxMetric
     workspaces: Workspaces = attrs.Factory(lambda self: Workspaces(self.metric), takes_self=True)
     counts: Kept[int | Failure | None] = attrs.Factory(lambda: Kept(_COUNTS))
+    lacking: Kept[str | Failure | None] = attrs.Factory(lambda: Kept(_COUNTS))
 
     @property
     def default_timeout(self) -> float:
@@ -100,6 +107,29 @@ class Bench:
         given = refusal or await self.workspaces.given(subject, output)
         if isinstance(given, Failure):
             return given
+        known = await self._commanded(subject, given)
+        return known if isinstance(known, Failure) else await known.judged(subject, given, output)
+
+    async def _commanded(self, subject: Subject, given: Given) -> Bench | Failure:
+        """The same with a command: that which the workspace is tested by, where none was given."""
+        if self.metric.command is not None:
+            return self
+        before = await self.without_output(subject, given)
+        if isinstance(before, Failure):
+            return before
+        found = test_command(before.names, before.file)
+        if found is None:
+            return Failure("missing_input", f"{subject.kind} {subject.id}: {NO_COMMAND}")
+        metric = copy.copy(self.metric)
+        object.__setattr__(metric, "command", found)  # frozen, and checked already
+        return attrs.evolve(self, metric=metric)
+
+    async def without_output(self, subject: Subject, given: Given) -> Given | Failure:
+        """What of *given* is there whatever the candidate is."""
+        return await self.workspaces.given(subject, "") if takes_output(self.metric.files) else given
+
+    async def judged(self, subject: Subject, given: Given, output: str) -> Score | Failure:
+        """What comes of the *output* of *subject* in what is *given*."""
         archive, written = given.archive, {self.metric.output_file: output.encode(errors="surrogatepass")}
         if self.metric.output_as == "patch":
             try:
@@ -110,7 +140,36 @@ class Bench:
         execution = await self.metric.backend.execute(self.metric.program(given, archive, written))
         if isinstance(execution, Failure):
             return execution
+        if execution.exit != 0 and execution.struck is None:
+            before = await self.without_output(subject, given)
+            lacking = before if isinstance(before, Failure) else await self._lacking(before)
+            if lacking is not None:
+                return lacking
         return await self.metric.judge(Trial(self, subject, given, execution))
+
+    async def _lacking(self, given: Given) -> Failure | None:
+        """Why no candidate at all could be run in *given*; None where that is not certain."""
+        metric = self.metric
+        wanted = [(said(command), start) for command in metric.commands for start in starts(command, given)]
+        for command, start in wanted:
+            here = in_workspace(start, given, metric.output_file, patch=metric.output_as == "patch")
+            if here is True:
+                continue
+            lacking = here or await self.lacking.get(start, partial(self._looked_up, start))
+            if isinstance(lacking, Failure):
+                return lacking
+            if lacking:
+                return Failure("crashed", f"{command!r} cannot start: {lacking}; {_ADVICE}", cost=COST)
+        return None
+
+    async def _looked_up(self, start: Start) -> str | Failure | None:
+        execution = await self.metric.backend.execute(start.probe(self.metric.limits))
+        return execution if isinstance(execution, Failure) else start.lacking(execution)
+
+
+def said(command: str | tuple[str, ...]) -> str:
+    """*command* as a text."""
+    return command if isinstance(command, str) else " ".join(command)
 
 
 def _output(subject: Subject, field: str | None) -> str | None:

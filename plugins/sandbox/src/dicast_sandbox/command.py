@@ -26,6 +26,7 @@ class Command(SandboxMetric):
 
     name = "command"
 
+    command: str | tuple[str, ...]
     expected_exit_code: int = 0
 
     async def judge(self, trial: Trial) -> Score:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from math import inf
+from pathlib import Path
 
 import attrs
 
@@ -57,6 +58,13 @@ class Docker:
         :raises ConfigError: when it cannot: no client, no engine, no image, or no control of memory and processes.
         """
         _check(self.image, self.host)
+
+    def reads(self, base: Path) -> dict[str, str]:
+        """The image that the engine has under this name."""
+        asked = _asked(self._engine.command("image", "inspect", "--format", "{{.Id}}", self.image), _ANSWER_SECONDS)
+        if asked.returncode != 0:
+            raise ConfigError(f"sandbox/docker: the engine has no image {self.image!r} ({_words(asked)})")
+        return {"image": asked.stdout.decode().strip()}
 
     async def execute(self, program: Program) -> Execution | Failure:
         """Run *program* by itself, beside whatever pool there is."""

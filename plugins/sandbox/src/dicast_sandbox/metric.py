@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import shlex
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +23,8 @@ from .repository import resolved
 from .workspace import TEMPLATE, Given, check_names
 
 HEAD = "HEAD"
+
+_WORDS = re.compile(r"[\w./-]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +52,7 @@ class SandboxMetric:
     name: ClassVar[str]
     tier = "truth"
 
-    command: str | tuple[str, ...]
+    command: str | tuple[str, ...] | None
     output_as: Literal["file", "patch"] = "file"
     output_file: str = "output.txt"
     files: dict[str, str] | str | None = None
@@ -70,7 +74,7 @@ class SandboxMetric:
         cls.__doc__ = f"{own}{gap}{inherited[1]}{inherited[2]}"
 
     def __attrs_post_init__(self) -> None:
-        if not self.command:
+        if self.command is not None and not self.command:
             raise ConfigError("command is empty")
         if self.timeout is not None and self.timeout <= 0:
             raise ConfigError(f"timeout is more than 0 seconds, not {self.timeout:g}")
@@ -108,6 +112,20 @@ class SandboxMetric:
         """How much a program may take."""
         return limits(self.profile, self.timeout)
 
+    @property
+    def commands(self) -> tuple[str | tuple[str, ...], ...]:
+        """All commands that have to start."""
+        return () if self.command is None else (self.command,)
+
+    def reads(self, base: Path) -> dict[str, Path | str]:
+        """The template, the commit where one is for all, and the files of the host that the command names."""
+        found: dict[str, Path | str] = {} if self.template is None else {"template": self.template}
+        if self.repository is not None and not TEMPLATE.search(f"{self.repository} {self.ref}"):
+            found["commit"] = resolved(self.repository, self.ref)
+        shown = (Path("/"),) if self.unsafe else getattr(self.backend, "mounts", ())
+        named = [Path(word) for command in self.commands for word in command_words(command) if word.startswith("/")]
+        return found | {str(path): path for path in named if path.is_file() and any(map(path.is_relative_to, shown))}
+
     def estimate(self, subject: Subject) -> Cost:
         """What one run is reckoned at."""
         return COST
@@ -127,7 +145,7 @@ class SandboxMetric:
 
     def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
         """What is run where the workspace of *given* has become *archive*, with the output *written* into it."""
-        return Program(words(self.command), self.limits, {**given.files, **written}, archive.content or None)
+        return Program(words(self.command or ()), self.limits, {**given.files, **written}, archive.content or None)
 
     @abstractmethod
     async def judge(self, trial: Trial) -> Score | Failure:
@@ -138,6 +156,14 @@ def certain(trial: Trial) -> Trial:
     """*trial* without a limit that is only guessed: it explains what has failed, and this has not."""
     execution = trial.execution
     return attrs.evolve(trial, execution=attrs.evolve(execution, limit=execution.struck, guessed=False))
+
+
+def command_words(command: str | tuple[str, ...]) -> list[str]:
+    """The words of *command*."""
+    try:
+        return shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError:  # quotes that only a shell will understand
+        return _WORDS.findall(str(command))
 
 
 def words(command: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class PassingTests(SuiteMetric):
 
     async def _collected(self, trial: Trial) -> int | Failure | None:
         """How many tests there are without the candidate; None where that cannot be told."""
-        lists = listing(self.reported, self.command)
+        lists = listing(self.reported, self.command or ())
         if lists is not None:
             return await trial.without_candidate(partial(self._lister, lists), listed)
         if self.output_as == "patch":

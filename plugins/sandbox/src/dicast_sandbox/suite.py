@@ -11,7 +11,8 @@ import attrs
 from dicast import ConfigError, Execution, Program
 
 from .archive import Archive
-from .bench import SHOWN, Trial
+from .bench import NO_COMMAND, SHOWN, Trial
+from .finding import test_command
 from .inside import CALLED, CALLING, text
 from .metric import SandboxMetric, words
 from .reports import Counts, Report, read, reporting, runner
@@ -28,6 +29,10 @@ _VALUES = ".dicast/candidate_values.py"
 class SuiteMetric(SandboxMetric):
     """The options of every metric that runs tests.
 
+    :param command: a text for the shell, or a list of words. It starts in the workspace. Without it, the workspace as it is before
+        the candidate is there says it: a Python project, or tests of one (``python3 -m pytest``), ``package.json`` with a script
+        ``test`` (``npm test``), ``Cargo.toml`` (``cargo test``), ``go.mod`` (``go test ./...``), a Makefile with a target
+        ``test`` (``make test``), the first of these that there is. Where it says none, that is an error.
     :param mode: ``shared``: the candidate's code is part of the tests' process, and could make it say anything: the score has
         ``forgeable: true`` in its signals and a confidence of .5 at most. ``isolated``: it runs in a sandbox of its own; in the
         tests' one a module of the same name calls its functions there, with plain values.
@@ -40,7 +45,7 @@ class SuiteMetric(SandboxMetric):
     :param report_file: where the command writes JUnit XML, in the workspace.
     """
 
-    command: str | tuple[str, ...] = "cargo test"
+    command: str | tuple[str, ...] | None = None
     mode: Literal["shared", "isolated"] = "shared"
     candidate: str | tuple[str, ...] | None = None
     candidate_files: tuple[str, ...] | None = None
@@ -56,6 +61,20 @@ class SuiteMetric(SandboxMetric):
         if self.mode == "isolated":
             self._check_isolated()
         super().__attrs_post_init__()
+        if self.command is None:
+            self._check_found()
+
+    def _check_found(self) -> None:
+        """Look for what says how the workspace is tested, where it is the same for all subjects."""
+        if self.repository is not None or isinstance(self.files, str):
+            return
+        files = {name: text.encode(errors="surrogatepass") for name, text in (self.files or {}).items()}
+        places = (
+            {} if self.template is None else {str(p.relative_to(self.template)): p for p in self.template.rglob("*")}
+        )
+        read = lambda name: files[name] if name in files else places[name].read_bytes()  # noqa: E731
+        if test_command({*files, *places}, read) is None:
+            raise ConfigError(NO_COMMAND)
 
     def _check_isolated(self) -> None:
         if takes_output(self.files):
@@ -72,9 +91,14 @@ class SuiteMetric(SandboxMetric):
             )
 
     @property
+    def commands(self) -> tuple[str | tuple[str, ...], ...]:
+        """The tests', and under ``isolated`` the candidate's."""
+        return (*super().commands, *([self.candidate or ("python3",)] if self.mode == "isolated" else []))
+
+    @property
     def reported(self) -> Report:
         """What the command reports."""
-        return runner(self.command) if self.report is None else self.report
+        return runner(self.command or ()) if self.report is None else self.report
 
     @property
     def forgeable(self) -> bool:
@@ -104,7 +128,7 @@ class SuiteMetric(SandboxMetric):
         return attrs.evolve(self._reporting(super().program(given, given.archive, stand_in)), peer=peer)
 
     def _reporting(self, program: Program) -> Program:
-        return reporting(self.reported, program, self.command, self.report_file)
+        return reporting(self.reported, program, self.command or (), self.report_file)
 
     def _seen(self, archive: Archive) -> bytes | None:
         """What of *archive* is in the candidate's own sandbox."""

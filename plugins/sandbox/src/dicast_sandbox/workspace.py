@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -40,6 +40,29 @@ class Given:
 
     archive: Archive
     files: Mapping[str, bytes]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all that is in it."""
+        return frozenset((*self.archive.members, *self.files))
+
+    def file(self, name: str) -> bytes | None:
+        """What the file *name* holds; None where there is none."""
+        if name in self.files:
+            return self.files[name]
+        member = self.archive.members.get(name)
+        return None if member is None or not member.isreg() else self.archive.read(name).content
+
+    def is_executable(self, name: str) -> bool:
+        """Whether the file *name* can be run as a program, as far as can be seen."""
+        if name in self.files:
+            return self.files[name].startswith(b"#!")
+        return bool(self.archive.members[name].mode & 0o111)
+
+    def is_linked(self, name: str) -> bool:
+        """Whether *name* leads over a symbolic link."""
+        steps = (name, *map(str, PurePosixPath(name).parents))
+        return any(self.archive.members[step].issym() for step in steps if step in self.archive.members)
 
     @property
     def key(self) -> bytes:

@@ -1,0 +1,176 @@
+"""What a command starts with, and whether a sandbox has that: looked up where nothing is of the candidate, which so cannot say it."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from dicast import Execution, Limits, Program
+
+from .workspace import Given
+
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
+_PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
+_VARIABLE = re.compile(r"(\w+)=")
+_LOOKUPS = ("PATH", "PYTHON", "NODE", "NPM")
+_OPERATORS = frozenset("();|&")
+_RUNNERS = frozenset(("pytest", "unittest", "nose2", "tox", "jest", "vitest", "mocha", "ava", "tap"))
+_SCRIPTS = ("npm", "pnpm", "yarn")
+_PROBE = """PATH="$PATH:/tmp/node_modules/.bin:/node_modules/.bin"
+case $1 in */*) test -f "$1" && test -x "$1";; *) command -v "$1" >/dev/null;; esac || { echo no program; exit; }
+module=$2; shift 2
+test -z "$module" || "$@" -c 'import sys
+try: __import__(sys.argv[1])
+except ImportError as error: print("no module:", error)' "$module"
+"""
+
+
+@attrs.frozen
+class Start:
+    """A *program* that has to start; *module* is what it runs where it is a Python, with the words before it as *python*.
+
+    *folder* is where it starts in the workspace, None where that is not known. *words* is the whole command.
+    """
+
+    program: str
+    folder: str | None = ""
+    python: tuple[str, ...] = ()
+    module: str = ""
+    words: tuple[str, ...] = ()
+
+    def probe(self, limits: Limits) -> Program:
+        """What looks it up in an empty workspace."""
+        return Program(("/bin/sh", "-c", _PROBE, "sh", self.program, self.module, *self.python), limits)
+
+    def lacking(self, execution: Execution) -> str | None:
+        """What the probe has not found; None where it has, or cannot tell."""
+        said = execution.output.strip() if execution.exit == 0 and execution.struck is None else ""
+        if said == "no program":
+            return f"there is no program {self.program!r} in the sandbox"
+        if said.startswith("no module: "):
+            return f"{self.program} cannot import {self.module!r} in the sandbox ({said.removeprefix('no module: ')})"
+        return None
+
+
+def first(command: str | tuple[str, ...]) -> Start | None:
+    """What has to start before *command* can succeed, whatever else it runs; None where that is not certain."""
+    if not isinstance(command, str):
+        return _start(command, "")
+    folder: str | None = ""
+    rest = _tokens(command)
+    while rest:
+        words, operator, rest = _simple(rest)
+        if words[:1] == ["cd"] and len(words) == 2 and operator in ("&&", ";"):
+            folder = _inside(folder, words[1])
+            continue
+        return _start(words, folder) if operator in ("&&", "") else None
+    return None
+
+
+def _tokens(text: str) -> list[str]:
+    """The words and operators of the shell's *text*; none where it has several lines or quotes that only a shell understands."""
+    if "\n" in text.strip() or "`" in text or "$(" in text:
+        return []
+    try:
+        found = shlex.shlex(text, posix=True, punctuation_chars=True)
+        found.whitespace_split = True
+        return list(found)
+    except ValueError:
+        return []
+
+
+def _simple(tokens: list[str]) -> tuple[list[str], str, list[str]]:
+    """The first command of *tokens*, the operator behind it, and the rest."""
+    for at, token in enumerate(tokens):
+        if set(token) <= _OPERATORS:
+            return tokens[:at], token, tokens[at + 1 :]
+    return tokens, "", []
+
+
+def _inside(folder: str | None, name: str) -> str | None:
+    known = folder is not None and _PLAIN.fullmatch(name) and not name.startswith(("/", "-"))
+    return posixpath.normpath(posixpath.join(folder or "", name)) if known else None
+
+
+def _start(words: Sequence[str], folder: str | None) -> Start | None:
+    rest = list(words)
+    while rest and ((given := _VARIABLE.match(rest[0])) or rest[0] == "exec"):
+        if given and any(part in given[1] for part in _LOOKUPS):
+            return None
+        rest.pop(0)
+    if not rest or not _PLAIN.fullmatch(rest[0]):
+        return None
+    python, module = _module(rest) if _PYTHON.fullmatch(rest[0]) else ((), "")
+    return Start(rest[0], folder, python, module, tuple(rest))
+
+
+def _module(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """The interpreter with its options, and the top package of the module that it runs by ``-m``."""
+    at = 1
+    while at < len(words) - 1 and words[at].startswith("-") and "c" not in words[at]:
+        if words[at] == "-m":
+            top = words[at + 1].partition(".")[0]
+            return (tuple(words[:at]), top) if top.isidentifier() else ((), "")
+        at += 2 if words[at] in ("-X", "-W") else 1
+    return (), ""
+
+
+def starts(command: str | tuple[str, ...], given: Given) -> Iterator[Start]:
+    """All that has to start: of ``npm test``, too, what the script of *given* starts with."""
+    start = first(command)
+    if start is None:
+        return
+    yield start
+    package = given.file(posixpath.join(start.folder or "", "package.json")) if _is_npm(start) else None
+    inner = first(script(package))
+    if inner is not None and inner.folder == "" and b"pretest" not in (package or b""):
+        yield attrs.evolve(inner, folder=start.folder)
+
+
+def _is_npm(start: Start) -> bool:
+    said = start.words[1:3]
+    return (
+        start.program in _SCRIPTS
+        and start.folder is not None
+        and (said[:1] in (("test",), ("t",)) or said == ("run", "test"))
+    )
+
+
+def script(package: bytes | None) -> str:
+    """The script ``test`` of a ``package.json``; nothing where it has none but npm's placeholder."""
+    try:
+        found = json.loads(package or b"{}").get("scripts", {}).get("test", "")
+    except (ValueError, AttributeError):
+        return ""
+    return found if isinstance(found, str) and "no test specified" not in found else ""
+
+
+def in_workspace(start: Start, given: Given, output_file: str, *, patch: bool) -> str | bool:
+    """Whether *start* is, or may be, in the workspace: True where no sandbox need be asked, else False, or what is wrong with it.
+
+    What a patch could add is not certain to be missing; only of test runners is it, which nobody writes in one.
+    """
+    runs = start.module or start.program
+    if start.module or "/" not in start.program:
+        may = patch and runs not in _RUNNERS
+        return may or any(_provides(name, runs, start) for name in (*given.names, *(() if patch else (output_file,))))
+    if start.program.startswith("/"):
+        return start.program.startswith("/tmp/")  # noqa: S108  # inside
+    path = _inside(start.folder, start.program)
+    if patch or path is None or path.startswith("..") or path == output_file or given.is_linked(path):
+        return True
+    if path not in given.names:
+        return f"there is no {path!r} in the workspace"
+    return True if given.is_executable(path) else f"{path!r} in the workspace is not executable"
+
+
+def _provides(name: str, runs: str, start: Start) -> bool:
+    parts = name.split("/")
+    if start.module:
+        return runs in parts[:-1] or parts[-1].partition(".")[0] == runs
+    return parts[-3:] == ["node_modules", ".bin", runs]
