@@ -3,6 +3,10 @@
 A component that needs a connection or state offers ``open(run: RunContext) -> AsyncContextManager`` of the live object; the
 runner enters and leaves it once a run. Methods may be ``def`` (pure, quick work) or ``async def`` (anything that waits)
 where the annotation says ``Awaitable``.
+
+One that reads files, or anything else, from outside its options offers ``reads(base: Path) -> Mapping[str, Path | str]``: a path enters
+its fingerprint by the content, a text as it is; *base* is the pipeline file's folder. ``metadata={"counts": False}`` leaves an option
+out of the fingerprint. The page docs/plugins.md says which.
 """
 
 from __future__ import annotations
