@@ -21,6 +21,7 @@ class Command(SandboxMetric):
     a limit scores 0, with its name in ``signals.limit``: ``wall``, ``cpu``, ``memory``, ``processes``, ``file_size``, ``disk`` or
     ``output``.
 
+    :param command: a text for the shell, or a list of words. It starts in the workspace.
     :param expected_exit_code: which exit code is success.
     """
 

@@ -31,7 +31,6 @@ _WORDS = re.compile(r"[\w./-]+")
 class SandboxMetric:
     """The options of every metric that runs a command about an output.
 
-    :param command: a text for the shell, or a list of words. It starts in the workspace.
     :param output_as: ``file``: the output is written to ``output_file``. ``patch``: it is a unified diff, and changes what
         ``template`` or ``repository`` gives, before ``files`` are written over it. One that does not apply scores 0.
     :param output_file: where the output that is judged stands in the workspace.
