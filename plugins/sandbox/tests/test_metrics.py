@@ -59,7 +59,7 @@ def test_the_slot_keys_timeout_is_the_wall_limit():
 
 def test_no_output_is_not_run():
     found = asyncio.run(Command(command="true").score(Subject("row", "1")))
-    assert (found.value, found.details, found.cost) == (0.0, "no output", Cost.zero())
+    assert (found.kind, found.message, found.cost) == ("missing_input", "row 1 has no output to run", Cost.zero())
 
 
 def test_a_field_of_the_output_may_be_judged():
