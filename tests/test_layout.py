@@ -30,8 +30,8 @@ HOOKS = KERNEL / "_kernel" / "hooks.py"
 MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 PARTS = {
-    "the pipeline file": (2_270, ("config", "converter", "sections.py", "lines.py", "files.py")),
-    "the command line": (1_280, ("cli", "api.py", "ledgers.py")),
+    "the pipeline file": (2_450, ("config", "converter", "sections.py", "lines.py", "files.py")),
+    "the command line": (1_300, ("cli", "api.py", "ledgers.py")),
     "the worker processes": (415, ("pool", "worker.py")),
     "experiments": (
         760,
@@ -46,7 +46,7 @@ PARTS = {
             "report/table.py",
         ),
     ),
-    "the heart": (4_640, None),
+    "the heart": (5_300, None),
 }
 """The kernel's parts with their bars in lines of code (docs/adr/0010); the heart is all that is in no other part."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}

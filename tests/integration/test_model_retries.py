@@ -50,7 +50,7 @@ def test_passing_fault_is_in_the_record_and_its_columns(shop, model, status):
     assert (done.code, done.json["scored"], model.count) == (0, 2, 5)
     first, second = (event["payload"] for event in shop.events("record.completed"))
     history = [{"attempt": 1, "error": f"m-1 at {model.url}/chat/completions: HTTP {status}: busy"}]
-    assert first["retry"] == first["responses"]["b"]["retry"] == {"attempts": 2, "max_attempts": 6, "history": history}
+    assert first["retry"] == first["responses"]["b"]["retry"] == {"attempts": 2, "max_attempts": 3, "history": history}
     assert "retry" not in first["responses"]["a"]
     assert "retry" not in second
     assert "retries" not in first["metrics"]
@@ -58,7 +58,7 @@ def test_passing_fault_is_in_the_record_and_its_columns(shop, model, status):
         told, untold = csv.DictReader(file)
     assert (told["retry_attempts"], told["retry_max_attempts"], json.loads(told["retry_history"])) == (
         "2",
-        "6",
+        "3",
         history,
     )
     assert untold["retry_attempts"] == ""
@@ -95,7 +95,7 @@ def test_reply_that_a_broken_off_run_has_bought_keeps_how_it_was_tried(shop, mod
     assert shop.run(TASK).json["stopped"]["reason"] == "refused_by_provider"
     resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
     assert (resumed.json["scored"], model.count) == (2, 6)
-    assert retries(shop) == {"r0": (2, 6, [1])}
+    assert retries(shop) == {"r0": (2, 3, [1])}
 
 
 def test_judges_calls_are_tried_as_before(shop, model):
