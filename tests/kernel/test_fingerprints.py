@@ -279,6 +279,7 @@ def test_two_runs_with_another_script_differ_in_their_task(tmp_path, monkeypatch
 
 JUDGED = {
     **dict.fromkeys(("timeout", "requests_per_minute", "tokens_per_minute", "price", "api_key", "proxy"), False),
+    **dict.fromkeys(("unreachable_at_start", "unreachable_later"), False),
     **dict.fromkeys(("retries", "concurrency", "threads", "parallel", "cache_control", "unsafe"), False),
     **dict.fromkeys(("security_level", "determinism_level", "capture_rationale"), False),
 }
