@@ -126,6 +126,71 @@ def test_failed_row_is_a_record_of_its_own_kind():
     assert done.document["failures"] == {"judge_call_failed": 1}
 
 
+def troubled(request):
+    """Empty replies about a1, and an error about a2."""
+    asked = request.messages[-1].content
+    if asked.endswith("a1"):
+        return ""
+    return Failure("judge_call_failed", "HTTP 500") if asked.endswith("a2") else reports(request)
+
+
+def test_run_counts_its_rows_and_what_they_took():
+    empty = iter([""])
+    found = run("aggregates: [stats/score_stats]\n", model=lambda asked: next(empty, troubled(asked))).document
+    assert (found["row_count"], found["failed"]) == (2, 2)
+    # a0 came at the second try, a1 at none of two; what refused a2 was not asked again.
+    assert found["retry_summary"] == {"total_requests": 4, "total_retries": 2, "exhausted": 1}
+    assert (found["security_level"], found["determinism_level"]) == ("official", None)
+
+
+def test_run_without_a_retry_has_no_summary_of_them():
+    found = run().document
+    assert (found["row_count"], found["retry_summary"]) == (4, None)
+    judged = run_pipeline("metrics: [diff/match]\n", subjects=[Subject("row", "1", output="a", reference="a")]).document
+    assert (judged["row_count"], judged["retry_summary"], judged["security_level"]) == (0, None, None)
+
+
+def test_aggregates_name_the_rows_that_they_could_not_see():
+    done = run("aggregates: [stats/score_stats]\n", model=troubled)
+    found = done.document["aggregates"]["stats/score_stats"]
+    assert found["failures"] == [
+        {"subject_kind": "row", "subject_id": name, "failure_mode": kind}
+        for name, kind in [("a1", "judge_output_invalid"), ("a2", "judge_call_failed")]
+    ]
+    assert [event.payload["result"] for event in done.of("aggregate.completed")] == [found]
+    assert run("aggregates: [stats/score_stats]\n").document["aggregates"]["stats/score_stats"]["failures"] == []
+
+
+def test_aggregates_name_the_first_rows_that_failed_however_many_did():
+    rows = [Subject("row", f"b{number}", context={"APPID": f"b{number}"}) for number in range(12)]
+    done = run("aggregates: [stats/score_stats]\n", model=lambda _: Failure("judge_call_failed", "HTTP 500"), rows=rows)
+    named = [one["subject_id"] for one in done.document["aggregates"]["stats/score_stats"]["failures"]]
+    assert (named, done.document["failed"]) == ([f"b{number}" for number in range(10)], 12)
+
+
+def test_aggregate_that_has_failures_of_its_own_keeps_them():
+    @attrs.frozen
+    class Own:
+        name = "own"
+
+        def add(self, record):
+            pass
+
+        def finish(self):
+            return {"failures": 3}
+
+    done = run("aggregates: [own]\n", model=troubled, own=Own())
+    assert done.document["aggregates"] == {"own": {"failures": 3}}
+
+
+def test_aggregates_of_verdicts_have_no_rows_that_failed():
+    done = run_pipeline(
+        "metrics: [diff/match]\naggregates: [stats/score_stats]\n",
+        subjects=[Subject("row", "1", output="a", reference="a"), Subject("row", "2", output="a")],
+    )
+    assert "failures" not in done.document["aggregates"]["stats/score_stats"]
+
+
 def test_response_that_took_several_tries_says_so_in_both_places():
     replies = iter(["", *["2"] * 7])
     record = records(run(model=lambda request: next(replies), rows=ROWS[:1]))[0]

@@ -54,6 +54,11 @@ def questions(model):
     return Counter(asked.prompt.removeprefix("about ") for asked in model.requests)
 
 
+def unanswered(done):
+    """The rows that the aggregate has no record of."""
+    return [one["subject_id"] for one in done.json["aggregates"]["stats/score_stats"]["failures"]]
+
+
 def but(told, *texts):
     """An answer: *told* for questions with one of *texts*, else the usual one."""
     return lambda asked: told if any(text in asked.prompt for text in texts) else rated(asked)
@@ -93,12 +98,16 @@ def test_run_that_broke_off_inside_a_row_asks_for_no_reply_twice(shop, model):
 def test_resumed_run_comes_to_what_an_undisturbed_one_does(shop, model):
     text = TASK + ALONE + "metrics: [proxy/length: {max: 12}]\n"
     text += "early_stop: [stats/plateau: {metric: scores.depth, window: 9}]\n"
+    model.answer = speechless = but("", "r1 depth")
     undisturbed = shop.run(text + "ledger: {ledger/sqlite: {path: other.db}}\n")
-    model.answer = but(403, "r4 clarity")
+    model.answer = lambda asked: 403 if "r4 clarity" in asked.prompt else speechless(asked)
     assert shop.run(text).code == 3
-    model.answer = rated
+    model.answer = speechless
     resumed = shop.dicast("run", "p.yaml", "--json", "--resume")
     assert settled(resumed.json) == settled(undisturbed.json)
+    assert (resumed.json["row_count"], unanswered(resumed)) == (5, ["r1"])
+    assert resumed.json["retry_summary"] == {"total_requests": 6, "total_retries": 1, "exhausted": 1}
+    assert shop.dicast("show", "last", "--json").json["row_count"] == 5
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
@@ -149,9 +158,11 @@ def test_retry_failed_asks_about_what_failed_alone(shop, model):
     model.answer = but(500, "r1 depth", "r4 clarity")
     first = shop.run(TASK + RECORDS)
     assert (first.code, first.json["scored"], first.json["failures"]) == (3, 4, {"judge_call_failed": 2})
+    assert (first.json["row_count"], unanswered(first)) == (4, ["r1", "r4"])
     model.answer, before = rated, questions(model)
     again = shop.dicast("run", "p.yaml", "--json", "--resume", first.json["run_id"], "--retry-failed")
     assert (again.code, again.json["scored"], again.json["failed"]) == (0, 6, 0)
+    assert (again.json["row_count"], unanswered(again)) == (6, [])
     assert questions(model) - before == Counter({"r1 depth": 1, "r4 clarity": 1, "r4 depth": 1})
     assert scores(again.json) == WHOLE
     with (shop / "rows.csv").open(newline="") as file:

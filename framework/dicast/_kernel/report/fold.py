@@ -10,7 +10,7 @@ from typing import Any
 from ..model import Basis, Cost, Event, basis_of
 from ..sections import METRICS
 from ..spool import Passes
-from .tally import Tally, nothing
+from .tally import Rows, Tally, nothing
 from .watched import Group, Watched
 
 WORST = 5
@@ -33,6 +33,7 @@ class Report:
         self.throttled: Counter[str] = Counter()
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
+        self.rows = Rows()
         self._accepting: dict[str | None, list[tuple[str, Tally, Watched | None]]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
@@ -196,6 +197,7 @@ class Report:
 
     def _record(self, event: Event) -> None:
         """Count a record; where there are verdicts they say what is scored."""
+        self.rows.add(event)
         for label in self.criteria:
             self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
         if not self._counted:
@@ -203,6 +205,7 @@ class Report:
             self.scored += 1
 
     def _fail_record(self, event: Event) -> None:
+        self.rows.fail(event)
         for label in self.criteria:
             self.watched[label].add_record(event.session_id, {}, label)
         if not self._counted:

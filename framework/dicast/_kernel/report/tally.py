@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
-from ..model import BASES, Basis, Cost, weakest
+from ..model import BASES, Basis, Cost, Event, weakest
 from ..spool import Passes
 
 
@@ -69,3 +70,45 @@ class Tally:
     def by_basis(self) -> dict[Basis, int]:
         """How many scores rest on what, the strongest first."""
         return {basis: self.bases[basis] for basis in BASES if basis in self.bases}
+
+
+FAILURES_NAMED = 10
+
+
+@attrs.define
+class Rows:
+    """What became of the rows that a task or an extractor made records of, and the *failures* of the first that have none."""
+
+    count: int = 0
+    failed: int = 0
+    failures: list[Mapping[str, object]] = attrs.field(factory=list)
+    _tried: bool = False
+    _retries: int = 0
+    _exhausted: int = 0
+
+    def add(self, event: Event) -> None:
+        """Count a record."""
+        self.count += 1
+        if isinstance(retry := event.payload.get("retry"), Mapping):
+            self._retry(retry, failed=False)
+
+    def fail(self, event: Event) -> None:
+        """Count a row that has no record."""
+        self.failed += 1
+        if isinstance(retry := event.payload.get("retry"), Mapping):
+            self._retry(retry, failed=True)
+        if len(self.failures) < FAILURES_NAMED:
+            subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id}
+            self.failures.append({**subject, "failure_mode": event.payload["failure_mode"]})
+
+    def _retry(self, retry: Mapping[str, object], *, failed: bool) -> None:
+        self._tried = True
+        attempts, most = (retry.get(name) for name in ("attempts", "max_attempts"))
+        if isinstance(attempts, int):  # a task may say of a failure what it likes
+            self._retries += max(attempts - 1, 0)
+            self._exhausted += failed and (not isinstance(most, int) or attempts >= most)
+
+    def retry_summary(self) -> dict[str, int] | None:
+        """How often rows were asked for; None where each came, or failed, at once."""
+        told = {"total_requests": self.count + self.failed, "total_retries": self._retries}
+        return told | {"exhausted": self._exhausted} if self._tried else None

@@ -27,7 +27,7 @@ def conclude(
 
     The *ledger* has all records by now.
     """
-    found: dict[str, Any] = {"aggregates": dict(_told(stream, "aggregate.completed", findings.finish(), {}))}
+    found: dict[str, Any] = {"aggregates": dict(_told(stream, "aggregate.completed", _whole(findings, stream), {}))}
     wanted, said, comparison = pipeline.baseline, dict[str, object](), None
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
@@ -38,6 +38,14 @@ def conclude(
             compared = findings.compare(wanted.compare, baseline, own)
             comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
     return found | {"comparison": comparison, "baseline": said or None, "broken": dict(findings.broken)}
+
+
+def _whole(findings: Findings, stream: Stream) -> Iterable[tuple[Slot, Any]]:
+    """What each aggregate comes to, with the rows that have no record, where records are made; an aggregate's own stay."""
+    started, failures = stream.report.started, stream.report.rows.failures
+    makes = started.get("task") is not None or bool(started.get("extractors"))
+    for slot, result in findings.finish():
+        yield slot, {**result, "failures": result.get("failures", failures)} if makes and result is not None else result
 
 
 def _told(
