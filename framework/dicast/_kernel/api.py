@@ -49,6 +49,10 @@ class Run:
     throttled: Mapping[str, int]
     gate: Mapping[str, Any]
     stopped: Mapping[str, Any] | None
+    row_count: int
+    retry_summary: Mapping[str, int] | None
+    security_level: str | None
+    determinism_level: str | None
     aggregates: Mapping[str, Any]
     comparison: Mapping[str, Any] | None
     baseline: Mapping[str, str | None] | None
