@@ -80,6 +80,50 @@ def test_trace_events_are_judged_without_an_output():
     assert failures("metrics: [text]", [session], text=long_enough()) == {}
 
 
+CALLED = TraceEvent("tool.called", {"tool_use_id": "u", "tool_name": "book", "input": {"seats": 1}})
+CYCLE = Subject("tool_cycle", "u", {"tool_name": "book", "input": {"seats": 1}}, reference="x", events=(CALLED,))
+OF_OUTPUTS = [
+    "proxy/format",
+    "proxy/keywords: {required: [a]}",
+    "proxy/length: {min: 1}",
+    "proxy/syntax",
+    "feedback/string_similarity",
+    "feedback/retrieval",
+    "feedback/classification",
+    "feedback/code_pipeline",
+    "feedback/multi_objective: {objectives: {a: proxy/format}}",
+    "agent_steps/subtask_planning",
+    "agent_steps/subtask_execution",
+    "agent_steps/tool_step_utility",
+    "agent_steps/synthesis",
+    "agent_steps/combined",
+]
+
+
+@pytest.mark.parametrize("written", OF_OUTPUTS, ids=lambda written: written.partition(":")[0])
+def test_what_reads_outputs_alone_has_none_in_a_tool_cycle_with_events(written):
+    assert failures(f"metrics:\n- {written}\n", [CYCLE]) == {"metrics u": "missing_input"}
+
+
+def test_what_reads_the_events_of_a_tool_cycle_needs_no_output():
+    text = "metrics: [proxy/tool_params_schema: {tools: {book: {type: object}}}]\njudges: [heuristic/tool_cycle]"
+    done = run_pipeline(text, subjects=[CYCLE])
+    assert [event.payload["judge"] for event in done.of("eval.completed")] == ["metrics", "heuristic/tool_cycle"]
+
+
+def test_a_metric_and_a_judge_may_need_an_output_beside_trace_events_too():
+    @metric(tier="proxy", needs_output="always")
+    def words(subject: Subject) -> Score:
+        return Score(float(len(subject.text.split()) > 0))
+
+    @judge(needs_output="always")
+    def reader(subject: Subject) -> Judgment:
+        return Judgment(1.0, 1.0, "heuristic")
+
+    found = failures("metrics: [words]\njudges: [reader]", [CYCLE, EMPTY], words=words(), reader=reader())
+    assert found == {"metrics u": "missing_input", "reader u": "missing_input"}
+
+
 def test_a_metric_that_cannot_judge_is_left_out_where_the_file_says_so():
     text = "metrics: [question, {text: {on_failure: exclude}}]"
     assert failures(text, [NOTHING], text=long_enough(), question=polite_question()) == {}

@@ -12,13 +12,14 @@ from .errors import ConfigError
 from .model import Cost, Failure, Judgment, Reply, Score, Subject
 
 Tier = Literal["proxy", "truth"]
+NeedsOutput = bool | Literal["always"]
 T = TypeVar("T")
 ScoreFunction = Callable[..., Score | Failure | Awaitable[Score | Failure]]
 JudgeFunction = Callable[..., Judgment | Failure | Awaitable[Judgment | Failure]]
 
 
 def metric(
-    *, tier: Tier, cost: str | None = None, name: str | None = None, needs_output: bool = True
+    *, tier: Tier, cost: str | None = None, name: str | None = None, needs_output: NeedsOutput = True
 ) -> Callable[[ScoreFunction], type[Any]]:
     """Make a metric of a function ``(subject, *, options…) -> Score``.
 
@@ -28,7 +29,8 @@ def metric(
     :param tier: ``"proxy"`` or ``"truth"``.
     :param cost: what one call may cost at most, as ``"0.01 usd"``; nothing by default.
     :param name: the component's name; the function's by default.
-    :param needs_output: False for a metric that judges something else: it is also asked about subjects without an output.
+    :param needs_output: False for a metric that judges something else: it is also asked about subjects without an output;
+        ``"always"`` for one that reads nothing but the output: it is not asked about trace events without one.
     :raises ConfigError: when the function has other parameters than one subject and keyword-only options.
     """
     if tier not in ("proxy", "truth"):
@@ -43,14 +45,14 @@ def metric(
 
 
 def judge(
-    *, accepts: Sequence[str] = (), cost: str | None = None, name: str | None = None, needs_output: bool = True
+    *, accepts: Sequence[str] = (), cost: str | None = None, name: str | None = None, needs_output: NeedsOutput = True
 ) -> Callable[[JudgeFunction], type[Any]]:
     """Make a judge of a function ``(subject, children, *, options…) -> Judgment``; *children* may be left out.
 
     :param accepts: the subject kinds it judges; any by default.
     :param cost: what one call may cost at most, as ``"0.01 usd"``; nothing by default.
     :param name: the component's name; the function's by default.
-    :param needs_output: False for a judge of something else: it is also asked about subjects without an output.
+    :param needs_output: as for :func:`metric`.
     :raises ConfigError: when the function has other parameters than subject, children and keyword-only options.
     """
     price = Cost.zero() if cost is None else Cost.parse(cost)

@@ -123,7 +123,8 @@ class Metric(Protocol):
     """Scores a subject. The class attribute ``tier`` is ``"proxy"`` (cheap, may gate) or ``"truth"``.
 
     A subject with neither an output nor trace events is a Failure ``missing_input``, and nobody is asked about it; a metric that
-    judges something else, its input perhaps, has ``needs_output = False``. So with judges.
+    judges something else, its input perhaps, has ``needs_output = False``. One that reads nothing but the output has
+    ``needs_output = "always"``: trace events do not stand in for it. So with judges.
 
     A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing. A metric that
     costs nothing may have ``score_batch(subjects) -> Sequence[Score | Failure]``, an answer for each in their order: it is asked

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import orjson
 
+from ..define import NeedsOutput
 from ..errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
 from ..model import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..protocols import Judge
@@ -47,7 +48,7 @@ class Call:
     *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
     says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
     again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
-    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one.
+    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`.
     """
 
     slot: Slot
@@ -60,7 +61,7 @@ class Call:
     nests: bool
     fallback: Judge | None
     elsewhere: Elsewhere | None = None
-    needs_output: bool = False
+    needs_output: NeedsOutput = False
 
     @classmethod
     def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
@@ -82,8 +83,10 @@ class Call:
         )
 
     def lacks_output(self, subject: Subject, children: Children = ()) -> bool:
-        """Whether an output is to be judged that *subject* does not have; its events, or *children*, are judged without one."""
-        return self.needs_output and subject.output is None and not (subject.events or children)
+        """Whether an output is to be judged that *subject* does not have; its events, or *children*, may do in place of one."""
+        if not self.needs_output or subject.output is not None:
+            return False
+        return self.needs_output == "always" or not (subject.events or children)
 
 
 class Caller:

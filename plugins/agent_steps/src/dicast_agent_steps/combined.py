@@ -34,6 +34,7 @@ class Combined:
     """
 
     tier = "proxy"
+    needs_output = "always"
 
     planning_weight: float = attrs.field(default=0.6, validator=_check_weight)
     synthesis_weight: float = attrs.field(default=0.4, validator=_check_weight)

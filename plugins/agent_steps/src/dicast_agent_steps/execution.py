@@ -29,6 +29,7 @@ class SubtaskExecution:
     """
 
     tier = "proxy"
+    needs_output = "always"
 
     field: str | None = attrs.field(default=None, validator=check_field)
 

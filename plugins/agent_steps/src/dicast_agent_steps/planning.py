@@ -67,6 +67,7 @@ class SubtaskPlanning:
     """
 
     tier = "proxy"
+    needs_output = "always"
 
     more_verbs: tuple[str, ...] = attrs.field(default=(), converter=words)
     field: str | None = attrs.field(default=None, validator=check_field)

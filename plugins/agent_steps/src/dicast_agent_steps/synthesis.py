@@ -30,6 +30,7 @@ class Synthesis:
     """
 
     tier = "proxy"
+    needs_output = "always"
 
     field: str | None = attrs.field(default=None, validator=check_field)
 

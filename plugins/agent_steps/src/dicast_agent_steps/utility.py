@@ -27,6 +27,7 @@ class ToolStepUtility:
     """
 
     tier = "proxy"
+    needs_output = "always"
 
     field: str | None = attrs.field(default=None, validator=check_field)
 

@@ -38,6 +38,7 @@ class Classification:
 
     name = "classification"
     tier = "proxy"
+    needs_output = "always"
 
     labels: tuple[str, ...] = attrs.field(default=(), converter=_labels)
     confidence_field: str | None = attrs.field(default=None, validator=check_field)

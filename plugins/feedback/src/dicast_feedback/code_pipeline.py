@@ -45,6 +45,7 @@ class CodePipeline:
 
     name = "code_pipeline"
     tier = "proxy"
+    needs_output = "always"
 
     stages: tuple[str, ...] = attrs.field(default=STAGES, converter=_names)
     field: str | None = attrs.field(default=None, validator=check_field)

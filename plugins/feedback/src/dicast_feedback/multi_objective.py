@@ -66,6 +66,7 @@ class MultiObjective:
 
     name = "multi_objective"
     tier = "proxy"
+    needs_output = "always"
 
     objectives: Mapping[str, Metric] = attrs.field(factory=dict)
     weights: Mapping[str, float] = attrs.field(factory=dict, validator=_check_weights)

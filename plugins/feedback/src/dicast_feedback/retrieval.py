@@ -42,6 +42,7 @@ class Retrieval:
 
     name = "retrieval"
     tier = "proxy"
+    needs_output = "always"
 
     measure: Measure = "f1"
     k: int | None = None

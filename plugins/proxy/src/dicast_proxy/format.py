@@ -28,6 +28,7 @@ class Format:
 
     name = "format"
     tier = "proxy"
+    needs_output = "always"
 
     require_non_empty: bool = True
     require_json: bool = False

@@ -55,6 +55,7 @@ class Keywords:
 
     name = "keywords"
     tier = "proxy"
+    needs_output = "always"
 
     required: tuple[str, ...] = attrs.field(default=(), converter=_words, validator=_check_expressions)
     forbidden: tuple[str, ...] = attrs.field(default=(), converter=_words, validator=_check_expressions)

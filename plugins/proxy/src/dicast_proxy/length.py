@@ -52,6 +52,7 @@ class Length:
 
     name = "length"
     tier = "proxy"
+    needs_output = "always"
 
     min: int | None = attrs.field(default=None, validator=_BOUND, metadata={"keys": ("min", "min_chars")})
     max: int | None = attrs.field(default=None, validator=_BOUND, metadata={"keys": ("max", "max_chars")})

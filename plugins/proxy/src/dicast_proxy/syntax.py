@@ -45,6 +45,7 @@ class Syntax:
 
     name = "syntax"
     tier = "proxy"
+    needs_output = "always"
 
     check_balanced_brackets: bool = True
     check_balanced_quotes: bool = True
