@@ -108,6 +108,7 @@ def test_resumed_run_comes_to_what_an_undisturbed_one_does(shop, model):
     assert (resumed.json["row_count"], unanswered(resumed)) == (5, ["r1"])
     assert resumed.json["retry_summary"] == {"total_requests": 6, "total_retries": 1, "exhausted": 1}
     assert shop.dicast("show", "last", "--json").json["row_count"] == 5
+    assert "failures" not in shop.dicast("show", "last").out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")

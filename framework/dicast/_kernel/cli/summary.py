@@ -117,9 +117,8 @@ def _failed_lines(done: Document) -> Iterator[str]:
 
 def _findings_lines(done: Document) -> Iterator[str]:
     """What the records come to, and how they compare with the baseline's."""
-    for label, found in done["aggregates"].items():
-        named = isinstance(found, Mapping) and isinstance(found.get("failures"), list)  # which stand above already
-        yield from _tree(label, {key: found[key] for key in found if key != "failures"} if named else found)
+    for name, found in done["aggregates"].items():  # whose failures stand above already
+        yield from _tree(name, found and {k: v for k, v in found.items() if (k, type(v)) != ("failures", list)})
     baseline = done["baseline"]
     if baseline is not None and baseline["run_id"] is None:
         yield f"compared with nothing: no run of {done['name']} has ended before this one (baseline: {baseline['run']})"
