@@ -61,13 +61,14 @@ def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> flo
     if weights is not None and 0.0 in weights:
         weighted = [pair for pair in zip(values, weights, strict=True) if pair[1]]
         values, weights = [value for value, _ in weighted], [weight for _, weight in weighted]
-    if len(values) == 1:
-        return values[0]
+    least, greatest = min(values), max(values)
+    if least == greatest:
+        return least
     if weights is None:
         found = math.fsum(values) / len(values)
     else:
         found = math.fsum(map(mul, weights, values)) / math.fsum(weights)
-    return min(max(found, min(values)), max(values))
+    return least if found < least else min(found, greatest)
 
 
 _METHODS: Mapping[str, Callable[[Sequence[float]], float]] = {

@@ -148,7 +148,7 @@ class MetricSet:
             whole.skipped,
             values,
             totals,
-            weakest([rollout.basis() for rollout in entered]),
+            whole.basis() if whole is entered[0] else weakest([rollout.basis() for rollout in entered]),
         )
 
 
@@ -238,7 +238,7 @@ class _Rollout:
 
     def basis(self) -> Basis:
         """The weakest basis of the truth metrics that entered with a weight."""
-        return weakest(self.bases)
+        return weakest(self.bases) if self.bases else "proxy"
 
     def leave_proxies(self) -> None:
         """Take the proxies, which have only gated, out of the score."""

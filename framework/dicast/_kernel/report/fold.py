@@ -119,7 +119,10 @@ class Report:
         tally.kinds[event.subject_kind] += 1
         tally.scored += 1
         tally.score.add(score)
-        tally.lowest, tally.highest = min(tally.lowest, score), max(tally.highest, score)
+        if score < tally.lowest:
+            tally.lowest = score
+        if score > tally.highest:
+            tally.highest = score
         tally.confidence.add(payload["confidence"])
         basis = payload.get("basis")
         tally.bases[basis or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])] += 1

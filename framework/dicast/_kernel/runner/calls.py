@@ -114,7 +114,7 @@ class Caller:
 
     def call_def(self, call: Call, subject: Any, children: Children = ()) -> Any:
         """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
-        if call.needs_output and call.lacks_output(subject, children):
+        if call.needs_output and subject.output is None and call.lacks_output(subject, children):
             return no_output(subject)
         try:
             if call.elsewhere is not None:
