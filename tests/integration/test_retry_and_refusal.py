@@ -22,7 +22,7 @@ ALONE = "executor: {dicast/async: {concurrency: 1}}\n"
 CASCADE = """\
 source: {traces/messages: {path: chats.jsonl, id: "{{ id }}", tool_error: "^Error"}}
 judges:
-  - hybrid/cascade: {as: turn, stages: [heuristic/turn, {llm/judge: {model: grader}}]}
+  - hybrid/cascade: {as: turn, stages: [heuristic/turn, {llm/judge: {model: grader, evidence: summary}}]}
 sinks: [csv/rows: {path: rows.csv}]
 executor: {dicast/async: {concurrency: 1}}
 """
