@@ -214,7 +214,8 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
     ("options", "message"),
     [
         ({"command": ""}, "command is empty"),
-        ({"timeout": 0.0}, "timeout is more than 0"),
+        ({"timeout": 0.0}, "timeout, expected more than 0 and less than 1e9 seconds, got 0.0"),
+        ({"timeout": 1e12}, "timeout, expected more than 0 and less than 1e9 seconds"),
         ({"output_file": "../x"}, "'../x' is not the name of a file"),
         ({"files": {"/x": ""}}, "'/x' is not the name of a file"),
         ({"mode": "isolated", "files": {"x": "{{ output }}"}}, "keeps the output out"),

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sandbox, Score, Subject, check_field
+from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sandbox, Score, Subject, Within, check_field
 
 from .archive import Archive
 from .bench import COST, Bench, Trial
@@ -60,7 +60,9 @@ class SandboxMetric:
     ref: str = HEAD
     field: str | None = attrs.field(default=None, validator=check_field)
     profile: Profile = "medium"
-    timeout: float | None = None
+    timeout: float | None = attrs.field(
+        default=None, validator=Within(0, 1e9, "more than 0 and less than 1e9 seconds", open=True)
+    )
     backend: Sandbox = attrs.field(factory=Bubblewrap)
     unsafe: bool = attrs.field(default=False, metadata={"counts": False})
 
@@ -75,8 +77,6 @@ class SandboxMetric:
     def __attrs_post_init__(self) -> None:
         if self.command is not None and not self.command:
             raise ConfigError("command is empty")
-        if self.timeout is not None and self.timeout <= 0:
-            raise ConfigError(f"timeout is more than 0 seconds, not {self.timeout:g}")
         for option in ("command", "candidate"):
             if any("\0" in word for word in words(getattr(self, option, None) or ())):
                 raise ConfigError(f"{option} has a NUL character in it, which no command can have")
