@@ -158,7 +158,7 @@ def test_a_run_warns_where_all_scores_are_equal():
 
 def test_a_run_warns_where_only_heuristics_judged():
     ((kind, message),) = warned(2, 0.7, "heuristic")
-    assert (kind, message.partition(":")[0]) == ("only_heuristics", "only heuristics judged j")
+    assert (kind, message.partition(":")[0]) == ("only_heuristics", "no score of j rests on more than heuristics")
     assert warned(2, 0.7, "evaluator") == []
 
 

@@ -114,7 +114,7 @@ def _warnings(report: Report) -> list[Document]:
             message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: it tells no subject from another"
             found.append({"kind": "equal_scores", "label": label, "message": message})
         if "heuristic" in bases and bases <= {"heuristic", "proxy"}:
-            message = f"only heuristics judged {label}: no reference, no execution, no model and no human"
+            message = f"no score of {label} rests on more than heuristics"
             found.append({"kind": "only_heuristics", "label": label, "message": message})
     return found
 
