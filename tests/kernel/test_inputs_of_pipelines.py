@@ -7,8 +7,9 @@ import re
 import pytest
 
 import dicast
-from dicast import ConfigError, Cost, InvalidCost, Score, Subject
+from dicast import ConfigError, Cost, InvalidCost, Price, Score, Subject
 from dicast._kernel.config.reader import experiment_names
+from dicast._kernel.config.schema import options_schema
 from dicast._kernel.model.scores import MONEY
 from dicast.testing import FakeMetric, run_pipeline
 
@@ -37,6 +38,30 @@ def test_schema_and_parser_agree_on_money(text, good):
     else:
         with pytest.raises(InvalidCost):
             Cost.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("1e-3", True), (".5", True), ("1.", True), ("+2", True), (" 1 ", True), ("1.2.3", False), ("1_000", False),
+     ("", False), ("nan", False), ("Infinity", False), ("\uff11", False)],
+)  # fmt: skip
+def test_schema_and_parser_agree_on_decimals(text, good):
+    price = options_schema(Price)["properties"]["input_per_mtok"]
+    assert bool(re.search(price["pattern"], text)) == good
+    model = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
+    model["openai/chat"]["price"] = {"input_per_mtok": text, "output_per_mtok": 1}
+    pipeline = {"source": {"rows/jsonl": {"path": "nowhere.jsonl"}}, "judges": [{"llm/judge": {"model": model}}]}
+    with pytest.raises(ConfigError) as refused:
+        dicast.run(pipeline)
+    assert ("expected decimal" in str(refused.value)) == (not good)
+
+
+def test_an_exponent_that_no_decimal_can_have_is_an_error_of_the_file():
+    price = {"input_per_mtok": "1e99999999999999999999", "output_per_mtok": 1}
+    model = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "price": price}}
+    pipeline = {"source": {"rows/jsonl": {"path": "nowhere.jsonl"}}, "judges": [{"llm/judge": {"model": model}}]}
+    with pytest.raises(ConfigError, match="expected decimal"):
+        dicast.run(pipeline)
 
 
 def test_a_timeout_longer_than_clocks_count_is_an_error_of_the_file():

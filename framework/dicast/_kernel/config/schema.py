@@ -16,7 +16,7 @@ from ..components import KINDS, Component, parts, summary
 from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
-from ..model.scores import MONEY
+from ..model.scores import DECIMAL, MONEY
 from ..plugins import Registry
 from ..sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
 
@@ -39,7 +39,7 @@ _TYPES: Mapping[Any, Schema] = {
     float: {"type": "number"},
     str: {"type": "string"},
     type(None): {"type": "null"},
-    Decimal: {"type": ["number", "string"]},
+    Decimal: {"type": ["number", "string"], "pattern": DECIMAL.pattern},
     Path: {"type": "string"},
     InputPath: {"type": "string"},
     Secret: {"type": "string"},

@@ -18,6 +18,7 @@ import cattrs
 from ..errors import DicastError, PluginError, RequestError
 from ..lines import nearest
 from ..model import Cost, Rubric, Secret
+from ..model.scores import DECIMAL
 from . import hints
 from .faults import Fault, Invalid, Path, shown
 from .values import make_converter
@@ -199,13 +200,13 @@ class Structurer:
         return float(value) if annotation is float else value
 
     def _decimal(self, value: float | str) -> Decimal:
-        try:
-            number = Decimal(str(value))  # the digits as written, not the binary float's
-        except ArithmeticError as error:
-            raise self.mismatch(value, Decimal) from error
-        if not number.is_finite():
+        text = str(value)  # the digits as written, not the binary float's
+        if not DECIMAL.match(text):
             raise self.mismatch(value, Decimal)
-        return number
+        try:
+            return Decimal(text)
+        except ArithmeticError as error:  # an exponent that no decimal can have
+            raise self.mismatch(value, Decimal) from error
 
     def _literal(self, value: Any, annotation: Any) -> Any:
         for one in typing.get_args(annotation):

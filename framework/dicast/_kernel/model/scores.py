@@ -15,7 +15,9 @@ from .basis import BASES, Basis, basis_of
 
 Unit = Literal["usd", "msat"]
 UNITS: tuple[Unit, ...] = ("usd", "msat")
-MONEY = re.compile(r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)? +(usd|msat)\s*$")
+_DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
+DECIMAL = re.compile(rf"^\s*[-+]?{_DIGITS}\s*$")
+MONEY = re.compile(rf"^\s*\+?{_DIGITS} +(usd|msat)\s*$")
 """An amount of money as pipeline files have it."""
 
 FAILURE_KINDS = (
