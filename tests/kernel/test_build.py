@@ -232,6 +232,7 @@ def test_a_metric_and_a_judge_do_not_share_a_label():
 
 def test_the_label_metrics_belongs_to_the_combined_verdict():
     assert "'metrics'" in the_problem("judges: [{t/any_kind: {as: metrics}}]\n").message
+    assert "'metrics'" in the_problem(metrics="metrics: [{t/cheap: {as: metrics}}]\n").message
 
 
 SESSIONS = """\

@@ -168,8 +168,6 @@ class _Building(GateParts):
         for path, built in self._list(("judges",), self._file.get("judges", []), ("judge",), SlotOptions):
             slot = self._judging(path, with_children(built, [slot for _, slot in made]), "truth", ())
             made.append((path, slot))
-            if slot.label == METRICS:
-                self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
         return made
 
     def _judging(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
@@ -183,6 +181,8 @@ class _Building(GateParts):
         if tier == "proxy" and costs(built.live):
             message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
             self._fault(path, message)
+        if beside.label == METRICS:
+            self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on)
 
     def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
