@@ -662,3 +662,60 @@ def test_a_cap_in_the_second_unit_holds_inside_a_jury():
     text = "judges: [{llm/jury: {judges: [a, a, b]}}]\nbudget: {run: [1 usd, 1000 msat]}"
     done = run_pipeline(text, subjects=rows, components={"a": first, "b": second})
     assert done.document["cost"] == {"usd": "0.12", "msat": "700"}
+
+
+@attrs.frozen
+class AskingBoth:
+    """Asks two models in turn, and says of what they cost what *said* is."""
+
+    first: ChatModel
+    second: ChatModel
+    said: Cost = Cost.zero()
+    announced: Cost = Cost.zero()
+
+    def estimate(self, subject: Subject) -> Cost:
+        return self.announced
+
+    async def judge(self, subject, children):
+        for model in (self.first, self.second):
+            answer = await maybe_await(model.complete(ChatRequest((Message("user", subject.text),))))
+            if isinstance(answer, Failure):
+                return answer
+        return Judgment(0.5, 1.0, cost=self.said)
+
+
+USD, MSAT = Model(Cost("0.02")), Model(Cost(700, "msat"))
+
+
+@pytest.mark.parametrize("models", [(USD, MSAT), (MSAT, USD)])
+@pytest.mark.parametrize("said", [Cost.zero(), Cost("0.02"), Cost(700, "msat")])
+@pytest.mark.parametrize("announced", [Cost.zero(), Cost("0.02"), Cost(700, "msat")])
+def test_two_chat_models_paid_in_two_units_are_settled_each_in_its_own(models, said, announced):
+    rows = [Subject("row", "r", output="text")]
+    text = "judges: [both]\nbudget: {run: [1 usd, 5000 msat]}"
+    done = run_pipeline(text, subjects=rows, components={"both": AskingBoth(*models, said, announced)})
+    (verdict,) = done.verdicts
+    assert (verdict.judge_cost_usd, verdict.judge_cost_msat) == (Decimal("0.02"), Decimal(700))
+    assert done.document["cost"] == {"usd": "0.02", "msat": "700"}
+    assert (done.document["overruns"], done.document["spend_lost"]) == (0, {"usd": "0", "msat": "0"})
+    told = settled(done)
+    assert sorted((one["unit"], one["amount"]) for one in told) == [("msat", "700"), ("usd", "0.02")]
+    assert sum(one["calls"] for one in told) == 2
+
+
+def test_a_cap_in_the_unit_of_the_second_chat_model_holds():
+    rows = [Subject("row", str(number), output="text") for number in range(3)]
+    text = "judges: [both]\nbudget: {run: [1 usd, 1000 msat]}"
+    judge = AskingBoth(USD, MSAT, announced=Cost("0.02"))
+    done = run_pipeline(text, subjects=rows, components={"both": judge})
+    assert done.document["cost"] == {"usd": "0.06", "msat": "700"}
+    assert done.document["failures"] == {"throttled_no_heuristic": 2}
+
+
+def test_what_one_chat_model_cost_is_settled_though_another_ends_unheard():
+    models = (MSAT, Model(Cost("0.02"), error=TimeoutError("too slow")))
+    rows = [Subject("row", "r", output="text")]
+    text = "judges: [both]\nbudget: {run: [1 usd, 5000 msat]}"
+    done = run_pipeline(text, subjects=rows, components={"both": AskingBoth(*models)})
+    spent, lost = done.document["cost"], done.document["spend_lost"]
+    assert (lost["usd"], Decimal(spent["msat"]) + Decimal(lost["msat"])) == ("0.02", 700)

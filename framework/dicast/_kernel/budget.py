@@ -111,8 +111,7 @@ class Purse:
             mine = {key: cost for key, cost in costs.items() if cost.unit == unit}
             whole = await self.reserve(subject, eval_id, sum(mine.values(), Cost.zero(unit)), seconds)
             if isinstance(whole, Refusal):
-                for reservation in held.values():
-                    self.release(reservation)
+                self.release(*held.values())
                 return whole
             held |= dict.fromkeys(mine, whole) if len(mine) == 1 else self._split(whole, mine, seconds)
         return held
@@ -172,15 +171,15 @@ class Purse:
         }
         return self._record.event("spend.settled", payload, reservation.subject, sensitivity(payload))
 
-    def release(self, reservation: Reservation) -> None:
-        """Close *reservation* of a call that cost nothing."""
-        self._tell(self._record.event("spend.released", {"reservation_id": reservation.id}, reservation.subject))
+    def release(self, *held: Reservation) -> None:
+        """Close what is *held* for a call that cost nothing."""
+        self._tell(*(self._record.event("spend.released", {"reservation_id": one.id}, one.subject) for one in held))
 
-    def forfeit(self, reservation: Reservation) -> None:
-        """Close *reservation* of a call that ended unheard: it counts as spent, because it may have been."""
-        cost = reservation.projected
-        payload = {"reservation_id": reservation.id, "amount": cost.decimal, "unit": cost.unit}
-        self._tell(self._record.event("spend.lost", payload, reservation.subject))
+    def forfeit(self, *held: Reservation) -> None:
+        """Close what is *held* for a call that ended unheard: it counts as spent, because it may have been."""
+        for one in held:
+            payload = {"reservation_id": one.id, "amount": one.projected.decimal, "unit": one.projected.unit}
+            self._tell(self._record.event("spend.lost", payload, one.subject))
 
     def write_off(self) -> None:
         """End what a dead process of this run had reserved: it counts as spent, because it may have been."""

@@ -47,19 +47,19 @@ class Scope:
 
     *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
     have settled by themselves; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
-    for it, under the lock *covering*. *cut* says that a request ended unheard, *queued* that one was given up; without
-    *cut*, before it was sent.
+    for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
+    *queued* that one was given up; without *cut*, before it was sent.
     """
 
     asker: Asker
     subject: Subject
     rollout: int
     around: Scope | None = None
-    held: Reservation | None = None
+    held: dict[str, Reservation] = attrs.field(factory=dict)
     covering: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     cut: bool = False
     queued: bool = False
-    heard: Cost = Cost.zero()
+    heard: dict[str, Cost] = attrs.field(factory=nothing)
     settled: dict[str, Cost] = attrs.field(factory=nothing)
     model: str | None = None
     calls: int = 0
@@ -73,7 +73,7 @@ class Scope:
 
     def hear(self, answer: Reply | Failure) -> None:
         """Count what a chat model answered."""
-        self.heard = self.heard + answer.cost
+        self.heard[answer.cost.unit] += answer.cost
         if isinstance(answer, Failure):
             self.calls += not answer.cost.is_zero
             return
@@ -89,21 +89,19 @@ class Scope:
         self.hear(Failure("timeout", "given up", cost=wire.spent))
         self.queued = True
         self.cut = self.cut or wire.cut or not wire.paced
-        if self.cut and self.held is not None:  # made for one try alone
-            self.held = attrs.evolve(self.held, projected=self.held.projected + wire.spent)
+        if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
+            self.held[wire.spent.unit] = attrs.evolve(held, projected=held.projected + wire.spent)
 
-    def owed(self, said: Cost) -> Cost:
-        """What is still to be settled, where the component itself has *said* what the whole call cost.
+    def owed(self, said: Cost) -> dict[str, Cost]:
+        """What is still to be settled in each unit, where the component itself has *said* what the whole call cost.
 
         Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
         """
-        inside = self.settled[said.unit]
-        if inside.amount is None or self.heard.amount is None:
+        inside, heard = self.settled[said.unit].amount, self.heard[said.unit].amount
+        if inside is None or heard is None or (said.amount is not None and said.amount - inside <= heard):
             return self.heard
-        if said.amount is None:
-            return said
-        beyond = said.amount - inside.amount
-        return attrs.evolve(said, amount=beyond) if beyond > self.heard.amount else self.heard
+        beyond = None if said.amount is None else said.amount - inside
+        return {**self.heard, said.unit: attrs.evolve(said, amount=beyond)}
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("dicast_scope", default=None)
@@ -125,6 +123,7 @@ class Metered:
     """A chat model inside a component: its replies are counted, and whatever it raises is an answer."""
 
     live: ChatModel
+    _units: set[str] = attrs.field(init=False, factory=set, eq=False, repr=False)  # that it has announced costs in
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What the call would cost at most, for the rollout that is under way."""
@@ -137,9 +136,10 @@ class Metered:
         if scope is None:  # asked by another chat model, whose reply is counted
             return written(await maybe_await(self.live.complete(request)), self.live)
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
-        if scope.held is None:
-            async with scope.covering:  # one reservation, however many models it asks at once
-                refused = await scope.asker.cover(scope, estimate(self.live, request))
+        if not self._units or not scope.held.keys() >= self._units:
+            self._units.add((projected := estimate(self.live, request)).unit)
+            async with scope.covering:  # one reservation a unit, however many models it asks at once
+                refused = await scope.asker.cover(scope, projected)
             if refused is not None:
                 return refused
         return await heard(self.live, request, scope)

@@ -113,7 +113,7 @@ class Purchase:
         held = await self._desk.purse.reserve(self._subject, None, cost, self._call.seconds)
         if isinstance(held, Refusal):
             return throttled(Skip(held.cap.reason, cost))
-        scope.held = held
+        scope.held[cost.unit] = held
         return None
 
     def ask_inside(self, call: Call, subject: Subject, children: object, around: Scope) -> Failure:
@@ -123,13 +123,14 @@ class Purchase:
     def _break_off(self, scope: Scope, error: BaseException, criterion: str) -> None:
         """Settle a request that was refused access or given up; what was not heard may have been paid, too."""
         if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
-            self._close(scope, Failure("refused", str(error), cost=scope.heard), criterion)
-        elif scope.held is not None:
-            self._desk.purse.forfeit(scope.held)
+            spent = sum(scope.heard.values(), Cost.zero())  # by one model, so in one unit
+            self._close(scope, Failure("refused", str(error), cost=spent), criterion)
+        else:
+            self._desk.purse.forfeit(*scope.held.values())
 
     def _close(self, scope: Scope, answer: Reply | Failure, criterion: str) -> None:
         """Settle what the request cost, in place of what was reserved."""
-        purse, held, cost = self._desk.purse, scope.held, answer.cost
+        purse, held, cost = self._desk.purse, next(iter(scope.held.values()), None), answer.cost
         bought = {
             "model": scope.model,
             "calls": scope.calls,

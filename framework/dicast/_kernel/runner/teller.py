@@ -140,8 +140,8 @@ class Teller:
         if isinstance(projected, Failure):
             return projected
         scope.until = time.monotonic() + call.seconds
-        if scope.around is None:
-            scope.held = self._held.pop(call.slot.path, None)
+        if scope.around is None and (held := self._held.pop(call.slot.path, None)) is not None:
+            scope.held[held.projected.unit] = held
         if projected.is_zero:
             projected = self._desk.purse.dearest.get(call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
@@ -156,24 +156,24 @@ class Teller:
 
     async def cover(self, scope: Scope, cost: Cost) -> Failure | None:
         """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
-        if scope.held is not None or cost.is_zero:
+        if cost.unit in scope.held or cost.is_zero:
             return None
         if cost.amount is None:
             return throttled(Skip("unknown_price", cost))
         seconds = max(0.0, scope.until - time.monotonic())
-        alone = scope.around is None or scope.around.held is None
+        alone = not scope.held and (scope.around is None or not scope.around.held)
         held = await self._desk.purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
         if isinstance(held, Refusal):
             return throttled(Skip(held.cap.reason, cost))
-        scope.held = held
+        scope.held[cost.unit] = held
         return None
 
     def _break_off(self, call: Call, scope: Scope, error: BaseException) -> None:
         """Settle a call that was refused access or given up; what was not heard may have been paid, too."""
         if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
             self._closed(call, scope, Failure("refused", str(error)))
-        elif scope.held is not None:
-            self._desk.purse.forfeit(scope.held)
+        else:
+            self._desk.purse.forfeit(*scope.held.values())
 
     async def _fallback(self, call: Call, children: Children, scope: Scope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
@@ -188,27 +188,32 @@ class Teller:
 
     def _closed(self, call: Call, scope: Scope, answer: Answered) -> Answered:
         """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
-        purse, held = self._desk.purse, scope.held
         self._note_model(answer, scope)
-        if held is not None and _is_unheard(answer, scope):
-            purse.forfeit(held)
+        if scope.held and _is_unheard(answer, scope):
+            self._desk.purse.forfeit(*scope.held.values())  # which was for what was heard, too
             return answer
-        owed = scope.owed(answer.cost)
-        self.bill[owed.unit] += owed
-        answer = _costing(answer, owed + scope.settled[owed.unit])
-        if held is None and owed.is_zero and not scope.calls:
-            return answer
-        bought = self._reply(call, scope, answer)
-        if held is not None:
-            if isinstance(answer, Failure) and owed.is_zero and not scope.calls:
-                purse.release(held)
-            else:
-                purse.settle(held, owed, bought)
-        elif not owed.is_zero:
-            purse.charge(scope.subject, self._eval_id, owed, bought, call.slot.path)
-        elif scope.calls:
-            purse.note(scope.subject, self._eval_id, bought)
+        owed, said = scope.owed(answer.cost), answer.cost.unit
+        whole = (owed[unit] + scope.settled[unit] for unit in (said, *owed))
+        answer = _costing(answer, next((cost for cost in whole if not cost.is_zero), Cost.zero(said)))
+        spent = scope.calls or not all(cost.is_zero for cost in owed.values())
+        if spent or (scope.held and not isinstance(answer, Failure)):
+            self._settle(call, scope, owed, self._reply(call, scope, answer))
+        elif scope.held:
+            self._desk.purse.release(*scope.held.values())
         return answer
+
+    def _settle(self, call: Call, scope: Scope, owed: Mapping[str, Cost], bought: Payload) -> None:
+        """Settle what is *owed* in each unit; what was *bought* goes with the first amount."""
+        purse, told = self._desk.purse, bought
+        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
+            self.bill[unit] += owed[unit]
+            if unit in scope.held:
+                purse.settle(scope.held[unit], owed[unit], told)
+            else:
+                purse.charge(scope.subject, self._eval_id, owed[unit], told, call.slot.path)
+            told = bought | {"calls": 0, "tokens": None, "reply": None}
+        if told is bought:
+            purse.note(scope.subject, self._eval_id, bought)
 
     def _note_model(self, answer: Answered, scope: Scope) -> None:
         said = answer.judge_model if isinstance(answer, Judgment) else None
