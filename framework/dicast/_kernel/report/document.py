@@ -87,16 +87,15 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
     if len(counted) != 1:
         return None
     watched = report.watched[counted[0]]
-    scores = watched.scores
-    mean = scores.trimmed(0) if scores.count else None
-    interval = None if mean is None else confidence_interval(scores, mean)
+    mean = report.judges[counted[0]].mean()
+    interval = None if mean is None else confidence_interval(watched.scores, mean)
     low, high = interval or (None, None)
     return {
         "label": counted[0],
         "mean": mean,
         **_passes(watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
-        "aggregate": aggregate_all(scores, aggregation),
+        "aggregate": aggregate_all(watched.scores, aggregation),
         "ci_low": low,
         "ci_high": high,
         "ci_method": CI_METHOD if interval else None,
