@@ -43,8 +43,8 @@ class Length:
     Below ``min`` the score is length/min; above ``max`` it is 1 - (length - max)/max, and 0 from twice ``max`` on. An
     object or list is as long as all its strings together.
 
-    :param min: the shortest length with full credit; none by default. ``min_chars`` is the same.
-    :param max: the longest length with full credit; none by default. ``max_chars`` is the same.
+    :param min: the shortest length with full credit; none by default. ``min`` and ``min_chars`` are one option.
+    :param max: the longest length with full credit; none by default. ``max`` and ``max_chars`` are one option.
     :param unit: ``chars`` (Unicode code points), ``bytes`` (of UTF-8) or ``words`` (separated by white space).
     :param field: measure only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``); text is read as JSON to get there. A missing field has length 0.
