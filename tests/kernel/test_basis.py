@@ -150,7 +150,7 @@ def warned(count, score, kind):
 
 
 def test_a_run_warns_where_all_scores_are_equal():
-    equal = [("equal_scores", "all 10 scores of j are 0.7: it tells no subject from another")]
+    equal = [("equal_scores", "all 10 scores of j are 0.7: no subject differs from another")]
     assert warned(10, 0.7, "llm") == equal
     assert warned(9, 0.7, "llm") == []
     assert warned(10, [0.7] * 9 + [0.8], "llm") == []

@@ -110,7 +110,7 @@ def _warnings(report: Report) -> list[Document]:
     for label in report.started.get("counted", ()):
         tally, bases = report.judges[label], set(report.judges[label].bases)
         if tally.scored >= ENOUGH and tally.lowest == tally.highest:
-            message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: it tells no subject from another"
+            message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: no subject differs from another"
             found.append({"kind": "equal_scores", "label": label, "message": message})
         if "heuristic" in bases and bases <= {"heuristic", "proxy"}:
             message = f"no score of {label} rests on more than heuristics"
