@@ -293,5 +293,5 @@ def test_readme_shows_the_summary_that_is_printed(tmp_path):
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     done = run(tmp_path, "-m", "dicast", "run", "examples/qa-rows/pipeline.yaml")
     (shown,) = (block.text for block in blocks(ROOT / "README.md", "text"))
-    ids = re.compile(r"run \w+|row [\d,]+, \w+…?")  # they change from run to run
+    ids = re.compile(r"run \w+|row [\d,]+,\s+\w+…?")  # they change from run to run
     assert ids.sub("", shown) == ids.sub("", done.stdout)

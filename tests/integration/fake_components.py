@@ -60,6 +60,8 @@ def act(subject: Subject, *, journal: str = "", moody: str = ""):
             re.match(r"(a+)+$", "a" * 40 + "!")
         case "odd":
             return Score(0.5, signals={"odd": object()})
+        case "wordy":
+            return Score(0.5, details="failed\nTraceback\n  here")
         case str() if said.startswith("fail:"):
             return Failure(said[5:], "as told")
     return Score(float(said))

@@ -137,6 +137,13 @@ def test_an_include_that_includes_itself(refused, shop):
     assert "include" in refused("p.yaml")["message"]
 
 
+def test_a_missing_file_is_named_once_with_the_nearest(shop):
+    shop.rows("1")
+    shop.pipeline("metrics: [fake/act]\n")
+    said = "pp.yaml: cannot read the file: No such file or directory, did you mean 'p.yaml'?\n"
+    assert shop.dicast("run", "pp.yaml").err == said
+
+
 def test_a_missing_include_points_at_it(refused, shop):
     shop.pipeline("metrics: [fake/act]\ninclude: gone.yaml\n")
     error = refused("p.yaml")

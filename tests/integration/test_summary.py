@@ -170,3 +170,36 @@ def test_the_gate_is_told_with_its_clauses_in_80_columns(shop, gate, told):
         end = next(number for number, line in enumerate(lines) if line.startswith("ledger: "))
         assert lines[start:end] == told
         assert max(map(len, lines[start:end])) <= 80
+
+
+def test_the_interval_the_end_and_the_ledger_stand_in_80_columns(shop):
+    shop.rows("good", "a TODO", "TODO", "fine")
+    shop.pipeline(WORDS)
+    lines = shop.dicast("run", "p.yaml").out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("  95 % interval"))
+    assert lines[start].endswith(" (normal, 95 %, standard errors")
+    assert lines[start + 1] == "    clustered by session_id (g/(g-1)), clipped to [0, 1])"
+    assert lines[-2].startswith("ledger: ")
+    assert len(lines[-1].strip()) == 64  # the digest, whole
+    assert max(map(len, lines)) <= 80
+
+
+def test_several_judges_say_in_80_columns_how_one_of_them_counts(shop):
+    shop.rows(1)
+    shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
+    told = next(line for line in shop.dicast("run", "p.yaml").out.splitlines() if line.startswith("score: "))
+    assert "gate: {on: LABEL}" in told
+    assert len(told) <= 80
+
+
+def test_one_subject_is_told_in_the_singular(shop):
+    shop.rows("good")
+    shop.pipeline(WORDS)
+    assert "\n1 subject: 1 scored of 1 " in shop.dicast("run", "p.yaml").out
+
+
+def test_details_of_several_lines_stand_below_their_metric(shop):
+    shop.rows("wordy")
+    shop.pipeline("metrics: [fake/act]\n")
+    shop.dicast("run", "p.yaml")
+    assert "  failed\n      Traceback\n        here\n" in shop.dicast("show", "r0").out

@@ -72,7 +72,7 @@ def plugins(load: bool, as_json: bool) -> None:
         return
     _print_plugins(found)
     if not load:
-        click.echo("\ndicast plugins --load imports them, and shows their components with their options.")
+        click.echo("\ndicast plugins --load imports them and shows their components and options.")
 
 
 def _print_plugins(found: Sequence[Plugin]) -> None:

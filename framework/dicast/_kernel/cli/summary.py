@@ -57,7 +57,7 @@ def _headline(done: Document) -> str:
         f"{beside:,} judged beside the score" if beside else "",
         f"{skipped:,} {unjudged}" if skipped else "",
     ]
-    return f"{done['subjects']:,} subjects: " + ", ".join(part for part in parts if part)
+    return f"{done['subjects']:,} subject{'s' * (done['subjects'] != 1)}: " + ", ".join(part for part in parts if part)
 
 
 def _score_lines(done: Document) -> Iterator[str]:
@@ -65,12 +65,13 @@ def _score_lines(done: Document) -> Iterator[str]:
     if score is None and not done["judges"] and not done["metrics"]:
         return
     if score is None:
-        yield "score: none for the whole run; 'on' in the section 'gate' says which judge counts"
+        yield "score: none for the whole run; gate: {on: LABEL} says which judge counts"
     elif score["mean"] is not None:
         over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
         yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
-            yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
+            interval = f"{score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
+            yield from _folded(f"  95 % interval of the mean {interval}", "    ")
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
         yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
 
@@ -179,23 +180,25 @@ def _ending_lines(done: Document) -> Iterator[str]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
     if (stopped := done["stopped"]) is not None:
         more = ", ".join(f"{key}: {value}" for key, value in stopped.items() if key not in ("reason", "live"))
-        yield f"stopped: {stopped['reason']}" + (f" ({more})" if more else "")
+        yield from _folded(f"stopped: {stopped['reason']}" + (f" ({more})" if more else ""))
         new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
-            yield f"  what was judged is kept; {goes_on}{new}"
+            yield from _folded(f"  what was judged is kept; {goes_on}{new}")
     yield from (f"warning: {warning['message']}" for warning in done.get("warnings", ()))  # earlier versions had none
     yield from _gate_lines(done["gate"])
-    ledger = done["ledger"]
-    if ledger and ledger["head"]:
-        yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
+    if (ledger := done["ledger"]) and ledger["head"]:
+        yield from _folded(f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}")
+
+
+def _folded(line: str, margin: str = "  ") -> list[str]:
+    return wrap(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
 
 
 def _gate_lines(gate: Document) -> Iterator[str]:
     """What the gate says and why, and each of its clauses where it has more than a coverage to ask for."""
     answer = {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
-    said = f"gate: {answer}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
-    yield from wrap(said, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    yield from _folded(f"gate: {answer}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"]))
     clauses = gate.get("clauses", ())  # earlier versions had none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         width = max(len(clause["on"] or "") for clause in clauses)
@@ -209,9 +212,8 @@ def _gate_lines(gate: Document) -> Iterator[str]:
 def subject_text(found: Document) -> str:
     """A subject with every verdict on it, and what each verdict rests on."""
     subject = found["subject"]
-    lines = [f"{subject['kind']} {subject['id']}"]
     shown = (key for key in ("input", "output", "reference") if subject.get(key) is not None)
-    lines += [f"  {key}: {_cut(repr(subject[key]))}" for key in shown]
+    lines = [f"{subject['kind']} {subject['id']}", *(f"  {key}: {_cut(repr(subject[key]))}" for key in shown)]
     record = subject.get("record", {})
     for name, response in (record.get("responses") or {"response": record.get("response")}).items():
         if response is not None:
@@ -227,7 +229,7 @@ def subject_text(found: Document) -> str:
 def _grounds(verdict: Verdict) -> Iterator[str]:
     """What each metric said; of a judge its signals."""
     for score in verdict.scores:
-        said = f"  {_cut(str(score['details']))}" if score["details"] else ""
+        said = "  " + _cut(str(score["details"])).replace("\n", "\n      ") if score["details"] else ""
         yield f"    {score['metric']}  {score['value']:.4f} ({score.get('basis', score['tier'])}){said}"
     for one in (*verdict.skipped, *verdict.spared):
         yield f"    {one['metric']}  " + (f"skipped: {one['reason']}" if "reason" in one else "spared by the gate")

@@ -214,4 +214,5 @@ def _unreadable(path: Path, error: Exception, asked: Place) -> Problem:
     advice = "; name a file in it" if isinstance(error, IsADirectoryError) else ""
     names = [near.name for near in path.parent.glob("*")] if isinstance(error, FileNotFoundError) else []
     hint = next(iter(get_close_matches(path.name, names, 1)), None)
-    return asked.problem(f"cannot read {path.name or path}: {reason}{advice}", value=str(path), hint=hint)
+    what = "the file" if asked.file == str(path) else path.name or path
+    return asked.problem(f"cannot read {what}: {reason}{advice}", value=str(path), hint=hint)

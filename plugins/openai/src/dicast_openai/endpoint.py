@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -219,7 +220,7 @@ class Endpoint:
         except aiohttp.ClientSSLError as error:
             raise Fault(self._said(f"{error}"), again=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise Fault(self._said(f"{error}"), again=self._reachability.patient) from error
+            raise Fault(self._said(_unconnected(error)), again=self._reachability.patient) from error
         except aiohttp.ConnectionTimeoutError as error:
             message = f"no connection within {_connecting(self._options):g} s"
             # A silent host takes all that time for each try: one has to answer before it is worth another.
@@ -280,3 +281,12 @@ def _secrets(options: Chat) -> list[str]:
 def _connecting(options: Chat) -> float:
     """Seconds in which a connection has to stand: less than a try has, to tell a call that was never made from a slow one."""
     return min(options.timeout / 2, _CONNECT_SECONDS)
+
+
+def _unconnected(error: aiohttp.ClientConnectorError) -> str:
+    """Which host gave no connection, why in the system's words, and what to do about it."""
+    cause = error.os_error
+    why = (
+        os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(cause)
+    )  # a resolver's are negative
+    return f"no connection to {error.host}:{error.port} ({why}); start the server, or correct base_url"

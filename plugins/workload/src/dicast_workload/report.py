@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from textwrap import wrap
 from typing import Any
 
 import attrs
@@ -15,6 +16,8 @@ from .judged import Judged, Reading
 
 SHOWN = 10
 """How many failed assertions the text shows."""
+
+_WIDTH = 80
 
 
 @attrs.frozen
@@ -133,7 +136,9 @@ class Report:
         mixed: Mapping[str, Sequence[object]] = said.pop("mixed")
         pins = [f"{key} {_plain(value)}" for key, value in said.items() if value not in (None, [])]
         if pins:
-            yield "  " + ", ".join(pins)
+            yield from wrap(
+                "  " + ", ".join(pins), _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+            )
         for key, values in mixed.items():
             yield f"  MIXED {key}: {', '.join(map(_plain, values))}; these runs are not of one suite, compare them with care"
 
