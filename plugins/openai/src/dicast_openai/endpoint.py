@@ -286,7 +286,6 @@ def _connecting(options: Chat) -> float:
 def _unconnected(error: aiohttp.ClientConnectorError) -> str:
     """Which host gave no connection, why in the system's words, and what to do about it."""
     cause = error.os_error
-    why = (
-        os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(cause)
-    )  # a resolver's are negative
+    number = cause.errno or 0  # a resolver's are negative
+    why = os.strerror(number) if number > 0 else cause.strerror or str(cause)
     return f"no connection to {error.host}:{error.port} ({why}); start the server, or correct base_url"
