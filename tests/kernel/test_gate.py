@@ -340,8 +340,7 @@ def wilson(rate, n, z=1.959963984540054):
 
 def counted(pairs, line=0.5):
     passes = Passes(line)
-    for session, value in pairs:
-        passes.add(session, value)
+    passes.add([session for session, _ in pairs], [value for _, value in pairs])
     return pass_rate(passes)
 
 
@@ -401,8 +400,8 @@ def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
 def test_sessions_that_come_again_are_put_together_also_beyond_a_batch():
     pairs = [(f"s{n % (BATCH + 7)}", float(n % 2)) for n in range(2 * (BATCH + 7))]
     passes = Passes()
-    for session, value in pairs:
-        passes.add(session, value)
+    for pair in pairs:
+        passes.add(*zip(pair))
     assert max(passes.clusters()) == (2, 1, BATCH + 7)
     assert sum(size * times for size, _, times in passes.clusters()) == len(pairs)
 

@@ -40,8 +40,7 @@ def clustered(pairs):
 
 def interval(pairs):
     spool = ScoreSpool()
-    for session, score in pairs:
-        spool.add(session, score)
+    spool.add(pairs)
     return confidence_interval(spool, math.fsum(score for _, score in pairs) / len(pairs))
 
 
@@ -54,10 +53,9 @@ def test_the_interval_of_an_example_worked_by_hand():
 @given(st.lists(st.floats(0, 1), min_size=1))
 def test_a_running_mean_is_the_mean_of_all_scores_to_the_last_bit(scores):
     tally, spool = Tally(), ScoreSpool()
-    for score in scores:
-        tally.scored += 1
-        tally.score.add(score)
-        spool.add(None, score)
+    for some in (scores[:3], scores[3:]):
+        tally.add_scores(some)
+        spool.add([(None, score) for score in some])
     assert tally.mean() == aggregate_all(spool, "mean") == float(sum(map(Fraction, scores)) / len(scores))
     assert min(scores) <= tally.mean() <= max(scores)
 
@@ -96,8 +94,7 @@ METHODS = st.sampled_from(["median", "mean", "min", "max"]) | st.floats(0, 50).m
 @given(SCORED, METHODS)
 def test_all_scores_are_aggregated_as_a_few_are(pairs, method):
     spool = ScoreSpool()
-    for session, score in pairs:
-        spool.add(session, score)
+    spool.add(pairs)
     assert aggregate_all(spool, method) == pytest.approx(aggregate([score for _, score in pairs], method), abs=1e-12)
 
 
@@ -107,8 +104,7 @@ def test_all_scores_are_aggregated_as_a_few_are(pairs, method):
 )
 def test_a_trimmed_mean_that_leaves_nothing_is_the_median(percent, values, expected):
     spool = ScoreSpool()
-    for value in values:
-        spool.add(None, value)
+    spool.add([(None, value) for value in values])
     assert aggregate_all(spool, TrimmedMean(percent)) == pytest.approx(expected)
 
 

@@ -16,8 +16,7 @@ SCORED = st.lists(st.tuples(st.none() | st.sampled_from("abc") | st.just(""), st
 
 def spooled(pairs):
     spool = ScoreSpool()
-    for session, score in pairs:
-        spool.add(session, score)
+    spool.add(pairs)
     return spool
 
 
@@ -46,11 +45,11 @@ def test_residuals_are_summed_by_session_and_a_lone_score_is_its_own_cluster(pai
 
 
 def test_scores_are_all_there_beyond_a_batch():
-    spool = spooled(("s", n / (2 * BATCH)) for n in range(2 * BATCH + 1))
+    spool = spooled([("s", n / (2 * BATCH)) for n in range(2 * BATCH + 1)])
     assert spool.count == 2 * BATCH + 1
     assert spool.ascending(2 * BATCH, 2 * BATCH + 1) == [1.0]
     assert spool.trimmed(0) == 0.5
-    spool.add(None, 0.0)
+    spool.add([(None, 0.0)])
     assert spool.ascending(0, 3) == [0.0, 0.0, 1 / (2 * BATCH)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import statistics
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -40,17 +40,18 @@ class ScoreSpool:
         self._waiting: list[tuple[str | None, float | None]] = []
         self.count = self.spared = 0
 
-    def add(self, session: str | None, score: float) -> None:
-        """Keep one score."""
-        self.count += 1
-        self._waiting.append((session, score))
-        if len(self._waiting) >= BATCH:
-            self._flush()
+    def add(self, scores: Sequence[tuple[str | None, float]]) -> None:
+        """Keep *scores*, each with its session."""
+        self.count += len(scores)
+        self._keep(scores)
 
-    def spare(self, session: str | None) -> None:
-        """Keep in mind a subject that the proxies kept from being scored."""
-        self.spared += 1
-        self._waiting.append((session, None))
+    def spare(self, sessions: Sequence[str | None]) -> None:
+        """Count subjects of these *sessions* that the proxies kept from being scored."""
+        self.spared += len(sessions)
+        self._keep([(session, None) for session in sessions])
+
+    def _keep(self, rows: Sequence[tuple[str | None, float | None]]) -> None:
+        self._waiting += rows
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -111,9 +112,18 @@ class Passes:
         self._waiting: list[tuple[str | None, int, int]] = []
         self._database: sqlite3.Connection | None = None
 
-    def add(self, session: str | None, value: float | None) -> None:
-        """Count one subject; without a *value* it does not pass."""
-        passed = value is not None and value >= self.line
+    def add(self, sessions: Sequence[str | None], values: Sequence[float | None]) -> None:
+        """Count subjects, each with its session; one without a value does not pass."""
+        line = self.line
+        passed = [value is not None and value >= line for value in values]
+        if sessions.count(None) == len(sessions):
+            self._lone += len(passed)
+            self._lone_passed += sum(passed)
+            return
+        for session, passes in zip(sessions, passed, strict=True):
+            self._add(session, passed=passes)
+
+    def _add(self, session: str | None, *, passed: bool) -> None:
         if session is None:
             self._lone += 1
             self._lone_passed += passed

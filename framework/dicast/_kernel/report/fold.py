@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..model import Basis, Cost, Event, basis_of
+from ..model import Basis, Cost, Event
 from ..sections import METRICS
-from ..spool import Passes
+from ..spool import BATCH, Passes
 from .tally import Rows, Tally, nothing
 from .watched import Group, Watched
 
@@ -34,12 +34,12 @@ class Report:
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
         self.rows = Rows()
-        self._accepting: dict[str | None, list[tuple[str, Tally, Watched | None]]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
         self._counted: frozenset[str] = frozenset()
         self._single = False
         self._group: Group | None = None
+        self._completed: list[Event] = []
         self._observers: dict[str, Callable[[Event], None]] = {
             "run.started": self._start,
             "subject.read": self._read,
@@ -57,12 +57,15 @@ class Report:
         self.observe_all((event,))
 
     def observe_all(self, events: Iterable[Event]) -> None:
-        """Take *events* into account, in their order."""
-        of = self._observers.get
+        """Take *events* into account, in their order. Verdicts are tallied many at a time, which is quicker."""
+        of, completed = self._observers.get, self._completed
         for event in events:
             observer = of(event.type)
             if observer is not None:
                 observer(event)
+                if len(completed) >= BATCH:
+                    self._tally()
+        self._tally()
 
     def close(self) -> None:
         """Count the subject whose events came last."""
@@ -112,72 +115,77 @@ class Report:
         self.subjects += 1
 
     def _complete(self, event: Event) -> None:
-        payload: Mapping[str, Any] = event.payload
-        label, score = payload["judge"], payload["score"]
-        tally = self.judges[label]
-        tally.total += 1
-        tally.kinds[event.subject_kind] += 1
-        tally.scored += 1
-        tally.score.add(score)
-        if score < tally.lowest:  # noqa: PLR1730  # for every verdict
-            tally.lowest = score
-        if score > tally.highest:  # noqa: PLR1730
-            tally.highest = score
-        tally.confidence.add(payload["confidence"])
-        basis = payload.get("basis")
-        tally.bases[basis or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])] += 1
-        signals = payload["signals"]
-        tally.escalated += signals.get("escalated") is True
-        if "escalation_skipped" in signals:
-            tally.fallbacks[str(signals["escalation_skipped"])] += 1
-        if label == METRICS:
-            self._tally_metrics(event, payload)
-        if (watched := self.watched.get(label)) is not None:
-            watched.add(event.session_id, score)
+        self._completed.append(event)
+        label = str(event.payload["judge"])
         group = self._grouped(event, label)
-        if label in self._counted:
-            group.counted = True
-            if self._single:
-                self._count_score(event, score, payload["tier"])
+        group.counted = group.counted or label in self._counted
 
-    def _tally_metrics(self, event: Event, payload: Mapping[str, Any]) -> None:
-        metrics, session, values = self.metrics, event.session_id, payload["signals"]["metrics"]
-        skipped = {skip["metric"] for skip in payload["skipped"]}
-        for item in payload["scores"]:
-            if item["metric"] in values:  # what an audit asked alone is in no mean
-                metrics[item["metric"]].bases[item.get("basis", item["tier"])] += 1
-        for label, tally, watched in self._accepts(event.subject_kind):
-            value = values.get(label)
-            tally.passes.add(session, value)
-            if value is not None:
-                tally.scored += 1
-                tally.score.add(value)
-                if watched is not None:
-                    watched.scores.add(session, value)
-            elif watched is not None and label not in skipped:
-                watched.scores.spare(session)
-        for label in skipped:
-            metrics[label].skipped += 1
-        for spared in payload.get("spared", ()):
-            tally = metrics[spared["metric"]]
+    def _tally(self) -> None:
+        """Count the verdicts that wait for it, those of one label together."""
+        together: dict[str, list[Event]] = {}
+        for event in self._completed:
+            together.setdefault(str(event.payload["judge"]), []).append(event)
+        self._completed.clear()
+        for label, events in together.items():
+            sessions = [event.session_id for event in events]
+            scores = self.judges[label].add(events)
+            if label == METRICS:
+                self._tally_metrics(events)
+            if (watched := self.watched.get(label)) is not None:
+                watched.add(sessions, scores)
+            if self._single and label in self._counted:
+                self._count_scores(events, scores)
+
+    def _tally_metrics(self, events: Sequence[Event]) -> None:
+        payloads: list[Mapping[str, Any]] = [event.payload for event in events]
+        valued: list[Mapping[str, float]] = [payload["signals"]["metrics"] for payload in payloads]
+        rest = Counter(
+            [
+                (item["metric"], item.get("basis") or item["tier"])
+                for payload, values in zip(payloads, valued, strict=True)
+                for item in payload["scores"]
+                if item["metric"] in values  # what an audit asked alone is in no mean
+            ]
+        )
+        for (label, basis), count in rest.items():
+            self.metrics[label].bases[basis] += count
+        for label in (label for payload in payloads for label in {skip["metric"] for skip in payload["skipped"]}):
+            self.metrics[label].skipped += 1
+        for spared in (spared for payload in payloads for spared in payload.get("spared", ())):
+            tally = self.metrics[spared["metric"]]
             tally.spared += spared["runs"]
             self._add(tally.saved, spared)
+        for label, tally in self.metrics.items():
+            self._tally_metric(label, tally, self._judged_by(label, events))
 
-    def _accepts(self, kind: str | None) -> list[tuple[str, Tally, Watched | None]]:
-        """The metrics that judge subjects of *kind*."""
-        found = self._accepting.get(kind)
-        if found is None:
-            on, watched = self.started.get("on", {}), self.watched.get
-            mine = (label for label in self.metrics if not on.get(label) or kind in on[label])
-            found = self._accepting[kind] = [(label, self.metrics[label], watched(label)) for label in mine]
-        return found
+    def _tally_metric(self, label: str, tally: Tally, events: Sequence[Event]) -> None:
+        sessions = [event.session_id for event in events]
+        values = [event.payload["signals"]["metrics"].get(label) for event in events]  # type: ignore[index]  # a payload's own
+        tally.passes.add(sessions, values)
+        tally.add_scores([value for value in values if value is not None])
+        if (watched := self.watched.get(label)) is not None:
+            watched.scores.add([(at, value) for at, value in zip(sessions, values, strict=True) if value is not None])
+            watched.scores.spare(
+                [
+                    event.session_id
+                    for event, value in zip(events, values, strict=True)
+                    if value is None and label not in {skip["metric"] for skip in event.payload["skipped"]}  # type: ignore[attr-defined]
+                ]
+            )
 
-    def _count_score(self, event: Event, score: float, tier: str) -> None:
-        self.tiers[tier] += 1
-        worst = self._worst
-        if len(worst) < WORST or -score > worst[0][0]:
-            entry = (-score, -self.tiers.total(), str(event.subject_kind), str(event.subject_id))
-            (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
+    def _judged_by(self, label: str, events: Sequence[Event]) -> Sequence[Event]:
+        """Those of *events* whose subjects are of a kind that the metric *label* judges."""
+        on = self.started.get("on", {}).get(label)
+        return [event for event in events if event.subject_kind in on] if on else events
+
+    def _count_scores(self, events: Sequence[Event], scores: Sequence[float]) -> None:
+        worst, before = self._worst, self.tiers.total()
+        self.tiers.update([str(event.payload["tier"]) for event in events])
+        for place, score in enumerate(scores):
+            if len(worst) < WORST or -score > worst[0][0]:
+                event = events[place]
+                entry = (-score, -(before + place), str(event.subject_kind), str(event.subject_id))
+                (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
 
     def _fail(self, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
@@ -185,10 +193,11 @@ class Report:
         self.judges[label].total += 1
         self.judges[label].kinds[event.subject_kind] += 1
         if label == METRICS:
-            for _, tally, _ in self._accepts(event.subject_kind):
-                tally.passes.add(event.session_id, None)
+            for name, tally in self.metrics.items():
+                failed = self._judged_by(name, [event])
+                tally.passes.add([event.session_id for event in failed], [None] * len(failed))
         if (watched := self.watched.get(label)) is not None:
-            watched.add(event.session_id, None)
+            watched.add([event.session_id], [None])
         group = self._grouped(event, label)
         if "skipped" in payload:
             group.skipped = label in self._counted

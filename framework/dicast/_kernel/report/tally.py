@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from ..model import BASES, Basis, Cost, Event, weakest
+from ..model import BASES, Basis, Cost, Event, basis_of, weakest
 from ..spool import Passes
 
 
@@ -17,10 +18,11 @@ class ExactSum:
 
     _units: int = 0
 
-    def add(self, value: float) -> None:
-        """Add *value*, which is finite."""
-        numerator, denominator = value.as_integer_ratio()
-        self._units += numerator << (_FINEST + 1 - denominator.bit_length())
+    def add(self, values: Iterable[float]) -> None:
+        """Add *values*, which are finite; those that are equal are added once, times their number."""
+        for value, times in Counter(values).items():
+            numerator, denominator = value.as_integer_ratio()
+            self._units += numerator * times << (_FINEST + 1 - denominator.bit_length())
 
     def over(self, count: int) -> float | None:
         """The sum divided by *count*, rounded once, so that a mean lies between what was added; None for a count of 0."""
@@ -54,6 +56,31 @@ class Tally:
     bases: Counter[Basis] = attrs.field(factory=Counter)
     lowest: float = 1.0
     highest: float = 0.0
+
+    def add(self, verdicts: Sequence[Event]) -> list[float]:
+        """Count ``eval.completed`` events, 1 or more; return their scores."""
+        payloads: list[Mapping[str, Any]] = [event.payload for event in verdicts]
+        scores = [payload["score"] for payload in payloads]
+        self.total += len(scores)
+        self.kinds.update([event.subject_kind for event in verdicts])
+        self.add_scores(scores)
+        self.lowest, self.highest = min(self.lowest, *scores), max(self.highest, *scores)
+        self.confidence.add([payload["confidence"] for payload in payloads])
+        self.bases.update(
+            [
+                payload.get("basis") or basis_of(payload["judge_kind"], payload["tier"], payload["judge_model"])
+                for payload in payloads
+            ]
+        )
+        signals = [payload["signals"] for payload in payloads]
+        self.escalated += sum([said.get("escalated") is True for said in signals])
+        self.fallbacks.update([str(said["escalation_skipped"]) for said in signals if "escalation_skipped" in said])
+        return scores
+
+    def add_scores(self, scores: Sequence[float]) -> None:
+        """Count *scores* of subjects."""
+        self.scored += len(scores)
+        self.score.add(scores)
 
     def mean(self) -> float | None:
         """The mean score, or None without any."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -32,11 +33,10 @@ class Watched:
     passes: Passes = attrs.field(factory=Passes)
     flagged: bool = True
 
-    def add(self, session: str | None, score: float | None) -> None:
-        """Take a subject into account; one that failed has no *score*."""
-        self.passes.add(session, score)
-        if score is not None:
-            self.scores.add(session, score)
+    def add(self, sessions: Sequence[str | None], scores: Sequence[float | None]) -> None:
+        """Count subjects with their sessions; one that failed has no score."""
+        self.passes.add(sessions, scores)
+        self.scores.add([(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None])
 
     def coverage(self) -> float | None:
         """The share of subjects that have a score, or were kept from one by the proxies; None without any."""
@@ -48,7 +48,7 @@ class Watched:
         scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
         score: Any = scores.get(criterion)
         flag = flags.get(criterion)
-        self.passes.add(session, None if flag is None else float(flag))
+        self.passes.add([session], [None if flag is None else float(flag)])
         self.flagged = self.flagged or flag is not None
         if type(score) in (int, float) and math.isfinite(score):
-            self.scores.add(session, score)
+            self.scores.add([(session, score)])

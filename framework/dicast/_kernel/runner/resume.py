@@ -162,14 +162,19 @@ def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
             spool.note((kind, id_, label), eval_id, STATES[entry.event.type], entry.seq)
         else:
             spool.note_read(kind, id_, entry.seq)
+    report.observe_all(_standing_events(ledger, run_id, started, spool))
+    return report
+
+
+def _standing_events(ledger: Ledger, run_id: str, started: Mapping[str, Any], spool: UnitSpool) -> Iterator[Event]:
+    """The events of a run without the verdicts, and the readings, that newer ones stand in place of."""
     for entry in ledger.read(Query(run_id=run_id)):
         event = attrs.evolve(entry.event, payload=started) if entry.event.type == "run.started" else entry.event
         subject = str(event.subject_kind), str(event.subject_id)
         if event.type in ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
             continue
         if event.type != "subject.read" or spool.read_at(*subject) == entry.seq:
-            report.observe(event)
-    return report
+            yield event
 
 
 def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
