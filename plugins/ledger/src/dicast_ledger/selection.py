@@ -7,6 +7,7 @@ import sqlite3
 from dicast import Query
 
 from .chain import ROW
+from .file import EACH_ROW, NOT_EACH_ROW
 
 Statement = tuple[str, list[object]]
 
@@ -37,11 +38,12 @@ def _of_types(query: Query, values: list[object]) -> str:
 
     Without a time rows are read in their order: the plus keeps SQLite from sorting all rows of a type, also for the first one.
     """
-    if query.until is None or query.run_id is not None or query.session_id is not None:
+    narrow = query.run_id is not None or query.session_id is not None
+    if query.until is None or narrow or not set(EACH_ROW).isdisjoint(query.types):
         return _types("+type", query, values)
     inner = _types("type", query, values)
     values.append(query.until)
-    return f"seq IN (SELECT seq FROM events WHERE {inner} AND time <= ?)"
+    return f"seq IN (SELECT seq FROM events WHERE {inner} AND time <= ? AND {NOT_EACH_ROW})"
 
 
 def _types(column: str, query: Query, values: list[object]) -> str:
