@@ -58,6 +58,8 @@ def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> flo
     It lies between the least and the greatest value that has a weight, and does not depend on the order: the sums are those of
     :func:`math.fsum`, and what the division rounds beyond the values is held back.
     """
+    if values.count(values[0]) == len(values):  # so with most confidences
+        return values[0]
     if weights is not None and 0.0 in weights:
         weighted = [pair for pair in zip(values, weights, strict=True) if pair[1]]
         values, weights = [value for value, _ in weighted], [weight for _, weight in weighted]

@@ -39,6 +39,9 @@ STDIN = Path("-")
 
 _BATCH = 5000
 _SHOWN = 40
+_EXACT = {str, int, bool, type(None)}
+"""Types of values that were read as they are written; what does not fit into 64 bits becomes a float."""
+
 _TOO_DEEP = (
     f"more than {MAX_DEPTH} levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
 )
@@ -141,7 +144,7 @@ class InputFile:
                 self.fault(f"the line is {_json_type(value)}, it must be a JSON object", number, check)
             elif check is not None and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
-            elif check is not None and (digits := inexact(line)) is not None:
+            elif check is not None and not _EXACT.issuperset(map(type, value.values())) and (digits := inexact(line)):
                 self.fault(_not_exact(line, digits), number, check)
             else:
                 yield number, value
