@@ -46,7 +46,7 @@ PARTS = {
             "report/table.py",
         ),
     ),
-    "the heart": (5_300, None),
+    "the heart": (5_400, None),
 }
 """The kernel's parts with their bars in lines of code (docs/adr/0010); the heart is all that is in no other part."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}

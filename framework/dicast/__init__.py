@@ -29,7 +29,7 @@ from ._kernel.errors import (
 from ._kernel.fields import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
 from ._kernel.files import AtomicFile, output_path
 from ._kernel.hooks import hookimpl
-from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile, identifier, nearest
+from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile
 from ._kernel.model import (
     BASES,
     COMPLETE,
@@ -72,6 +72,7 @@ from ._kernel.model import (
     Verification,
     weakest,
 )
+from ._kernel.names import identifier, nearest
 from ._kernel.protocols import (
     Aggregate,
     ChatModel,

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from dicast import Cost, Event, Failure, Judgment, Score
 from dicast._kernel.aggregation import TrimmedMean, aggregate
 from dicast._kernel.report import Report, document, exit_code
+from dicast._kernel.report.spool import ScoreSpool
 from dicast._kernel.report.statistics import aggregate_all, confidence_interval
 from dicast._kernel.report.tally import Tally
 from dicast._kernel.sections import Gate
-from dicast._kernel.spool import ScoreSpool
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 

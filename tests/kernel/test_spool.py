@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast._kernel.spool import BATCH, ScoreSpool, UnitSpool
+from dicast._kernel.report.spool import BATCH, ScoreSpool
+from dicast._kernel.runner.units import UnitSpool
 
 SCORED = st.lists(st.tuples(st.none() | st.sampled_from("abc") | st.just(""), st.floats(0, 1)), min_size=1, max_size=40)
 

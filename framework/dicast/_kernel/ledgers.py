@@ -10,8 +10,8 @@ import attrs
 
 from .converter import structure
 from .errors import ConfigError, Problem
-from .lines import nearest
 from .model import KINDS, Event, Query, Verdict
+from .names import nearest
 from .protocols import Ledger
 
 _RECORD = "record"

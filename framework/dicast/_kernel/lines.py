@@ -13,9 +13,8 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, cast
@@ -25,6 +24,7 @@ import orjson
 
 from .errors import DataError, Problem
 from .fields import MAX_DEPTH, inexact, too_deep
+from .names import json_type, nearest
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,34 +48,6 @@ _TOO_DEEP = (
 
 T = TypeVar("T")
 Numbered = Iterator[tuple[int, T]]
-
-
-def nearest(name: str, names: Iterable[object]) -> str | None:
-    """The one of *names* that is most like *name*, or None when none is."""
-    return next(iter(get_close_matches(name, [str(each) for each in names], 1)), None)
-
-
-def identifier(value: object, path: str = "id") -> str:
-    """*value* as an id: a string as it is, a number or a truth value as JSON writes it.
-
-    :raises DataError: (without a place) for anything else, for an empty string, and for a number that JSON readers round:
-        two long numbers must not become one id.
-    """
-    if isinstance(value, str) and value:
-        return value
-    if isinstance(value, float) and abs(value) >= 2**53:  # beyond it not every whole number is a float
-        wrong = f"{value!r} is a number too long to be read exactly; write it as a string"
-    elif isinstance(value, int | float):
-        return orjson.dumps(value).decode()
-    else:
-        what = "an empty string" if value == "" else "null" if value is None else _json_type(value)
-        wrong = f"{what} cannot be an id; an id is a string or a number"
-    raise DataError(Problem(wrong, path=path, value=value))
-
-
-def _json_type(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
-    return kinds.get(type(value), "a number")
 
 
 @attrs.frozen
@@ -141,7 +113,7 @@ class InputFile:
                     self.fault(_not_json(line, error), number, check)
                 continue
             if type(value) is not dict:
-                self.fault(f"the line is {_json_type(value)}, it must be a JSON object", number, check)
+                self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
             elif check is not None and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
             elif check is not None and not _EXACT.issuperset(map(type, value.values())) and (digits := inexact(line)):

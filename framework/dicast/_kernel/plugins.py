@@ -18,7 +18,7 @@ import pluggy
 from . import hooks
 from .components import Component, component
 from .errors import PluginError, Problem
-from .lines import nearest
+from .names import nearest
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 

@@ -61,7 +61,7 @@ class Commands(click.Group):
         """Name the nearest command when there is none of this name."""
         name = args[0] if args else ""
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from ..lines import nearest
+            from ..names import nearest
 
             hint = nearest(name, self.list_commands(ctx))
             advice = "; dicast --help lists what is installed, and pip install 'dicast[all]' brings the others"

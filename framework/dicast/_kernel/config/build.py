@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from ..converter import Built, Part
 from ..converter import Path as Address
-from ..lines import nearest
+from ..names import nearest
 from ..plugins import Registry
 from ..sections import (
     METRICS,

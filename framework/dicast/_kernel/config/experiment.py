@@ -8,8 +8,8 @@ from itertools import combinations
 import attrs
 
 from ..converter import Part
-from ..lines import nearest
 from ..model import ONLY
+from ..names import nearest
 from ..sections import Baseline, Label, Slot
 from .parts import Parts, Placed
 from .slots import clash, named, names, scored

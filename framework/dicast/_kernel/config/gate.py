@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..converter import Path as Address
-from ..lines import nearest
+from ..names import nearest
 from ..sections import METRICS, Clause, Gate, Slot
 from .experiment import ExperimentParts
 

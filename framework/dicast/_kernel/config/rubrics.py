@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import ConfigError, PluginError, Problem
-from ..lines import nearest
 from ..model import Rubric
+from ..names import nearest
 from ..plugins import Offer, rubrics
 from .composer import Composer
 from .nodes import Node, Place

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from ..errors import ConfigError, Problem
-from ..lines import nearest
+from ..names import nearest
 from .nodes import Node, dotted, kind
 from .overrides import put
 

@@ -11,8 +11,8 @@ import attrs
 
 from ..components import CLAIMABLE, KINDS, Component, component
 from ..errors import PluginError
-from ..lines import nearest
 from ..model import InputPath
+from ..names import nearest
 from ..plugins import Registry
 from . import hints
 from .faults import Fault, Invalid, Part, Path

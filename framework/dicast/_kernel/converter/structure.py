@@ -16,9 +16,9 @@ import attrs
 import cattrs
 
 from ..errors import DicastError, PluginError, RequestError
-from ..lines import nearest
 from ..model import Cost, Rubric, Secret
 from ..model.scores import DECIMAL
+from ..names import nearest
 from . import hints
 from .faults import Fault, Invalid, Path, shown
 from .values import make_converter

@@ -10,9 +10,9 @@ import attrs
 from ..aggregation import Aggregation
 from ..model import Cost
 from ..sections import METRICS, Gate
-from ..spool import Passes
 from .fold import Report
 from .gate import gate_document
+from .spool import Passes
 from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
 from .tally import Tally
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..model import Basis, Cost, Event
 from ..sections import METRICS
-from ..spool import BATCH, Passes
+from .spool import BATCH, Passes
 from .tally import Rows, Tally, nothing
 from .watched import Group, Watched
 

@@ -9,8 +9,8 @@ import attrs
 
 from ..model import Basis, reaches
 from ..sections import Clause, Gate
-from ..spool import TOLERANCE
 from .fold import Report
+from .spool import TOLERANCE
 from .statistics import confidence_interval, pass_rate, possible_means
 from .watched import Watched
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ..aggregation import Aggregation, TrimmedMean
-from ..spool import Clusters, Passes, ScoreSpool
+from .spool import Clusters, Passes, ScoreSpool
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""

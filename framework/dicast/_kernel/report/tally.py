@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from ..model import BASES, Basis, Cost, Event, basis_of, weakest
-from ..spool import Passes
+from .spool import Passes
 
 
 @attrs.define

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..spool import Passes, ScoreSpool
+from .spool import Passes, ScoreSpool
 
 
 @attrs.define

@@ -8,8 +8,9 @@ from pathlib import Path
 import attrs
 
 from ..errors import ConfigError, DataError, Problem
-from ..lines import InputFile, nearest
+from ..lines import InputFile
 from ..model import Event, Query, Record, Results
+from ..names import nearest
 from ..protocols import Ledger
 from ..report import results
 from ..sections import Pipeline

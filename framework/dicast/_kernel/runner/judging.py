@@ -16,7 +16,6 @@ from ..errors import Interrupted
 from ..model import PARENTS, Due, Event, Subject, sensitivity
 from ..protocols import Ledger
 from ..sections import RECORD
-from ..spool import UnitSpool
 from .families import Families, children_of
 from .findings import Findings
 from .interrupt import Stop
@@ -26,6 +25,7 @@ from .resume import moved, subject_events
 from .starting import Job, Starter
 from .stream import SECONDS, Stream
 from .teller import Desk
+from .units import UnitSpool
 
 AHEAD = 4
 """Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""

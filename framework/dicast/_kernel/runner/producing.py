@@ -21,9 +21,9 @@ from ..model import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
 from ..protocols import ChatModel, estimate
 from ..scoring import Skip
 from ..sections import RECORD
-from .calls import Call, no_output
+from .calls import Call, Caller, no_output
 from .nesting import SCOPE, Scope, heard, under_way, written
-from .records import columns, extract, new_record
+from .records import columns, merge, new_record
 from .stream import Stream
 from .teller import Desk, throttled
 
@@ -201,7 +201,7 @@ class Producer:
             record = new_record(row, made, self.levels)
         except TypeError as error:
             return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
-        return await extract(record, self.extractors, self.desk.caller) or record
+        return await _extract(record, self.extractors, self.desk.caller) or record
 
     async def _produce(self, task: Call, subject: Subject, rollout: int) -> Subject | Failure:
         """Ask the task, again while its failure is retryable and its slot has retries left."""
@@ -240,3 +240,15 @@ def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:
             what = f"a subject with the {name} {getattr(made, name)!r:.100}, not {getattr(subject, name)!r:.100}"
             return Failure("crashed", f"{task.slot.label} returned {what}")
     return made
+
+
+async def _extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:
+    """Let each of *extractors* add to the metrics of *record*; the Failure of the first that cannot."""
+    for call in extractors:
+        answer = await caller.call(call, record)
+        if not isinstance(answer, Failure):
+            wrong = merge(record, answer, call.slot.component.writes)
+            answer = wrong and Failure("crashed", wrong)
+        if isinstance(answer, Failure):
+            return Failure(answer.kind, f"{call.slot.label}: {answer.message}")
+    return None

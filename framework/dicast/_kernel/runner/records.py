@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from ..fields import MISSING, read_json
-from ..model import ONLY, Failure, Record, Subject
-
-if TYPE_CHECKING:
-    from .calls import Call, Caller  # with asyncio, which importing dicast does without
+from ..model import ONLY, Record, Subject
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
@@ -80,21 +77,9 @@ def _check(responses: object) -> None:
             raise TypeError(f"the retry of its response {name!r} has no number of attempts: {retry!r:.100}")
 
 
-async def extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:
-    """Let each of *extractors* add to the metrics of *record*; the Failure of the first that cannot."""
-    for call in extractors:
-        answer = await caller.call(call, record)
-        if not isinstance(answer, Failure):
-            wrong = _merge(record, answer, call)
-            answer = wrong and Failure("crashed", wrong)
-        if isinstance(answer, Failure):
-            return Failure(answer.kind, f"{call.slot.label}: {answer.message}")
-    return None
-
-
-def _merge(record: dict[str, Any], found: Mapping[str, object], call: Call) -> str | None:
+def merge(record: dict[str, Any], found: Mapping[str, object], writes: Sequence[str]) -> str | None:
     """Merge *found*, where no other extractor writes, under the metrics of *record*; what is wrong with it, where something is."""
-    for wrong in faults(found, call.slot.component.writes, record.get("responses", {})):
+    for wrong in faults(found, writes, record.get("responses", {})):
         return wrong
     for path, value in _leaves(found):
         place = record["metrics"]

@@ -13,7 +13,7 @@ from ..model import Entry, Event, Query, Subject
 from ..protocols import Ledger
 from ..report import Report
 from ..sections import RECORD
-from ..spool import ReplyKey, UnitSpool, UnitState
+from .units import ReplyKey, UnitSpool, UnitState
 
 ENDS = ("eval.completed", "eval.failed")
 STATES = {

@@ -16,7 +16,6 @@ from ..protocols import Ledger, Source
 from ..report import Report, as_it_ended, document, exit_code, stopped_document
 from ..sections import Pipeline, Slot
 from ..sinks import SinkFeed
-from ..spool import UnitSpool
 from . import resume
 from .baseline import find_baseline
 from .calls import Caller
@@ -35,6 +34,7 @@ from .stream import BATCH, Stream
 from .subjects import Given, data_digest, is_live, peeked, read
 from .teller import Desk
 from .timer import Timer
+from .units import UnitSpool
 
 
 @attrs.frozen

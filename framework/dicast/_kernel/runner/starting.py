@@ -10,7 +10,6 @@ import attrs
 from ..model import Due, Event, Subject, Verdict
 from ..protocols import Ledger
 from ..sections import RECORD
-from ..spool import UnitSpool, UnitState
 from .content import content, trace_events
 from .families import Families, Family, Recorded, children_of
 from .plan import Plan
@@ -18,6 +17,7 @@ from .resume import Earlier, moved, subject_events
 from .stream import Stream
 from .subjects import Known
 from .unit import Unit
+from .units import UnitSpool, UnitState
 
 
 @attrs.define

@@ -13,7 +13,7 @@ from ..errors import DataError, DicastError
 from ..model import Due, Subject, TraceEvent, is_text
 from ..protocols import Source
 from ..sections import Pipeline
-from ..spool import IdSpool
+from .seen_ids import IdSpool
 
 _OPTIONAL = {str, NoneType}
 

@@ -18,9 +18,9 @@ from ..model import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..report import nothing
 from ..scoring import Answer, Skip
 from ..sections import Slot
-from ..spool import ReplyKey, UnitSpool
 from .calls import Call, Caller, Children, as_score, no_output
 from .nesting import Scope, under_way
+from .units import ReplyKey, UnitSpool
 
 Payload = dict[str, Any]
 Answered = Score | Judgment | Failure
