@@ -207,6 +207,15 @@ def test_call_ids_that_repeat_are_told_apart_by_their_turns(tmp_path):
     assert [subject.id for subject in made.subjects()] == ["1/1/c", "1/1/c#2", "1/2/c", "d", "e"]
 
 
+def test_calls_have_the_same_ids_whatever_is_judged(tmp_path):
+    rows = [user("a"), assistant(None, call("c"))], [user("a"), assistant(None, call("c"))]
+    named = []
+    for kinds in (["tool_cycle"], ["turn"], ["session"]):
+        events = [event for each in source(tmp_path, *rows, subjects=kinds).subjects() for event in each.events]
+        named.append([event.payload["tool_use_id"] for event in events if event.type == "tool.called"])
+    assert named == [["1/1/c", "2/1/c"]] * 3
+
+
 def test_id_is_a_template_over_the_record(tmp_path):
     row = {"task": {"n": 3}, "trial": "x", "messages": WHOLE}
     (turn,) = source(tmp_path, row, id="t{{task.n}}-{{ trial }}").subjects()

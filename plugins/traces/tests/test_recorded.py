@@ -318,6 +318,18 @@ def test_a_subject_happened_when_it_ended(tmp_path, kind, since, expected):
     assert ids(again(tmp_path, kind, since=since, until=since)) == expected
 
 
+def test_calls_of_several_sessions_under_one_id_are_refused_and_none_is_lost(tmp_path):
+    calls = [
+        (call(n, session, turn, "u"), completed(n + 1, session, turn)) for n, (session, turn) in enumerate(("ax", "by"))
+    ]
+    run_trace(tmp_path, [each for pair in calls for each in pair], ("turn",), judges=["heuristic/turn"])
+    with pytest.raises(DataError, match=r"'u' of the sessions 'a' and 'b'.*judge one session at a time"):
+        again(tmp_path, "tool_cycle")
+    for session, turn in ("ax", "by"):
+        (due,) = again(tmp_path, "tool_cycle", session=session)
+        assert (due.subject.id, due.subject.parent_id) == ("u", turn)
+
+
 def test_what_has_no_time_happened_when_it_was_read(tmp_path):
     records = [{**completed(1, "a", "a1"), "time": None}]
     run_trace(tmp_path, records, ["turn"])

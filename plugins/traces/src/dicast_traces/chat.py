@@ -22,18 +22,13 @@ NameCall = Callable[[str, str], str]
 """Gives a tool call's id in the trace, from the turn's id and the call's in the transcript."""
 
 
-def keep_id(turn_id: str, call_id: str) -> str:
-    """Name a call as the transcript does."""
-    return call_id
-
-
 @attrs.frozen
 class Reader:
     """How a conversation is read: what marks a tool's failure, whether an unanswered turn counts, how calls are named."""
 
-    tool_error: re.Pattern[str] | None = None
-    keep_trailing: bool = False
-    name_call: NameCall = keep_id
+    tool_error: re.Pattern[str] | None
+    keep_trailing: bool
+    name_call: NameCall
 
     def session(self, session_id: str, record: dict[str, Any]) -> Session:
         """Read the conversation in *record*, whose ``messages`` are taken out of it.

@@ -30,6 +30,10 @@ FROM ends LEFT JOIN completed USING (run, turn)
 WHERE (parts = 3 OR (parts = 1 AND completed.turn IS NOT NULL)) AND id NOT IN (SELECT id FROM reads) GROUP BY id;
 CREATE TABLE traced (run TEXT, session TEXT, id TEXT, seq INTEGER, PRIMARY KEY (run, session, id)) WITHOUT ROWID;
 """
+_SHARED = """
+SELECT id, min(session), max(session) FROM ends WHERE id NOT IN (SELECT id FROM reads)
+GROUP BY run, id HAVING count(*) > 1 ORDER BY id LIMIT 1
+"""
 _READ = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?)"
 _END = (
     "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -98,6 +102,11 @@ class Choice:
         self._database.executescript("DELETE FROM chosen; DELETE FROM traced")
         window = (since, until)
         return sum(self._database.execute(choose, window).rowcount for choose in (_CHOOSE, _TRACE))
+
+    def shared(self) -> tuple[str, str, str] | None:
+        """The first id under which the trace of one run has subjects in several sessions, with two of these."""
+        found: tuple[str, str, str] | None = self._database.execute(_SHARED).fetchone()
+        return found
 
     def extent(self) -> tuple[int, str, str]:
         """How many subjects there are at any time, and when the first and the last of them happened."""

@@ -27,7 +27,7 @@ from dicast import (
     nearest,
 )
 
-from .chat import NameCall, Reader, keep_id
+from .chat import NameCall, Reader
 from .repeats import Repeats
 from .sessions import Kind, Session, chosen, subjects
 
@@ -125,8 +125,6 @@ class Conversations:
             yield from subjects(session, self.kinds, history=self._options.history)
 
     def _sessions(self, name_call: NameCall, check: InputCheck | None) -> Iterator[tuple[int, Session]]:
-        if "tool_cycle" not in self.kinds:
-            name_call = keep_id
         reader = Reader(self._error, self._options.trailing == "keep", name_call)
         for line, record in self._file.objects(self._options.max_line_bytes, check):
             try:

@@ -78,7 +78,8 @@ class Recording:
     def check(self) -> str:
         """Look for the subjects in the window; return a digest of their contents.
 
-        :raises DataError: when there are none, or when the ledger has only digests of them.
+        :raises DataError: when there are none, when the ledger has only digests of them, or when several that no run has
+            read share an id.
         """
         digested = self._note()
         self.total = self._choice.choose(*self._options.window)
@@ -90,6 +91,12 @@ class Recording:
                     f"the ledger keeps digests in place of what run {run_id} judged (content: digest), so that "
                     "nothing can be judged again from it; run the pipeline over the data instead"
                 )
+        if shared := self._choice.shared():
+            id, one, another = shared
+            raise DataError(
+                f"the trace has a {self._options.kind} {id!r} of the sessions {one!r} and {another!r}, and a verdict could not "
+                "say which is meant; judge one session at a time (--session, or the source's option session)"
+            )
         whole = sha256(self._options.kind.encode())
         for id, digest in self._choice.digests():
             whole.update(f"\n{id} {digest}".encode())

@@ -12,7 +12,7 @@ class Repeats:
     """Notes ids in a first pass, and knows in a second one which of them came more than once."""
 
     def __init__(self) -> None:
-        self.known = False
+        self.known = self._any = False
         self._waiting: list[tuple[str]] = []
         self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
         self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE ids (id TEXT)")
@@ -36,10 +36,11 @@ class Repeats:
             "DROP TABLE IF EXISTS repeated; CREATE TABLE repeated (id TEXT PRIMARY KEY) WITHOUT ROWID;"
             "INSERT INTO repeated SELECT id FROM ids GROUP BY id HAVING count(*) > 1; DELETE FROM ids"
         )
+        self._any = self._database.execute("SELECT 1 FROM repeated").fetchone() is not None
         self.known = True
 
     def __contains__(self, id: str) -> bool:
-        return self._database.execute("SELECT 1 FROM repeated WHERE id = ?", (id,)).fetchone() is not None
+        return self._any and self._database.execute("SELECT 1 FROM repeated WHERE id = ?", (id,)).fetchone() is not None
 
     def _flush(self) -> None:
         self._database.execute("BEGIN")  # else each row is a transaction of its own
