@@ -31,7 +31,8 @@ WHERE (parts = 3 OR (parts = 1 AND completed.turn IS NOT NULL)) AND id NOT IN (S
 CREATE TABLE traced (run TEXT, session TEXT, id TEXT, seq INTEGER, PRIMARY KEY (run, session, id)) WITHOUT ROWID;
 """
 _SHARED = """
-SELECT id, min(session), max(session) FROM ends WHERE id NOT IN (SELECT id FROM reads)
+SELECT id, min(session), max(session) FROM ends LEFT JOIN completed USING (run, turn)
+WHERE (parts = 3 OR (parts = 1 AND completed.turn IS NOT NULL)) AND id NOT IN (SELECT id FROM reads)
 GROUP BY run, id HAVING count(*) > 1 ORDER BY id LIMIT 1
 """
 _READ = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?, ?)"
