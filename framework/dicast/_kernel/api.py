@@ -64,6 +64,7 @@ class Run:
     exit_code: int
     disabled: bool = False
     warnings: Sequence[Mapping[str, str]] = ()
+    models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     _open_ledger: Slot | None = attrs.field(default=None, repr=False, eq=False)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import attrs
@@ -42,18 +42,29 @@ class Results:
     judged again the newest comes last. A record's ``subject_kind`` is the subject's: a turn and a session may have one id. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
     judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
     section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
-    read them all again: by whatever key it finds it by.
+    read them all again: by whatever key it finds it by. *models* are the names of the models that answered, by the label of what
+    asked them; a ledger of before says none.
     """
 
     run_id: str
     name: str
     records: Callable[[], Iterator[tuple[str, Record]]]
     fingerprints: Mapping[str, str] = attrs.field(factory=dict)
+    models: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:
-        """The sections and components that made the two runs and are not the same; ``fingerprints`` where that is not known."""
+        """The sections and components that made the two runs and are not the same; ``fingerprints`` where that is not known.
+
+        Then, where another model answered the same component, which one.
+        """
         ours, theirs = self.fingerprints, other.fingerprints
         if not ours or not theirs:
             return ["fingerprints"]
-        return sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+        changed = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+        asked = sorted(label for label in self.models if label in other.models)
+        both = [(label, sorted(self.models[label]), sorted(other.models[label])) for label in asked]
+        named = (
+            f"the model that answered {label} ({', '.join(a)}, not {', '.join(b)})" for label, a, b in both if a != b
+        )
+        return [*changed, *named]

@@ -48,6 +48,7 @@ def document(
         "score": score,
         "metrics": _metrics(report),
         "judges": _judges(report),
+        "models": {label: sorted(models) for label, models in sorted(report.models.items())},
         "cost": _amounts(report.spent),
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,

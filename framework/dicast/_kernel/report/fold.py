@@ -34,6 +34,7 @@ class Report:
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
         self.rows = Rows()
+        self.models: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
         self._counted: frozenset[str] = frozenset()
@@ -129,12 +130,18 @@ class Report:
         for label, events in together.items():
             sessions = [event.session_id for event in events]
             scores = self.judges[label].add(events)
+            for told in [event.payload["models"] for event in events if "models" in event.payload]:
+                self._note_models(told)
             if label == METRICS:
                 self._tally_metrics(events)
             if (watched := self.watched.get(label)) is not None:
                 watched.add(sessions, scores)
             if self._single and label in self._counted:
                 self._count_scores(events, scores)
+
+    def _note_models(self, told: Any) -> None:
+        for label, models in told.items():
+            self.models.setdefault(label, set()).update(models)
 
     def _tally_metrics(self, events: Sequence[Event]) -> None:
         payloads: list[Mapping[str, Any]] = [event.payload for event in events]

@@ -72,7 +72,9 @@ def results(ledger: Ledger, run_id: str) -> Results:
                 yield subject_id, {"subject_kind": kind, **record}
 
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
-    return Results(run_id, str(started.get("name")), records, counting)
+    ended = Query(run_id=run_id, types=("run.completed",), newest_first=True, limit=1)
+    answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
+    return Results(run_id, str(started.get("name")), records, counting, answered or {})
 
 
 _BESIDE = ("aggregates[", "early_stop[")

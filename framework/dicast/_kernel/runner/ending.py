@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import attrs
+
 from ..errors import LedgerError
 from ..model import Event, Results
 from ..protocols import Ledger
@@ -32,7 +34,7 @@ def conclude(
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
     if wanted is not None and baseline is not None:
-        own = results(ledger, stream.run_id)
+        own = attrs.evolve(results(ledger, stream.run_id), models=stream.report.models)
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
             compared = findings.compare(wanted.compare, baseline, own)

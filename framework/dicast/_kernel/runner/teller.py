@@ -43,6 +43,7 @@ class Teller:
         self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
         self.bill = nothing()
         self.models: set[str] = set()
+        self.answered: dict[str, set[str]] = {}
         self._held: dict[str, Reservation] = {}
 
     async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
@@ -131,7 +132,7 @@ class Teller:
         kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
             self.bill[kept.cost.unit] += kept.cost
-            self._note_model(kept, scope)
+            self._note_model(call, kept, scope)
             return kept
         if call.lacks_output(subject, children):  # before anything is reserved
             return no_output(subject)
@@ -188,7 +189,7 @@ class Teller:
 
     def _closed(self, call: Call, scope: Scope, answer: Answered) -> Answered:
         """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
-        self._note_model(answer, scope)
+        self._note_model(call, answer, scope)
         if scope.held and _is_unheard(answer, scope):
             self._desk.purse.forfeit(*scope.held.values())  # which was for what was heard, too
             return answer
@@ -215,9 +216,12 @@ class Teller:
         if told is bought:
             purse.note(scope.subject, self._eval_id, bought)
 
-    def _note_model(self, answer: Answered, scope: Scope) -> None:
+    def _note_model(self, call: Call, answer: Answered, scope: Scope) -> None:
+        """Note which model answered *call*; of a judge of judges, each one inside is noted by itself."""
         said = answer.judge_model if isinstance(answer, Judgment) else None
         self.models |= {model for model in (scope.model, said) if model}
+        if own := scope.model or (None if call.nests else said):
+            self.answered.setdefault(call.slot.label, set()).add(own)
 
     def _reply(self, call: Call, scope: Scope, answer: Answered) -> Payload:
         """What was bought, so that a resumed run need not buy it again."""

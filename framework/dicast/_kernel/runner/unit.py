@@ -75,6 +75,8 @@ class Unit:
         payload["fingerprint"] = self._fingerprint(
             teller.models, None if isinstance(outcome, Combined) else outcome.rubric
         )
+        if teller.answered:
+            payload["models"] = {label: sorted(models) for label, models in teller.answered.items()}
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
         payload |= found
