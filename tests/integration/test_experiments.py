@@ -630,6 +630,27 @@ def test_killed_suite_is_taken_up_where_it_was(shop, model):
     assert model.count == 37
 
 
+def test_suite_that_is_taken_up_decides_by_its_gate_of_now_what_had_ended(shop, model):
+    text = SUITE + "metrics: [proxy/format]\n" + ALONE
+    name = shop.pipeline(text + "gate: {min_score: 0.5}\n").name
+    model.answer = but(401, "better r2 depth")
+    first = shop.dicast("run", name, "--json").json["experiments"]
+    assert {name: one["gate"]["passed"] for name, one in first.items()} == {
+        "strict": None,
+        "plain": True,
+        "brief": None,
+    }
+    asked, model.answer = questions(model)["r1 depth"], rated
+    shop.pipeline(text + "gate: {min_score: 0.5, on: 'proxy/format', max_score: 0.9}\n")
+    done = shop.dicast("run", name, "--json", "--resume")
+    assert done.code == 1
+    assert [one["gate"]["passed"] for one in done.json["experiments"].values()] == [False, False, False]
+    assert questions(model)["r1 depth"] == asked == 1  # plain has ended, and asks nobody again
+    run_id = done.json["experiments"]["plain"]["run_id"]
+    assert run_id == first["plain"]["run_id"]
+    assert shop.dicast("show", run_id, "--json").json["gate"] == done.json["experiments"]["plain"]["gate"]
+
+
 def test_tried_rows_are_nothing_of_a_suite_that_is_taken_up(shop, model):
     name = shop.pipeline(SUITE + ALONE).name
     model.answer = but(401, "better r2 depth")

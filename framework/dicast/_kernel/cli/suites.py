@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
 
 from ..api import in_loop, ledger_slot, with_ledger
 from ..clock import Clock
@@ -16,11 +17,12 @@ from ..errors import ConfigError, Problem, RequestError
 from ..ledgers import document
 from ..model import Query
 from ..protocols import Ledger
+from ..report import document as decide
 from ..report import exit_code
 from ..runner.ending import ledger_json
-from ..runner.plan import file_identity
+from ..runner.plan import decided_by, file_identity
 from ..runner.preflight import preflight
-from ..runner.resume import EarlierRun, refuse_changes
+from ..runner.resume import EarlierRun, refuse_changes, standing
 from ..runner.run import Outcome, Request
 from ..sections import Pipeline
 from .output import problems_json
@@ -169,7 +171,9 @@ def _run(
 ) -> Outcome:
     """Run one experiment, or take up what an earlier process left of it; its baseline may be one of the suite's others."""
     if earlier is not None and earlier.finished and not request.retry_failed:
-        return with_ledger(ledger_slot(pipeline), lambda ledger: _ended(ledger, earlier.run_id))
+        ended = with_ledger(ledger_slot(pipeline), lambda ledger: _ended(ledger, earlier, pipeline))
+        if ended is not None:
+            return ended
     baseline = pipeline.baseline
     if baseline is not None and baseline.run in outcomes:
         found = outcomes[baseline.run].document["run_id"]
@@ -178,12 +182,17 @@ def _run(
         pipeline = attrs.evolve(pipeline, baseline=None)
     resume = None if earlier is None else earlier.run_id
     retry = request.retry_failed and earlier is not None
-    return carried_out(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry), head=head)
+    return carried_out(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry, ended=True), head=head)
 
 
-def _ended(ledger: Ledger, run_id: str) -> Outcome:
-    told: dict[str, Any] = {**(document(ledger, run_id) or {}), "ledger": ledger_json(ledger)}
-    return Outcome(told, exit_code(told))
+def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> Outcome | None:
+    """What a run that has ended came to; None where *pipeline* decides it otherwise, by another gate or another ``pass_at``."""
+    told: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
+    report = standing(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
+    now = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=told["stopped"])
+    parts = ({name: one[name] for name in ("gate", "score", "metrics", "judges")} for one in (told, now))
+    before, after = (orjson.loads(orjson.dumps(part)) for part in parts)
+    return Outcome(told, exit_code(told)) if before == after else None
 
 
 def _earlier(

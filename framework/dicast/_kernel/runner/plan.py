@@ -113,11 +113,18 @@ def run_started(
         "extractors": [slot.label for slot in pipeline.extractors],
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
         **levels(pipeline),
-        "counted": list(plan.counted),
-        "gated": list(dict.fromkeys(clause.on for clause in pipeline.gate.clauses if clause.on is not None)),
-        "pass_at": pass_lines(pipeline),
+        **decided_by(pipeline),
         "limit": limit,
         "live": live,
+    }
+
+
+def decided_by(pipeline: Pipeline) -> dict[str, Any]:
+    """What ``run.started`` says of how scores are counted, which may be another thing when the run is taken up."""
+    return {
+        "counted": list(counted_labels(pipeline)),
+        "gated": list(dict.fromkeys(clause.on for clause in pipeline.gate.clauses if clause.on is not None)),
+        "pass_at": pass_lines(pipeline),
     }
 
 

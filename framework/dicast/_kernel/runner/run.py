@@ -42,7 +42,7 @@ class Request:
     """How a pipeline is to be run.
 
     *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
-    the file) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
+    the file; one that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
     live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it belongs; a *preview* is
     nothing to take up or to compare with; *signals* lets Ctrl-C and SIGTERM end the run in order;
     *progress* is called now and then.
@@ -51,6 +51,7 @@ class Request:
     limit: int | None = None
     resume: str | None = None
     retry_failed: bool = False
+    ended: bool = False
     source: Source | None = None
     live: bool = False
     new: bool = False
@@ -99,7 +100,8 @@ def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.Ear
         if request.retry_failed:
             raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
         return None
-    return resume.find(ledger, file_identity(pipeline), request.resume or None, finished_too=request.retry_failed)
+    ended = request.retry_failed or request.ended
+    return resume.find(ledger, file_identity(pipeline), request.resume or None, finished_too=ended)
 
 
 class _Run:
