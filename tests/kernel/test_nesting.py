@@ -22,6 +22,7 @@ from dicast import (
     Judge,
     Judgment,
     Message,
+    Query,
     RateLimiter,
     Reply,
     Rubric,
@@ -30,7 +31,11 @@ from dicast import (
     Usage,
     maybe_await,
 )
-from dicast.testing import FakeJudge, FakeMetric, run_pipeline
+from dicast._kernel.api import execute, in_loop, with_ledger
+from dicast._kernel.config import load_pipeline
+from dicast._kernel.runner.run import Request
+from dicast._kernel.runner.subjects import Given
+from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
 
 CENT = Cost("0.01", pricing_version="list 1")
 
@@ -719,3 +724,48 @@ def test_what_one_chat_model_cost_is_settled_though_another_ends_unheard():
     done = run_pipeline(text, subjects=rows, components={"both": AskingBoth(*models)})
     spent, lost = done.document["cost"], done.document["spend_lost"]
     assert (lost["usd"], Decimal(spent["msat"]) + Decimal(lost["msat"])) == ("0.02", 700)
+
+
+@attrs.frozen
+class Breaking:
+    """A metric that breaks the run off when it is asked for the first time."""
+
+    tier = "truth"
+    asked: list[Subject] = attrs.field(factory=list, init=False, eq=False)
+
+    async def score(self, subject):
+        self.asked.append(subject)
+        if len(self.asked) == 1:
+            for _ in range(100):  # let the others be paid
+                await asyncio.sleep(0)
+            raise AccessRefused("not today")
+        return Score(1.0)
+
+
+@attrs.frozen
+class Around:
+    """Asks a judge, then a model of its own."""
+
+    inner: Judge
+    model: ChatModel
+
+    async def judge(self, subject, children):
+        await maybe_await(self.inner.judge(subject, children))
+        await maybe_await(self.model.complete(ChatRequest((Message("user", subject.text),))))
+        return Judgment(0.5, 1.0)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_verdict_that_is_taken_up_has_what_was_paid_in_both_units(inside):
+    both = AskingBoth(USD, MSAT)
+    ready = {"ledger": MemoryLedger(), "both": both, "breaking": Breaking(), "outer": Around(both, USD)}
+    judge = "outer" if inside else "both"
+    text = f"metrics: [{judge}, breaking]\nbudget: {{run: [1 usd, 5000 msat]}}\nledger: ledger\n"
+    pipeline = load_pipeline(text, needs_source=False, ready=ready)
+    source = Given([Subject("row", "r", output="text")])
+    done = [in_loop(execute(pipeline, pipeline.ledger, Request(source=source, resume=run))) for run in (None, "")]
+    costs = [one.document["cost"] for one in done]
+    query = Query(types=("eval.completed",))
+    (verdict,) = with_ledger(pipeline.ledger, lambda ledger: [entry.event.payload for entry in ledger.read(query)])
+    assert costs == [{"usd": "0.04" if inside else "0.02", "msat": "700"}] * 2
+    assert (verdict["judge_cost_usd"], verdict["judge_cost_msat"]) == (costs[0]["usd"], costs[0]["msat"])

@@ -46,7 +46,7 @@ class Scope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
     *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
-    have settled by themselves; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
+    have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
     for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
     *queued* that one was given up; without *cut*, before it was sent.
     """
@@ -61,6 +61,7 @@ class Scope:
     queued: bool = False
     heard: dict[str, Cost] = attrs.field(factory=nothing)
     settled: dict[str, Cost] = attrs.field(factory=nothing)
+    spent: tuple[Cost, ...] = ()
     model: str | None = None
     calls: int = 0
     tokens: int | None = None

@@ -124,8 +124,13 @@ def index(ledger: Ledger, earlier: EarlierRun) -> UnitSpool:
         elif event.type == "subject.read":
             spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
         elif event.type in ("spend.settled", "task.replied") and event.payload.get("reply") is not None:
-            spool.note_reply(_reply_key(event), orjson.dumps(event.payload["reply"]))
+            spool.note_reply(_reply_key(event), orjson.dumps(_kept(event.payload)))
     return spool
+
+
+def _kept(payload: Mapping[str, Any]) -> Any:
+    """What is kept of a reply: a component's with what it cost in other units than the reply says, which old ledgers do not."""
+    return payload["reply"] if "criterion" in payload else [payload["reply"], *payload.get("also", ())]
 
 
 def _reply_key(event: Event) -> ReplyKey:

@@ -124,16 +124,19 @@ class Teller:
             answer = self._closed(call, scope, await self._desk.caller.heard(call, begun))
         if isinstance(answer, Skip):
             return throttled(answer)
-        around.settled[answer.cost.unit] += answer.cost
+        for cost in scope.spent or (answer.cost,):
+            around.settled[cost.unit] += cost
         return answer
 
     async def _once(self, call: Call, children: Children, scope: Scope) -> Answered | Skip:
         subject = scope.subject
         kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
-            self.bill[kept.cost.unit] += kept.cost
-            self._note_model(call, kept, scope)
-            return kept
+            answer, scope.spent = kept
+            for cost in scope.spent:
+                self.bill[cost.unit] += cost
+            self._note_model(call, answer, scope)
+            return answer
         if call.lacks_output(subject, children):  # before anything is reserved
             return no_output(subject)
         with under_way(scope):
@@ -194,8 +197,9 @@ class Teller:
             self._desk.purse.forfeit(*scope.held.values())  # which was for what was heard, too
             return answer
         owed, said = scope.owed(answer.cost), answer.cost.unit
-        whole = (owed[unit] + scope.settled[unit] for unit in (said, *owed))
-        answer = _costing(answer, next((cost for cost in whole if not cost.is_zero), Cost.zero(said)))
+        whole = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((said, *owed)))
+        scope.spent = tuple(cost for cost in whole if not cost.is_zero)
+        answer = _costing(answer, next(iter(scope.spent), Cost.zero(said)))
         spent = scope.calls or not all(cost.is_zero for cost in owed.values())
         if spent or (scope.held and not isinstance(answer, Failure)):
             self._settle(call, scope, owed, self._reply(call, scope, answer))
@@ -225,6 +229,7 @@ class Teller:
 
     def _reply(self, call: Call, scope: Scope, answer: Answered) -> Payload:
         """What was bought, so that a resumed run need not buy it again."""
+        also = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
         return {
             "model": scope.model or (answer.judge_model if isinstance(answer, Judgment) else None),
             "calls": scope.calls,
@@ -233,6 +238,7 @@ class Teller:
             "metric": call.slot.label,
             "rollout": scope.rollout,
             "reply": None if isinstance(answer, Failure) else unstructure(_without_text(answer)),
+            **also,
         }
 
 
@@ -275,7 +281,11 @@ class Desk:
     purse: Purse
     spool: UnitSpool | None
 
-    def kept_reply(self, key: ReplyKey, call: Call) -> Score | Judgment | None:
-        """The answer that an earlier process of this run paid for, if there is one."""
-        reply = None if self.spool is None else self.spool.reply(key)
-        return None if reply is None else structure(orjson.loads(reply), call.expects)
+    def kept_reply(self, key: ReplyKey, call: Call) -> tuple[Score | Judgment, tuple[Cost, ...]] | None:
+        """The answer that an earlier process of this run paid for, if there is one, and what it cost in each unit."""
+        kept = None if self.spool is None else self.spool.reply(key)
+        if kept is None:
+            return None
+        reply, *also = orjson.loads(kept)
+        answer: Score | Judgment = structure(reply, call.expects)
+        return answer, (answer.cost, *(structure(cost, Cost) for cost in also))
