@@ -31,7 +31,7 @@ MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 PARTS = {
     "the pipeline file": (2_450, ("config", "converter", "sections.py", "lines.py", "files.py")),
-    "the command line": (1_300, ("cli", "api.py", "ledgers.py")),
+    "the command line": (1_350, ("cli", "api.py", "ledgers.py")),
     "the worker processes": (415, ("pool", "worker.py")),
     "experiments": (
         760,
@@ -46,7 +46,7 @@ PARTS = {
             "report/table.py",
         ),
     ),
-    "the heart": (5_400, None),
+    "the heart": (5_450, None),
 }
 """The kernel's parts with their bars in lines of code (docs/adr/0010); the heart is all that is in no other part."""
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
