@@ -34,7 +34,7 @@ PARTS = {
     "the command line": (1_350, ("cli", "api.py", "ledgers.py")),
     "the worker processes": (415, ("pool", "worker.py")),
     "experiments": (
-        760,
+        800,
         (
             "runner/producing.py",
             "runner/records.py",
