@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import dicast
 from dicast import ConfigError, Cost, InvalidCost, Price, Score, Subject
 from dicast._kernel.config.reader import experiment_names
 from dicast._kernel.config.schema import options_schema
 from dicast._kernel.model.scores import MONEY
+from dicast._kernel.sections import Budget
 from dicast.testing import FakeMetric, run_pipeline
 
 ONE = Subject("row", "a", output="abc")
@@ -40,28 +42,47 @@ def test_schema_and_parser_agree_on_money(text, good):
             Cost.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "good"),
-    [("1e-3", True), (".5", True), ("1.", True), ("+2", True), (" 1 ", True), ("1.2.3", False), ("1_000", False),
-     ("", False), ("nan", False), ("Infinity", False), ("\uff11", False)],
-)  # fmt: skip
-def test_schema_and_parser_agree_on_decimals(text, good):
-    price = options_schema(Price)["properties"]["input_per_mtok"]
-    assert bool(re.search(price["pattern"], text)) == good
+def refused_price(price):
+    """What the pipeline's parser says of *price*, and the JSON Schema; the empty text is nothing."""
     model = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
-    model["openai/chat"]["price"] = {"input_per_mtok": text, "output_per_mtok": 1}
+    model["openai/chat"]["price"] = {"input_per_mtok": price, "output_per_mtok": 1}
     pipeline = {"source": {"rows/jsonl": {"path": "nowhere.jsonl"}}, "judges": [{"llm/judge": {"model": model}}]}
     with pytest.raises(ConfigError) as refused:
         dicast.run(pipeline)
-    assert ("expected decimal" in str(refused.value)) == (not good)
+    validator = Draft202012Validator(options_schema(Price)["properties"]["input_per_mtok"])
+    said = str(refused.value)
+    return "input_per_mtok" in said or "expected decimal" in said, not validator.is_valid(price)
 
 
-def test_an_exponent_that_no_decimal_can_have_is_an_error_of_the_file():
-    price = {"input_per_mtok": "1e99999999999999999999", "output_per_mtok": 1}
-    model = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "price": price}}
-    pipeline = {"source": {"rows/jsonl": {"path": "nowhere.jsonl"}}, "judges": [{"llm/judge": {"model": model}}]}
-    with pytest.raises(ConfigError, match="expected decimal"):
+@pytest.mark.parametrize("price", ["1e-3", ".5", "1.", "+2", " 1 ", "1e99", 0, 3, 1e99, "0", 1e-300])
+def test_schema_and_parser_take_the_same_prices(price):
+    assert refused_price(price) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "price",
+    ["1.2.3", "1_000", "", "nan", "Infinity", "\uff11", "1e999999", "1e-999999", "1e99999999999999999999", "1e100", "9" * 41,
+     "-1", "-.5e-3", -1, -0.5, 1e100, 1e300, 10**120],
+)  # fmt: skip
+def test_schema_and_parser_refuse_the_same_prices(price):
+    assert refused_price(price) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "good"),
+    [("1 usd", True), (["1 usd", "2 msat"], True), ([], True), (["1 usd", "2 usd"], False), (["1 msat", "2 usd", "2 msat"], False),
+     ("1e999999 usd", False), (["1e100 msat"], False), ("-1 usd", False)],
+)  # fmt: skip
+def test_schema_and_parser_agree_on_the_amounts_of_a_budget(amounts, good):
+    assert Draft202012Validator(options_schema(Budget)).is_valid({"run": amounts}) == good
+    pipeline = {
+        "source": {"rows/jsonl": {"path": "nowhere.jsonl"}},
+        "metrics": ["proxy/format"],
+        "budget": {"run": amounts},
+    }
+    with pytest.raises(ConfigError) as refused:
         dicast.run(pipeline)
+    assert ("budget.run" in str(refused.value)) == (not good)
 
 
 def test_a_timeout_longer_than_clocks_count_is_an_error_of_the_file():

@@ -132,7 +132,7 @@ def test_bounds_of_numbers_are_those_that_the_validators_hold(schema):
 
     thing, scoring = schema["$defs"]["metric:t/thing:slot"], schema["properties"]["scoring"]
     assert bounds(thing, "share") == {"exclusiveMinimum": 0, "maximum": 1}
-    assert bounds(thing, "amount") == {"minimum": 0.5}
+    assert bounds(thing, "amount") == {"minimum": 0.5, "exclusiveMaximum": 1e100}
     assert bounds(thing, "few") == {"minimum": 2, "maximum": 5}
     assert bounds(thing, "far") == {"exclusiveMinimum": 0, "exclusiveMaximum": 9}
     assert bounds(thing, "huge") == {"minimum": -(2**63)}

@@ -16,7 +16,7 @@ from ..components import KINDS, Component, parts, summary
 from ..converter import describe, hints
 from ..errors import PluginError
 from ..model import Cost, InputPath, Rubric, Secret
-from ..model.scores import DECIMAL, MONEY
+from ..model.scores import DECIMAL, MONEY, MOST, NOT_NEGATIVE, UNITS
 from ..plugins import Registry
 from ..sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
 
@@ -33,13 +33,18 @@ _EXPERIMENT = {
     "additionalProperties": False,
 }
 _AMOUNT = {"type": "string", "pattern": MONEY.pattern}
+_ONE_A_UNIT = [{"contains": {"pattern": rf"{unit}\s*$"}, "minContains": 0, "maxContains": 1} for unit in UNITS]
 _TYPES: Mapping[Any, Schema] = {
     bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": "number"},
     str: {"type": "string"},
     type(None): {"type": "null"},
-    Decimal: {"type": ["number", "string"], "pattern": DECIMAL.pattern},
+    Decimal: {
+        "type": ["number", "string"],
+        "pattern": DECIMAL.pattern,
+        "exclusiveMaximum": MOST,
+    },
     Path: {"type": "string"},
     InputPath: {"type": "string"},
     Secret: {"type": "string"},
@@ -160,7 +165,15 @@ def _bounds(validator: object) -> Schema:
         if isinstance(one, Within):
             found += [(">", one.low), ("<", one.high)] if one.open else [(">=", one.low), ("<=", one.high)]
     numbers = [(_LIMITS[how], bound) for how, bound in found if isinstance(bound, int | float | Decimal)]
-    return {how: one if isinstance(one, int) else float(one) for how, one in numbers if -_MOST <= one <= _MOST}
+    limits: Schema = {
+        how: one if isinstance(one, int) else float(one) for how, one in numbers if -_MOST <= one <= _MOST
+    }
+    texts = (
+        {"pattern": NOT_NEGATIVE.pattern}
+        if any(isinstance(bound, Decimal) and bound >= 0 for _, bound in numbers)
+        else {}
+    )
+    return limits | texts
 
 
 def _default(field: attrs.Attribute[Any]) -> Schema:
@@ -186,7 +199,7 @@ def _type(annotation: Any) -> Schema:
     if annotation in _TYPES:
         return dict(_TYPES[annotation])
     if origin in hints.SEQUENCES:
-        return {"type": "array"} | _items(origin, args)
+        return {"type": "array"} | _items(origin, args) | ({"allOf": _ONE_A_UNIT} if args[:1] == (Cost,) else {})
     if origin in hints.MAPPINGS:
         return {"type": "object"} | ({"additionalProperties": _type(args[1])} if args else {})
     return options_schema(annotation) if attrs.has(annotation) else {}

@@ -17,7 +17,7 @@ import cattrs
 
 from ..errors import DicastError, PluginError, RequestError
 from ..model import Cost, Rubric, Secret
-from ..model.scores import DECIMAL
+from ..model.scores import DECIMAL, MOST
 from ..names import nearest
 from . import hints
 from .faults import Fault, Invalid, Path, shown
@@ -200,13 +200,9 @@ class Structurer:
         return float(value) if annotation is float else value
 
     def _decimal(self, value: float | str) -> Decimal:
-        text = str(value)  # the digits as written, not the binary float's
-        if not DECIMAL.match(text):
+        if not DECIMAL.match(value) if isinstance(value, str) else abs(value) >= MOST:
             raise self.mismatch(value, Decimal)
-        try:
-            return Decimal(text)
-        except ArithmeticError as error:  # an exponent that no decimal can have
-            raise self.mismatch(value, Decimal) from error
+        return Decimal(str(value))  # the digits as written, not the binary float's
 
     def _literal(self, value: Any, annotation: Any) -> Any:
         for one in typing.get_args(annotation):

@@ -15,8 +15,12 @@ from .basis import BASES, Basis, basis_of
 
 Unit = Literal["usd", "msat"]
 UNITS: tuple[Unit, ...] = ("usd", "msat")
-_DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
+_DIGITS = r"([0-9]{1,40}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,2})?"
+NOT_NEGATIVE = re.compile(rf"^\s*\+?{_DIGITS}\s*$")
 DECIMAL = re.compile(rf"^\s*[-+]?{_DIGITS}\s*$")
+"""Decimals as pipeline files have them: with more digits, or a longer exponent, no sum of money could be written down."""
+MOST = 1e100
+"""A decimal that a file has as a number is smaller than this."""
 MONEY = re.compile(rf"^\s*\+?{_DIGITS} +(usd|msat)\s*$")
 """An amount of money as pipeline files have it."""
 
