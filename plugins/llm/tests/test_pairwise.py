@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Cost, Entry, Event, Failure, Judgment, Query, Reply, RunContext, Subject
+from dicast import ConfigError, Cost, Entry, Event, Failure, Judgment, Query, Reply, RunContext, Subject, TraceEvent
 from dicast.testing import FakeChatModel, JudgeConformance, run_pipeline
 from dicast_llm.pairwise import Pairwise
 
@@ -461,6 +461,22 @@ def test_a_subject_that_the_other_run_does_not_have_is_missing_input(subject_id,
     found = duel("last", attrs.evolve(ROW, id=subject_id))
     assert found.kind == "missing_input"
     assert message in found.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("session", "a session is a conversation; let llm/pairwise compare its turns, or llm/judge judge it whole"),
+        ("tool_cycle", "the trace does not say what the call returned; let llm/pairwise compare turns"),
+    ],
+)
+@pytest.mark.parametrize("opponent", ["last", "reference"])
+def test_a_session_or_a_tool_call_without_an_output_says_why_there_is_nothing_to_compare(kind, why, opponent):
+    model = FakeChatModel(finds("Rayleigh"))
+    events = (TraceEvent("tool.called", {"tool_name": "f"}),)
+    found = duel(opponent, Subject(kind, "7", reference="gold", events=events), model=model)
+    assert (found.kind, model.asked) == ("missing_input", [])
+    assert found.message == f"{kind} 7 has no output to compare: {why}"
 
 
 @pytest.mark.parametrize("opponent", ["01Z", "01C"])

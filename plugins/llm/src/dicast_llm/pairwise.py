@@ -69,6 +69,13 @@ The outputs are called {0} and {1}. Say in one or two sentences why one is bette
 only {1}."""
 
 
+_ALONE = {
+    "session": "a session is a conversation; let llm/pairwise compare its turns, or llm/judge judge it whole",
+    "tool_cycle": "the trace does not say what the call returned; let llm/pairwise compare turns",
+}
+"""Why subjects of a kind may have no output."""
+
+
 @attrs.frozen
 class Ballot:
     """One order's verdict: who won, how sure the model was (1.0 where it was not asked), and why."""
@@ -213,6 +220,8 @@ class Pairwise:
         )
 
     def _opponent(self, subject: Subject) -> str | Failure:
+        if subject.output is None and (why := _ALONE.get(subject.kind)) is not None:
+            return Failure("missing_input", f"{subject.kind} {subject.id} has no output to compare: {why}")
         if self.opponent == "reference":
             return reference(subject)
         if self._earlier is None:
