@@ -47,17 +47,20 @@ JSON_VALUES = st.recursive(
 SQL_VALUES = st.none() | st.text(max_size=5) | st.integers(-9, 9) | st.floats(allow_nan=False) | st.binary(max_size=5)
 
 
+def linked(prev, values):
+    """The digest of a row with the values of COLUMNS, by the standard library alone."""
+    body = json.dumps(values[:-1], separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(f"{prev}\n{body}\n{values[-1]}".encode()).hexdigest()
+
+
 def recomputed(path: Path) -> tuple[int, str]:
     """The number of rows and the last digest, by the standard library alone; fails where a row does not hold."""
     last, held = "0" * 64, 0
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(f"SELECT prev, digest, {', '.join(COLUMNS)} FROM events ORDER BY seq")
         for prev, digest, *values in rows:
-            body = json.dumps(
-                dict(zip(COLUMNS, values, strict=True)), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-            )
             assert prev == last
-            assert digest == hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+            assert digest == linked(prev, values)
             last, held = digest, held + 1
     return held, last
 
@@ -181,8 +184,7 @@ def test_an_inserted_row_with_a_forged_digest_is_found_at_the_row_after_it(templ
     with tampered(template) as (path, connection):
         prev = connection.execute("SELECT prev FROM events WHERE seq = ?", (seq,)).fetchone()[0]
         values = dict.fromkeys(COLUMNS, "forged") | {"payload": "{}"}
-        body = json.dumps(values, sort_keys=True, separators=(",", ":"))
-        digest = hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+        digest = linked(prev, [*values.values()])
         shift(connection, seq)
         row = (seq, *(values[column] for column in COLUMNS), prev, digest)
         connection.execute(f"INSERT INTO events VALUES ({', '.join('?' * 13)})", row)
@@ -315,9 +317,7 @@ def test_a_changed_row_before_the_damage_is_named_first(damaged, opened):
 def test_a_payload_that_is_no_json_is_found_though_the_chain_holds(template, opened):
     with tampered(template) as (path, connection):
         row = connection.execute(f"SELECT prev, {', '.join(COLUMNS)} FROM events WHERE seq = ?", (ROWS,)).fetchone()
-        values = dict(zip(COLUMNS, row[1:], strict=True)) | {"payload": "no json"}
-        body = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        digest = hashlib.sha256(f"{row[0]}\n{body}".encode()).hexdigest()
+        digest = linked(row[0], [*row[1:-1], "no json"])
         connection.execute("UPDATE events SET payload = 'no json', digest = ? WHERE seq = ?", (digest, ROWS))
         assert bad_seq(opened, path) == ROWS
 
@@ -342,3 +342,24 @@ def test_the_readme_verifies_a_ledger_with_the_standard_library(template, opened
     with tampered(template) as (path, connection):
         connection.execute("UPDATE events SET subject_id = 'another' WHERE seq = 5")
         assert run(path).stderr.strip() == "row 5 does not hold"
+
+
+def test_a_ledger_of_format_2_is_written_on_and_verified_by_its_own_rule(tmp_path, opened, make_event):
+    path = tmp_path / "ledger.db"
+    with opened(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    for number in range(2):
+        with opened(path) as ledger:
+            ledger.append([make_event("eval.completed", {"text": f'"ü\\{number}"\n'}, subject_id="é")])
+            assert ledger.verify().ok
+    with closing(sqlite3.connect(path)) as connection:
+        for prev, digest, *values in connection.execute(f"SELECT prev, digest, {', '.join(COLUMNS)} FROM events"):
+            columns = dict(zip(COLUMNS, values, strict=True))
+            body = json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            assert digest == hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        connection.execute("UPDATE events SET payload = '{}' WHERE seq = 2")
+        connection.commit()
+    assert bad_seq(opened, path) == 2

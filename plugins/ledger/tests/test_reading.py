@@ -83,7 +83,7 @@ def test_rows_of_a_type_up_to_a_time_are_found_by_an_index_that_ledgers_of_befor
         assert ledger.verify().ok
     assert "USING COVERING INDEX by_time (type=? AND time<?)" in plan(path, as_of)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 @pytest.mark.parametrize(

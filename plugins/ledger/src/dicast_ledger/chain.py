@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
 from typing import Any
@@ -20,32 +20,46 @@ START = "0" * 64
 
 COLUMNS = (
     "id",
-    "payload",
-    "run_id",
-    "sensitivity",
-    "session_id",
-    "subject_id",
-    "subject_kind",
-    "time",
-    "turn_id",
     "type",
+    "time",
+    "run_id",
+    "session_id",
+    "turn_id",
+    "subject_kind",
+    "subject_id",
+    "sensitivity",
 )
-"""What a digest covers, in the order of canonical JSON: sorted."""
+"""What a digest covers beside the payload."""
 
-ROW = ", ".join(("seq", *COLUMNS, "prev", "digest"))
+ROW = ", ".join(("seq", *COLUMNS, "payload", "prev", "digest"))
 
 Row = tuple[Any, ...]
 """The values of :data:`ROW`."""
 
+Link = Callable[[str, Sequence[str | None], bytes], str]
+"""The digest of a row after the digest *prev*, from the values of :data:`COLUMNS` and its payload; it raises TypeError for what
+cannot be JSON text in UTF-8.
+"""
 
-def link(prev: str, columns: Mapping[str, str | None]) -> str:
-    """The digest of a row after *prev*: SHA-256 of prev, a newline, and the canonical JSON of *columns*.
 
-    The keys of *columns* must come in the order of :data:`COLUMNS`, which is quicker than having them sorted.
+def _link_list(prev: str, values: Sequence[str | None], payload: bytes) -> str:
+    """SHA-256 of prev, the values as a JSON list, and the payload as it is stored, with a newline between them."""
+    return sha256(b"%b\n%b\n%b" % (prev.encode(), orjson.dumps(values), payload)).hexdigest()
 
-    :raises TypeError: for what cannot be JSON text in UTF-8.
-    """
-    return sha256(b"%b\n%b" % (prev.encode(), orjson.dumps(columns))).hexdigest()
+
+def _link_object(prev: str, values: Sequence[str | None], payload: bytes) -> str:
+    """SHA-256 of prev, a newline, and the canonical JSON of all columns as an object, the payload as a string in it."""
+    columns = {**dict(zip(COLUMNS, values, strict=True)), "payload": payload.decode()}
+    return sha256(b"%b\n%b" % (prev.encode(), orjson.dumps(columns, option=orjson.OPT_SORT_KEYS))).hexdigest()
+
+
+LINKS: Mapping[int, Link] = {2: _link_object, 3: _link_list}
+"""How the rows of a ledger are linked, by the version of its format."""
+
+
+def link_of(connection: sqlite3.Connection) -> Link:
+    """How the rows of this ledger are linked."""
+    return LINKS[connection.execute("PRAGMA user_version").fetchone()[0]]
 
 
 def head(connection: sqlite3.Connection) -> Head | None:
@@ -73,9 +87,10 @@ def verify(connection: sqlite3.Connection, expected: str | None) -> Verification
 def _walk(connection: sqlite3.Connection, expected: str | None) -> Verification:
     events, seq, digest, met = 0, 0, START, expected is None
     bad: tuple[int, str] | None = None
+    link = link_of(connection)
     try:
         for row in connection.execute(f"SELECT {ROW} FROM events ORDER BY seq"):
-            if bad is None and (reason := _fault(row, seq + 1, digest)):
+            if bad is None and (reason := _fault(row, seq + 1, digest, link)):
                 bad = row[0], reason
             events, seq, digest = events + 1, row[0], row[12]
             met = met or digest == expected
@@ -86,17 +101,19 @@ def _walk(connection: sqlite3.Connection, expected: str | None) -> Verification:
     return Verification(events, Head(seq, digest) if events else None, *(bad or (None, None)))
 
 
-def _fault(row: Row, seq: int, prev: str) -> str | None:
+def _fault(row: Row, seq: int, prev: str, link: Link) -> str | None:
     if row[0] != seq:
         return f"row {seq} is missing" if row[0] > seq else f"row {row[0]} does not belong there"
     if row[11] != prev:
         return "its prev is not the digest of the row before it"
     if float in map(type, row):  # an infinity would be null in JSON, and so be taken for one
         return "it holds a number where text belongs"
+    if not isinstance(row[10], str):
+        return "its payload is no text"
     try:
-        if link(prev, dict(zip(COLUMNS, row[1:11], strict=True))) != row[12]:
+        if link(prev, row[1:10], row[10].encode()) != row[12]:
             return "its digest does not match its content"
-        orjson.loads(row[2])
+        orjson.loads(row[10])
     except (TypeError, ValueError) as error:
         return f"it cannot be read as JSON: {error}"
     return None

@@ -15,7 +15,9 @@ from dicast import LedgerRefused
 from .spending import SPENDING_TABLES
 
 APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
-FORMAT = 2
+FORMATS = 2, 3
+"""The versions of the format that are read and written; a new ledger is of the last."""
+
 PAGE_BYTES = 16384  # a verdict has 1 to 2 KB: on SQLite's usual 4096 a page holds two, and the rest is waste
 
 _NAPS = 0.001, 0.05
@@ -42,7 +44,7 @@ CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER)
 CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);
 {SPENDING_TABLES}
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {FORMAT};
+PRAGMA user_version = {FORMATS[-1]};
 """
 
 
@@ -153,7 +155,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if create:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")  # beginning alone succeeds on a file that is read-only
+        found = _pragma(connection, "user_version")
+        connection.execute(f"PRAGMA user_version = {found}")  # beginning alone succeeds on a file that is read-only
         for statement in _INDEXES:
             connection.execute(statement)
         connection.execute("COMMIT")
@@ -178,9 +181,10 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerRefused(f"{path} is a SQLite database, but no dicast ledger: choose another path for the ledger")
     found = _pragma(connection, "user_version")
-    if found != FORMAT:
+    if found not in FORMATS:
+        known = " and ".join(map(str, FORMATS))
         raise LedgerRefused(
-            f"{path} is a ledger of format {found}, dicast-ledger {version('dicast-ledger')} reads format {FORMAT}: "
+            f"{path} is a ledger of format {found}, dicast-ledger {version('dicast-ledger')} reads formats {known}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
         )
 

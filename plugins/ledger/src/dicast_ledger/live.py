@@ -35,6 +35,7 @@ class Live:
     def __init__(self, path: Path, connection: sqlite3.Connection, *, store_content: bool, timeout: float) -> None:
         self.path = path
         self._connection = connection
+        self._link = chain.link_of(connection)
         self._store_content = store_content
         self._timeout = timeout
         self._idle: list[sqlite3.Connection] = []
@@ -150,7 +151,7 @@ class Live:
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
         """The rows of *events* after *newest*. Written flat: this runs for every event of every run."""
-        link, dumps, whole = chain.link, orjson.dumps, self._store_content
+        link, dumps, whole = self._link, orjson.dumps, self._store_content
         seq, digest = newest.seq, newest.digest
         known = self._known_contents(events, seq + 1)
         for event in events:
@@ -162,23 +163,12 @@ class Live:
                     payload = {**payload, "content": None}
                 elif not whole:
                     payload = without_texts(event, _plain)
-                text = dumps(payload, _plain).decode()
-                columns = {  # in the order of chain.COLUMNS
-                    "id": id,
-                    "payload": text,
-                    "run_id": run_id,
-                    "sensitivity": sensitivity,
-                    "session_id": session,
-                    "subject_id": subject,
-                    "subject_kind": kind,
-                    "time": time,
-                    "turn_id": turn,
-                    "type": type,
-                }
-                digest = link(prev, columns)
+                body = dumps(payload, _plain)
+                values = (id, type, time, run_id, session, turn, kind, subject, sensitivity)
+                digest = link(prev, values, body)
             except TypeError as error:
                 raise LedgerError(f"event {id} ({type}) cannot be written as JSON: {error}") from error
-            yield seq, id, text, run_id, sensitivity, session, subject, kind, time, turn, type, prev, digest
+            yield seq, *values, body.decode(), prev, digest
 
     def _known_contents(self, events: Sequence[Event], start: int) -> set[int]:
         """The rows, counted from *start*, that are to be written without their content."""
@@ -199,7 +189,7 @@ class Live:
         return known
 
     def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
-        seq, id, payload, run_id, sensitivity, session, subject, kind, time, turn, type, prev, digest = row
+        seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, payload, prev, digest = row
         loaded = orjson.loads(payload)
         if type == "subject.read" and loaded.get("content") is None:
             loaded["content"] = self._stored(connection, loaded)
