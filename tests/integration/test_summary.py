@@ -94,8 +94,9 @@ def test_a_wrong_command_names_the_help_that_is_right(shop):
 def test_show_says_who_judged_and_cuts_none_but_the_longest_signal(shop):
     shop.rows("x")
     shop.run("judges: [{fake/signalling: {as: j}}]\n")
-    assert "its reasons were not kept; the judge's option capture_rationale: true" in shop.dicast("show", "r0").out
-    (line,) = (line for line in shop.dicast("show", "r0").out.splitlines() if line.startswith("    by "))
+    out = shop.dicast("show", "r0").out
+    assert "its reasons were not kept; capture_rationale: true keeps them" in out
+    line = "    by " + " ".join(out.partition("    by ")[2].partition("    its reasons")[0].split())
     assert line.startswith("    by hybrid m-1, rationale_hash: 0, escalated: True, flags: [")
     assert line.endswith(" characters)")
 
@@ -190,6 +191,35 @@ def test_several_judges_say_in_80_columns_how_one_of_them_counts(shop):
     told = next(line for line in shop.dicast("run", "p.yaml").out.splitlines() if line.startswith("score: "))
     assert "gate: {on: LABEL}" in told
     assert len(told) <= 80
+
+
+def test_failures_and_what_fell_back_stand_in_80_columns(shop):
+    shop.rows(1, 1)
+    stages = "stages: [fake/opinion, fake/paid_judge], escalation_threshold: 1"
+    shop.pipeline(
+        f"judges: [fake/paid_judge, hybrid/cascade: {{as: a-label-of-some-length, {stages}}}]\nbudget: {{run: 0 usd}}\n"
+    )
+    lines = shop.dicast("run", "p.yaml").out.splitlines()
+    start = lines.index("failed: 2 throttled_no_heuristic")
+    assert " ".join(" ".join(lines[start + 1 : start + 4]).split()).startswith(
+        "row r0 fake/paid_judge: throttled_no_heuristic: "
+    )
+    assert [line.startswith("    ") for line in lines[start + 1 : start + 3]] == [False, True]
+    assert any("fell back (budget_exhausted)" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_subject_is_shown_without_the_record_of_another_kind_that_has_its_id(shop):
+    shop.rows("of the row")
+    shop.run("extractors: [extract/regex: {pattern: '(row)', into: found}]\n")
+    shop.write(
+        "trace.jsonl",
+        [{"type": "turn.completed", "session_id": "s", "turn_id": "r0", "payload": {"stop_reason": "end_turn"}}],
+    )
+    shop.run("source: {traces/events: {path: trace.jsonl}}\njudges: [heuristic/turn]\n")
+    shown = shop.dicast("show", "r0", "--json").json["subject"]
+    assert shown["kind"] == "turn"
+    assert "record" not in shown
 
 
 def test_one_subject_is_told_in_the_singular(shop):

@@ -110,6 +110,6 @@ def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
         return None
     names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     content = event.payload.get("content")
-    made = next(ledger.read(attrs.evolve(query, types=("record.completed",))), None)
-    record = {} if made is None else {"record": made.event.payload}
+    made = (entry.event for entry in ledger.read(attrs.evolve(query, types=("record.completed",), limit=None)))
+    record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
     return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
 from ..model import BASES, Verdict
@@ -26,7 +26,7 @@ def run_text(done: Document) -> str:
         return f"{done['name']}: disabled; nothing was read and nothing judged"
     if done["run_id"] is None:
         return f"{done['name']}: {done['stopped']['reason']} before anything was judged"
-    return "\n".join(_run_lines(done))
+    return "\n".join(map(_folded, "\n".join(_run_lines(done)).split("\n")))
 
 
 def _run_lines(done: Document) -> Iterator[str]:
@@ -70,8 +70,7 @@ def _score_lines(done: Document) -> Iterator[str]:
         over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
         yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
-            interval = f"{score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
-            yield from _folded(f"  95 % interval of the mean {interval}", "    ")
+            yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
         yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
 
@@ -180,25 +179,26 @@ def _ending_lines(done: Document) -> Iterator[str]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
     if (stopped := done["stopped"]) is not None:
         more = ", ".join(f"{key}: {value}" for key, value in stopped.items() if key not in ("reason", "live"))
-        yield from _folded(f"stopped: {stopped['reason']}" + (f" ({more})" if more else ""))
+        yield f"stopped: {stopped['reason']}" + (f" ({more})" if more else "")
         new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
-            yield from _folded(f"  what was judged is kept; {goes_on}{new}")
+            yield f"  what was judged is kept; {goes_on}{new}"
     yield from (f"warning: {warning['message']}" for warning in done.get("warnings", ()))  # earlier versions had none
     yield from _gate_lines(done["gate"])
     if (ledger := done["ledger"]) and ledger["head"]:
-        yield from _folded(f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}")
+        yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
 
 
-def _folded(line: str, margin: str = "  ") -> list[str]:
-    return wrap(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+def _folded(line: str) -> str:
+    margin = " " * (len(line) - len(line.lstrip()) + 2)
+    return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
 
 
 def _gate_lines(gate: Document) -> Iterator[str]:
     """What the gate says and why, and each of its clauses where it has more than a coverage to ask for."""
     answer = {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
-    yield from _folded(f"gate: {answer}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"]))
+    yield f"gate: {answer}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
     clauses = gate.get("clauses", ())  # earlier versions had none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         width = max(len(clause["on"] or "") for clause in clauses)
@@ -236,9 +236,9 @@ def _grounds(verdict: Verdict) -> Iterator[str]:
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
-        yield "    " + _cut(", ".join([f"by {by}", *(f"{name}: {value}" for name, value in told)]))
+        yield _folded("    " + _cut(", ".join([f"by {by}", *(f"{name}: {value}" for name, value in told)])))
         if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
-            yield "    its reasons were not kept; the judge's option capture_rationale: true keeps them"
+            yield "    its reasons were not kept; capture_rationale: true keeps them"
 
 
 def _cut(text: str) -> str:
