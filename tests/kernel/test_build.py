@@ -124,7 +124,8 @@ disabled: true
 
 def test_num_rollouts_is_another_name_for_rollouts():
     assert build("scoring: {num_rollouts: 3}\n").scoring.rollouts == 3
-    assert "both" in the_problem("scoring: {num_rollouts: 3, rollouts: 2}\n").message
+    problem = the_problem("scoring: {num_rollouts: 3, rollouts: 2}\n")
+    assert problem.message == "rollouts and num_rollouts are one option, and both are given; leave one of them out"
 
 
 def test_a_budget_may_disable_the_pipeline():

@@ -83,9 +83,9 @@ class Structurer:
             if field is None:
                 faults.append(Fault(self.path, hints.unknown(key, owner), key, nearest(key, (*known, *beside)), key))
             elif field.name in values:
-                faults.append(
-                    Fault(self.path, f"{key} and another name of the same option are both given", key, None, key)
-                )
+                both = " and ".join(hints.keys(field))
+                told = f"{both} are one option, and both are given; leave one of them out"
+                faults.append(Fault(self.path, told, key, None, key))
             else:
                 values[field.name] = _WRONG
                 with self.at(key, faults=faults):
