@@ -47,6 +47,7 @@ EVERY_PAGE = [
     *PAGES,
     *READMES,
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs" / "adr").glob("*.md")),
 ]
