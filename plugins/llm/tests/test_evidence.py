@@ -234,6 +234,16 @@ def test_within_a_message_the_middle_is_cut_and_both_lengths_are_told_outside():
     assert any(name.startswith("EARLIER TURNS (cut: the oldest 2 of 2 messages") for name in judged_titles(long))
 
 
+def test_where_one_message_has_room_it_is_the_one_that_is_judged():
+    asked, told = completed("t-1", "question " + "q" * 150, "").payload, "answer " + "a" * 500
+    turn = Subject("turn", "t-1", asked["signals_extra"]["user_prompt_text"], told)
+    found = shown(turn, max_evidence_chars=300)
+    ((title, text),) = ((title, text) for title, text in found.items() if title.startswith("CONVERSATION"))
+    assert "answer a" in text
+    assert "question" not in text
+    assert "message 1 is left out, 0 of " in title
+
+
 def judged_titles(subject):
     _, (message,) = judged(subject, max_evidence_chars=2000)
     return re.findall(r"^([A-Z ]+ ?(?:\(cut: .*\))?):$", message, re.MULTILINE)

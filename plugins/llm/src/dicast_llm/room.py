@@ -61,14 +61,15 @@ def own(title: str, messages: Sequence[Said], room: int, most: int | None) -> Sh
         return Shown(Section(title, tuple(enumerate(messages, 1))), whole, whole)
     numbered = [*enumerate(messages, 1)]
     number_kept = min(len(messages), max(1, room // (_HEAD + _NOTICE + _LEAST)))
-    first, last = (number_kept + 1) // 2, number_kept // 2
+    first, last = number_kept // 2, (number_kept + 1) // 2  # the last one is what is judged
     kept = numbered[:first] + numbered[len(numbered) - last :]
     limit = level([len(message.text) for _, message in kept], room - _fixed(kept))
     pairs = [_shortened(*each, limit if most is None else min(limit, most)) for each in kept]
     notices = [notice for _, notice in pairs if notice is not None]
     if len(kept) < len(messages):
-        gone = size(messages[first : len(messages) - last])
-        notices.append(f"messages {first + 1} to {len(messages) - last} are left out, 0 of {gone} characters")
+        gone = messages[first : len(messages) - last]
+        named = f"message {first + 1} is" if len(gone) == 1 else f"messages {first + 1} to {first + len(gone)} are"
+        notices.append(f"{named} left out, 0 of {size(gone)} characters")
     shown = [each for each, _ in pairs]
     return Shown(Section(title, tuple(shown), tuple(notices)), size([message for _, message in shown]), whole)
 
