@@ -7,30 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._kernel.aggregation import mean
 from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
-from ._kernel.define import judge, maybe_await, metric
-from ._kernel.errors import (
-    AccessRefused,
-    ConfigError,
-    DataError,
-    DicastError,
-    EndpointUnreachable,
-    Interrupted,
-    InvalidCost,
-    InvalidScore,
-    LedgerError,
-    LedgerRefused,
-    PluginError,
-    Problem,
-    RequestError,
-    ScoringError,
+from ._kernel.contract.define import judge, maybe_await, metric
+from ._kernel.contract.hooks import hookimpl
+from ._kernel.contract.protocols import (
+    Aggregate,
+    ChatModel,
+    Comparison,
+    EarlyStop,
+    Executor,
+    Extractor,
+    Judge,
+    Ledger,
+    Metric,
+    Preset,
+    Sandbox,
+    Sink,
+    Source,
+    Task,
+    estimate,
 )
-from ._kernel.fields import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
-from ._kernel.files import AtomicFile, output_path
-from ._kernel.hooks import hookimpl
-from ._kernel.lines import MAX_LINE_BYTES, InputCheck, InputFile
-from ._kernel.model import (
+from ._kernel.pipeline.sections import Within
+from ._kernel.records.record import as_json, columns, responses
+from ._kernel.values import (
     BASES,
     COMPLETE,
     ONLY,
@@ -72,30 +71,32 @@ from ._kernel.model import (
     Verification,
     weakest,
 )
-from ._kernel.names import identifier, nearest
-from ._kernel.protocols import (
-    Aggregate,
-    ChatModel,
-    Comparison,
-    EarlyStop,
-    Executor,
-    Extractor,
-    Judge,
-    Ledger,
-    Metric,
-    Preset,
-    Sandbox,
-    Sink,
-    Source,
-    Task,
-    estimate,
+from ._kernel.values.aggregation import mean
+from ._kernel.values.errors import (
+    AccessRefused,
+    ConfigError,
+    DataError,
+    DicastError,
+    EndpointUnreachable,
+    Interrupted,
+    InvalidCost,
+    InvalidScore,
+    LedgerError,
+    LedgerRefused,
+    PluginError,
+    Problem,
+    RequestError,
+    ScoringError,
 )
-from ._kernel.report import RunTable, flat
-from ._kernel.runner.records import as_json, columns, responses
-from ._kernel.sections import Within
+from ._kernel.values.json_path import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
+from ._kernel.values.names import identifier, nearest
+from ._toolkit.atomic_file import AtomicFile, output_path
+from ._toolkit.flat import flat
+from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from ._toolkit.run_table import RunTable
 
 if TYPE_CHECKING:
-    from ._kernel.limits import RateLimiter, Reachability
+    from ._toolkit.rate_limit import RateLimiter, Reachability
 
 __all__ = [
     "BASES",
@@ -209,6 +210,6 @@ def __getattr__(name: str) -> object:
     """``RateLimiter`` and ``Reachability``, on first use: they need asyncio, which importing dicast does without."""
     if name not in ("RateLimiter", "Reachability"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._kernel import limits
+    from ._toolkit import rate_limit as limits
 
     return getattr(limits, name)

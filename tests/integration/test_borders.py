@@ -491,8 +491,8 @@ def test_a_sink_that_returns_no_count_has_lost_the_events_and_is_4(odd, how):
 
 
 def test_a_sink_that_never_answers_does_not_hold_up_the_run(odd, monkeypatch):
-    monkeypatch.setattr("dicast._kernel.sinks.SINK_SECONDS", 0.2)
-    monkeypatch.setattr("dicast._kernel.runner.stream.BATCH", 10)
+    monkeypatch.setattr("dicast._kernel.stream.sinks.SINK_SECONDS", 0.2)
+    monkeypatch.setattr("dicast._kernel.stream.stream.BATCH", 10)
     odd.rows(*[1] * 60)
     began = time.monotonic()
     done = odd.run("metrics: [fake/act]\nsinks: [odd/bad: {how: never}, csv/rows: {path: out.csv}]\n")
@@ -503,7 +503,7 @@ def test_a_sink_that_never_answers_does_not_hold_up_the_run(odd, monkeypatch):
 
 
 IMPATIENT = """
-import dicast._kernel.sinks as sinks
+import dicast._kernel.stream.sinks as sinks
 sinks.SINK_SECONDS = 0.2
 from dicast._kernel.cli import main
 raise SystemExit(main(["run", "p.yaml", "--json"]))
@@ -534,7 +534,7 @@ def release():
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_when_the_ledger_fails_document_table_and_ledger_agree(odd, monkeypatch, concurrency):
-    monkeypatch.setattr("dicast._kernel.runner.stream.BATCH", 20)
+    monkeypatch.setattr("dicast._kernel.stream.stream.BATCH", 20)
     odd.rows(*[1] * 60)
     text = (
         "metrics: [odd/blocks: {at: r40, ledger: l.db}, fake/paid: {journal: calls}]\n"

@@ -182,7 +182,7 @@ def test_a_truth_metric_that_does_not_fit_is_skipped_and_the_proxies_stand(shop)
 @pytest.mark.parametrize("traceback", [False, True])
 def test_a_defect_is_70_and_asks_for_a_report(shop, monkeypatch, traceback):
     shop.rows(1)
-    monkeypatch.setattr("dicast._kernel.runner.run.make_plan", lambda *given: 1 / 0)
+    monkeypatch.setattr("dicast._kernel.run.run.make_plan", lambda *given: 1 / 0)
     done = shop.dicast("run", shop.pipeline("metrics: [fake/act]\n"), *["--traceback"] * traceback)
     assert done.code == 70
     assert done.out == ""
@@ -195,7 +195,7 @@ def test_a_defect_is_70_and_asks_for_a_report(shop, monkeypatch, traceback):
 
 def test_a_defect_in_json_is_one_document(shop, monkeypatch):
     shop.rows(1)
-    monkeypatch.setattr("dicast._kernel.runner.run.make_plan", lambda *given: 1 / 0)
+    monkeypatch.setattr("dicast._kernel.run.run.make_plan", lambda *given: 1 / 0)
     done = shop.run("metrics: [fake/act]\n", "--traceback")
     assert done.code == 70
     assert done.json["error"]["kind"] == "defect"
@@ -206,7 +206,7 @@ def test_a_defect_in_json_is_one_document(shop, monkeypatch):
 
 def test_a_defect_while_judging_keeps_what_was_judged(shop, monkeypatch):
     """The events of earlier subjects reach the ledger, so that the run can be taken up."""
-    from dicast._kernel.scoring import MetricSet
+    from dicast._kernel.asking.scoring import MetricSet
 
     shop.rows(*[1] * 5)
     judge = MetricSet.judge

@@ -135,7 +135,7 @@ def test_an_interrupted_retry_leaves_in_the_table_what_it_has_not_reached(shop):
 
 STUCK = """
 import time
-import dicast._kernel.sinks as sinks
+import dicast._kernel.stream.sinks as sinks
 async def close(self):
     open("closing", "w").close()
     time.sleep(60)
@@ -165,7 +165,7 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
 STUCK_TELLING = """
 import sys, time
 from dicast._kernel.cli import main
-from dicast._kernel.runner.judging import Judging
+from dicast._kernel.run.window import Judging
 async def tell(self, spool):
     open("telling", "w").close()
     time.sleep(60)

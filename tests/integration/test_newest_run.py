@@ -8,9 +8,9 @@ import pytest
 
 import dicast
 from dicast import Subject
-from dicast._kernel.clock import Clock
-from dicast._kernel.runner import run as runner
-from dicast._kernel.runner.judging import Judging
+from dicast._kernel.run import run as runner
+from dicast._kernel.run.window import Judging
+from dicast._kernel.values.clock import Clock
 
 TEXT = "name: nightly\nmetrics: [proxy/format]\n"
 NOON = 1_780_000_000_000_000_000

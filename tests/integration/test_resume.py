@@ -16,7 +16,7 @@ TEXT = "name: nightly\nmetrics: [fake/act: {journal: calls}]\n"
 @pytest.fixture
 def unfinished(shop, monkeypatch):
     """Leave a run of *text* unfinished after some subjects, by a defect; return its id."""
-    from dicast._kernel.runner.judging import Judging
+    from dicast._kernel.run.window import Judging
 
     take = Judging._take
 
@@ -225,7 +225,7 @@ def test_a_file_is_the_runs_own_whatever_the_label_of_its_sink(shop, ledger):
 
 def test_a_file_that_a_killed_process_wrote_is_the_runs_own_too(shop, unfinished, monkeypatch):
     """Of a sink that came when the run was resumed: the file was there, and nothing said yet of the end."""
-    from dicast._kernel.runner.stream import Stream
+    from dicast._kernel.stream.stream import Stream
 
     close = Stream.close_sinks
 

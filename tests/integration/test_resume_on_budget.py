@@ -17,7 +17,7 @@ gate: {min_coverage: 0}
 
 @pytest.mark.parametrize("after", [0, 1, 3, 7])
 def test_a_resumed_run_comes_to_what_an_undisturbed_one_comes_to(shop, monkeypatch, after):
-    from dicast._kernel.runner.judging import Judging
+    from dicast._kernel.run.window import Judging
 
     take, count = Judging._take, 0
 

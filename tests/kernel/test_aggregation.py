@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dicast import Judgment, Score
-from dicast._kernel.aggregation import TrimmedMean, aggregate, entering, mean
+from dicast._kernel.values.aggregation import TrimmedMean, aggregate, entering, mean
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 TENTHS = [n / 10 for n in range(10)]

@@ -9,9 +9,10 @@ import pytest
 
 from dicast import BASES, Failure, Judgment, Score, ScoringError, Verdict, weakest
 from dicast._kernel.cli.summary import run_text
-from dicast._kernel.converter import structure, unstructure
-from dicast._kernel.report import Report, document
-from dicast._kernel.sections import Gate
+from dicast._kernel.pipeline.plain_values import structure, unstructure
+from dicast._kernel.pipeline.sections import Gate
+from dicast._kernel.report.document import document
+from dicast._kernel.report.fold import Report
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 OLD = {

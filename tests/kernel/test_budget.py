@@ -10,12 +10,12 @@ from decimal import Decimal
 import pytest
 
 from dicast import Cost, Event, Failure, Judgment, Query, Refusal, Score, metric
-from dicast._kernel import budget
-from dicast._kernel.budget import Purse, Reservation
-from dicast._kernel.clock import Clock
-from dicast._kernel.report import Report
-from dicast._kernel.runner.stream import Stream
-from dicast._kernel.sections import Budget
+from dicast._kernel.asking import budget
+from dicast._kernel.asking.budget import BudgetGate, Reservation
+from dicast._kernel.pipeline.sections import Budget
+from dicast._kernel.report.fold import Report
+from dicast._kernel.stream.stream import Stream
+from dicast._kernel.values.clock import Clock
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ class Book:
     def __init__(self, ledger, limits, run_id="R1"):
         self.now, self.ledger, self.run_id = NOW, ledger, run_id
         self.clock = Clock(lambda: (self.now - EPOCH) // timedelta(microseconds=1) * 1000)
-        self.purse = Purse(limits, ledger, self, self.clock, run_id)
+        self.purse = BudgetGate(limits, ledger, self, self.clock, run_id)
 
     def event(self, type_, payload, subject=None, sensitivity="pseudonymous"):
         id_, now = self.clock.stamp()
@@ -456,7 +456,7 @@ def test_room_that_is_split_is_nobody_elses_in_between(turns):
         async with MemoryLedger().open() as ledger:
             clock = Clock()
             stream = Stream("R1", clock, ledger, Report(), ())
-            purse = Purse(limits(run="0.03 usd"), ledger, stream, clock, "R1")
+            purse = BudgetGate(limits(run="0.03 usd"), ledger, stream, clock, "R1")
             parts = {"x": Cost("0.01"), "y": Cost("0.02")}
             admitted = asyncio.ensure_future(purse.admit(sample("x"), "E1", parts, 30.0))
             for _ in range(turns):

@@ -28,17 +28,17 @@ import asyncio, json, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from dicast import Cost, Event, Refusal, Subject
-from dicast._kernel.budget import Purse
-from dicast._kernel.clock import Clock
-from dicast._kernel.runner.claim import alive, claimed
-from dicast._kernel.sections import Budget
+from dicast._kernel.asking.budget import BudgetGate
+from dicast._kernel.values.clock import Clock
+from dicast._kernel.stream.leases import alive, claimed
+from dicast._kernel.pipeline.sections import Budget
 from dicast_ledger import Sqlite
 
 class Run:
     def __init__(self, ledger, run_id, caps, resume):
         self.ledger, self.run_id, self.clock, self.held = ledger, run_id, Clock(), {}
         budget = Budget(**{scope: tuple(map(Cost.parse, texts)) for scope, texts in caps.items()})
-        self.purse = Purse(budget, ledger, self, self.clock, run_id, alive)
+        self.purse = BudgetGate(budget, ledger, self, self.clock, run_id, alive)
         if resume:
             self.purse.write_off()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dicast import ConfigError, Cost, PluginError, RequestError
-from dicast._kernel.config import load_pipeline
-from dicast._kernel.sections import Audit, Budget, Clause, Gate, Scoring
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.pipeline.sections import Audit, Budget, Clause, Gate, Scoring
 
 PLUGIN = """
 @attrs.frozen

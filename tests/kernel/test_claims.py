@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import ChatModel, ChatRequest, Cost, Failure, Judgment, LedgerError, Message, Query, judge
-from dicast._kernel import budget
-from dicast._kernel.budget import Purse, Reservation
-from dicast._kernel.clock import Clock
-from dicast._kernel.report import Report
-from dicast._kernel.runner.stream import Stream
-from dicast._kernel.sections import Budget
+from dicast._kernel.asking import budget
+from dicast._kernel.asking.budget import BudgetGate, Reservation
+from dicast._kernel.pipeline.sections import Budget
+from dicast._kernel.report.fold import Report
+from dicast._kernel.stream.stream import Stream
+from dicast._kernel.values.clock import Clock
 from dicast.testing import FakeChatModel, MemoryLedger, run_pipeline, sample
 
 
@@ -54,7 +54,7 @@ class Run:
         clock = Clock()
         self.ledger = Watched(live)
         self.stream = Stream("R1", clock, self.ledger, Report(), [])
-        self.purse = Purse(Budget((Cost(cap),), (), ()), self.ledger, self.stream, clock, "R1")
+        self.purse = BudgetGate(Budget((Cost(cap),), (), ()), self.ledger, self.stream, clock, "R1")
 
     def reserve(self, amount, *, patient=True):
         asked = self.purse.reserve(sample("x"), "E1", Cost(amount), 30.0, patient=patient)

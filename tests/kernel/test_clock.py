@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast._kernel.clock import Clock, iso
+from dicast._kernel.values.clock import Clock, iso
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 START = 1_790_000_000_000

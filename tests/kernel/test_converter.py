@@ -28,8 +28,8 @@ from dicast import (
     TraceEvent,
     Verdict,
 )
-from dicast._kernel.config import load_pipeline
-from dicast._kernel.converter import structure, unstructure
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.pipeline.plain_values import structure, unstructure
 
 SINK = """
 @attrs.frozen
@@ -291,15 +291,15 @@ def test_all_faults_are_found_at_once(faults):
 
 @given(st.floats(-1e99, 1e99) | st.integers(-(2**53), 2**53))
 def test_decimals_keep_the_digits_that_were_written(number):
-    from dicast._kernel.converter.structure import Structurer
+    from dicast._kernel.pipeline.structure import Structurer
 
     assert Structurer(lambda value, kinds: None, {}).structure(number, Decimal) == Decimal(str(number))
 
 
 @pytest.mark.parametrize("number", [math.inf, math.nan])
 def test_numbers_are_finite(number):
-    from dicast._kernel.converter import Invalid
-    from dicast._kernel.converter.structure import Structurer
+    from dicast._kernel.pipeline.faults import Invalid
+    from dicast._kernel.pipeline.structure import Structurer
 
     with pytest.raises(Invalid, match="expected float"):
         Structurer(lambda value, kinds: None, {}).structure(number, float)

@@ -9,11 +9,12 @@ import attrs
 import pytest
 
 from dicast import ConfigError, Event, PluginError
-from dicast._kernel.components import KINDS
-from dicast._kernel.config import contents, load_pipeline
-from dicast._kernel.model import Entry
-from dicast._kernel.plugins import Registry
-from dicast._kernel.runner.resume import EarlierRun, refuse_changes
+from dicast._kernel.contract.kinds import KINDS
+from dicast._kernel.contract.registry import Registry
+from dicast._kernel.pipeline import contents
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.resume.resume import EarlierRun, refuse_changes
+from dicast._kernel.values import Entry
 
 PLUGIN = """
 from pathlib import Path

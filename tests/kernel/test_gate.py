@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Failure, Judgment, Score, Subject
-from dicast._kernel.errors import AccessRefused
-from dicast._kernel.report import Report, as_it_ended
-from dicast._kernel.report.gate import gate_document
+from dicast._kernel.pipeline.sections import Clause, Gate
+from dicast._kernel.report.fold import Report
+from dicast._kernel.report.gate import as_it_ended, gate_document
 from dicast._kernel.report.spool import BATCH, Passes
 from dicast._kernel.report.statistics import pass_rate
-from dicast._kernel.sections import Clause, Gate
+from dicast._kernel.values.errors import AccessRefused
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 

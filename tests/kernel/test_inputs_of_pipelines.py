@@ -9,10 +9,10 @@ from jsonschema import Draft202012Validator
 
 import dicast
 from dicast import ConfigError, Cost, InvalidCost, Price, Score, Subject
-from dicast._kernel.config.reader import experiment_names
-from dicast._kernel.config.schema import options_schema
-from dicast._kernel.model.scores import MONEY
-from dicast._kernel.sections import Budget
+from dicast._kernel.pipeline.read import experiment_names
+from dicast._kernel.pipeline.schema import options_schema
+from dicast._kernel.pipeline.sections import Budget
+from dicast._kernel.values.score import MONEY
 from dicast.testing import FakeMetric, run_pipeline
 
 ONE = Subject("row", "a", output="abc")

@@ -10,10 +10,10 @@ import pytest
 
 from dicast import Cost, DataError, Due, Failure, Judgment, Lookahead, Query, RunContext, Subject, TraceEvent, forecast
 from dicast._kernel.api import in_loop
-from dicast._kernel.config import load_pipeline
-from dicast._kernel.runner.forecast import Forecast
-from dicast._kernel.runner.forecast import forecast as foretell
-from dicast._kernel.runner.subjects import Given
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.run.dry_run import Forecast
+from dicast._kernel.run.dry_run import forecast as foretell
+from dicast._kernel.stream.source import GivenSubjects
 from dicast.testing import FakeJudge, MemoryLedger, run_pipeline, sample
 
 PIPELINE = "name: watched\njudges: [judge]\n"
@@ -385,7 +385,7 @@ def test_a_source_that_breaks_off_ends_the_run_and_what_was_judged_is_kept():
 
 def foretold(judges, ready, subjects):
     built = load_pipeline(f"name: f\njudges: {judges}\nledger: book\n", needs_source=False, ready=ready)
-    return in_loop(foretell(built, built.ledger, Given(subjects)))
+    return in_loop(foretell(built, built.ledger, GivenSubjects(subjects)))
 
 
 def priced(amount, unit="usd"):

@@ -32,9 +32,9 @@ from dicast import (
     maybe_await,
 )
 from dicast._kernel.api import execute, in_loop, with_ledger
-from dicast._kernel.config import load_pipeline
-from dicast._kernel.runner.run import Request
-from dicast._kernel.runner.subjects import Given
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.run.run import Request
+from dicast._kernel.stream.source import GivenSubjects
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
 
 CENT = Cost("0.01", pricing_version="list 1")
@@ -762,7 +762,7 @@ def test_a_verdict_that_is_taken_up_has_what_was_paid_in_both_units(inside):
     judge = "outer" if inside else "both"
     text = f"metrics: [{judge}, breaking]\nbudget: {{run: [1 usd, 5000 msat]}}\nledger: ledger\n"
     pipeline = load_pipeline(text, needs_source=False, ready=ready)
-    source = Given([Subject("row", "r", output="text")])
+    source = GivenSubjects([Subject("row", "r", output="text")])
     done = [in_loop(execute(pipeline, pipeline.ledger, Request(source=source, resume=run))) for run in (None, "")]
     costs = [one.document["cost"] for one in done]
     query = Query(types=("eval.completed",))

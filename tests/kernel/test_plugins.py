@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from dicast import PluginError
-from dicast._kernel.components import KINDS, snake_case
-from dicast._kernel.hooks import KIND_OF_HOOK
-from dicast._kernel.plugins import Registry, commands, rubrics
+from dicast._kernel.contract.hooks import KIND_OF_HOOK
+from dicast._kernel.contract.kinds import KINDS, snake_case
+from dicast._kernel.contract.registry import Registry, commands, rubrics
 
 GOOD = """
 @metric(tier="proxy")

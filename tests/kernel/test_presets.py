@@ -6,8 +6,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dicast import ConfigError, PluginError, Score
-from dicast._kernel.config import json_schema, load_pipeline
-from dicast._kernel.plugins import Registry
+from dicast._kernel.contract.registry import Registry
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.pipeline.schema import json_schema
 from dicast.testing import FakeMetric, run_pipeline, sample
 
 PLUGIN = """

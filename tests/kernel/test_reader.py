@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dicast import ConfigError
-from dicast._kernel.config import composer
-from dicast._kernel.config.nodes import dotted, split
-from dicast._kernel.config.reader import read_document
+from dicast._kernel.pipeline import include as composer
+from dicast._kernel.pipeline.read import read_document
+from dicast._kernel.pipeline.yaml_nodes import dotted, split
 
 METRICS = """\
 source: {rows/csv: {path: qa.csv}}

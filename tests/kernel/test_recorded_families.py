@@ -8,8 +8,8 @@ from collections.abc import Callable
 import attrs
 
 from dicast import Entry, Event, Subject
-from dicast._kernel.runner import families
-from dicast._kernel.runner.families import Recorded
+from dicast._kernel.run import children as families
+from dicast._kernel.run.children import RecordedChildren
 
 
 @attrs.frozen
@@ -74,7 +74,7 @@ def session(turns):
 
 
 def judged_again(turns):
-    recorded = Recorded(session(turns), None)
+    recorded = RecordedChildren(session(turns), None)
     for n in range(turns):
         turn = Subject("turn", f"t{n}", session_id="s", parent_id="s")
         cycle = Subject("tool_cycle", f"u{n}", session_id="s", parent_id=f"t{n}")
@@ -99,7 +99,7 @@ def test_the_newest_verdict_of_each_judge_counts_in_the_order_of_the_first_ones(
         completed(3, "turn", "t1", None, "t1", "k"),
         completed(4, "turn", "t1", None, "t1"),
     ]
-    recorded = Recorded(Rows(rows), None)
+    recorded = RecordedChildren(Rows(rows), None)
     children = recorded.children(Subject("session", "s", session_id="s"))
     assert [(child.subject_id, child.judge, child.eval_id) for child in children] == [
         ("t1", "j", "E00004"),

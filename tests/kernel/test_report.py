@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Event, Failure, Judgment, Score
-from dicast._kernel.aggregation import TrimmedMean, aggregate
-from dicast._kernel.report import Report, document, exit_code
-from dicast._kernel.report.spool import ScoreSpool
+from dicast._kernel.pipeline.sections import Gate
+from dicast._kernel.report.document import document, exit_code
+from dicast._kernel.report.fold import Report
+from dicast._kernel.report.spool import ScoreFile
 from dicast._kernel.report.statistics import aggregate_all, confidence_interval
 from dicast._kernel.report.tally import Tally
-from dicast._kernel.sections import Gate
+from dicast._kernel.values.aggregation import TrimmedMean, aggregate
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 
@@ -39,7 +40,7 @@ def clustered(pairs):
 
 
 def interval(pairs):
-    spool = ScoreSpool()
+    spool = ScoreFile()
     spool.add(pairs)
     return confidence_interval(spool, math.fsum(score for _, score in pairs) / len(pairs))
 
@@ -52,7 +53,7 @@ def test_the_interval_of_an_example_worked_by_hand():
 
 @given(st.lists(st.floats(0, 1), min_size=1))
 def test_a_running_mean_is_the_mean_of_all_scores_to_the_last_bit(scores):
-    tally, spool = Tally(), ScoreSpool()
+    tally, spool = Tally(), ScoreFile()
     for some in (scores[:3], scores[3:]):
         tally.add_scores(some)
         spool.add([(None, score) for score in some])
@@ -93,7 +94,7 @@ METHODS = st.sampled_from(["median", "mean", "min", "max"]) | st.floats(0, 50).m
 
 @given(SCORED, METHODS)
 def test_all_scores_are_aggregated_as_a_few_are(pairs, method):
-    spool = ScoreSpool()
+    spool = ScoreFile()
     spool.add(pairs)
     assert aggregate_all(spool, method) == pytest.approx(aggregate([score for _, score in pairs], method), abs=1e-12)
 
@@ -103,13 +104,13 @@ def test_all_scores_are_aggregated_as_a_few_are(pairs, method):
     [(50, [0.1, 0.2, 0.4, 0.9], 0.3), (40, [0, 0, 0, 0, 0.1, 0.2, 0.6, 1, 1, 1, 1], 0.3), (34, [0.9, 0.1, 0.2], 0.2)],
 )
 def test_a_trimmed_mean_that_leaves_nothing_is_the_median(percent, values, expected):
-    spool = ScoreSpool()
+    spool = ScoreFile()
     spool.add([(None, value) for value in values])
     assert aggregate_all(spool, TrimmedMean(percent)) == pytest.approx(expected)
 
 
 def test_nothing_has_no_aggregate():
-    assert aggregate_all(ScoreSpool(), "median") is None
+    assert aggregate_all(ScoreFile(), "median") is None
 
 
 # The document against the events

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft202012Validator
 
-from dicast._kernel.config import json_schema, read_document
-from dicast._kernel.plugins import Registry
+from dicast._kernel.contract.registry import Registry
+from dicast._kernel.pipeline.read import read_document
+from dicast._kernel.pipeline.schema import json_schema
 
 PLUGIN = """
 from datetime import date

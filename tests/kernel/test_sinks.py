@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dicast import DataError, Judgment, Score
-from dicast._kernel import sinks
+from dicast._kernel.stream import sinks
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, MemorySink, run_pipeline, sample
 
 

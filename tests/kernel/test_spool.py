@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast._kernel.report.spool import BATCH, ScoreSpool
-from dicast._kernel.runner.units import UnitSpool
+from dicast._kernel.report.spool import BATCH, ScoreFile
+from dicast._kernel.resume.units import EarlierUnits
 
 SCORED = st.lists(st.tuples(st.none() | st.sampled_from("abc") | st.just(""), st.floats(0, 1)), min_size=1, max_size=40)
 
 
 def spooled(pairs):
-    spool = ScoreSpool()
+    spool = ScoreFile()
     spool.add(pairs)
     return spool
 
@@ -58,7 +58,7 @@ UNIT = ("row", "7", "metrics")
 
 
 def test_a_unit_is_as_its_newest_event_says():
-    spool = UnitSpool()
+    spool = EarlierUnits()
     assert spool.states("row", "7") == {}
     spool.note(UNIT, "E1", "open", 3)
     spool.note(("row", "7", "other"), "E2", "open", 4)
@@ -76,14 +76,14 @@ def test_a_unit_is_as_its_newest_event_says():
     [(["open", "failed"], False), (["open", "failed", "open"], True), (["failed", "open", "scored"], True)],
 )
 def test_what_follows_a_failure_is_late(history, late):
-    spool = UnitSpool()
+    spool = EarlierUnits()
     for seq, state in enumerate(history):
         spool.note(UNIT, f"E{seq}", state, seq)
     assert spool.states("row", "7")["metrics"].late is late
 
 
 def test_a_failure_stands_until_what_was_begun_after_it_ends():
-    spool = UnitSpool()
+    spool = EarlierUnits()
     for seq, state in enumerate(["open", "failed", "open"]):
         spool.note(UNIT, "E", state, seq)
     assert spool.states("row", "7")["metrics"].seq == 1
@@ -92,7 +92,7 @@ def test_a_failure_stands_until_what_was_begun_after_it_ends():
 
 
 def test_what_failed_and_what_was_retried_has_moved_in_the_order_of_reading():
-    spool = UnitSpool()
+    spool = EarlierUnits()
     for place, (id_, states) in enumerate({"d": "f", "a": "s", "c": "fs", "b": "o"}.items()):
         spool.note_read("row", id_, place)
         for state in states:
@@ -107,7 +107,7 @@ def test_what_failed_and_what_was_retried_has_moved_in_the_order_of_reading():
 
 
 def test_a_subject_is_read_where_it_was_read_first():
-    spool = UnitSpool()
+    spool = EarlierUnits()
     assert spool.read_at("row", "7") is None
     spool.note_read("row", "7", 4)
     spool.note_read("row", "7", 9)
@@ -116,7 +116,7 @@ def test_a_subject_is_read_where_it_was_read_first():
 
 
 def test_a_paid_answer_is_found_by_all_of_its_key():
-    spool = UnitSpool()
+    spool = EarlierUnits()
     key = ("row", "1", "metrics", "m", 0)
     spool.note_reply(key, b"old")
     spool.note_reply(key, b"new")
@@ -128,7 +128,7 @@ def test_a_paid_answer_is_found_by_all_of_its_key():
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 99)), max_size=12))
 def test_reads_and_units_do_not_mix(notes):
-    spool, reads, units = UnitSpool(), {}, {}
+    spool, reads, units = EarlierUnits(), {}, {}
     for kind, id_, seq in notes:
         spool.note_read(kind, id_, seq)
         reads.setdefault((kind, id_), seq)

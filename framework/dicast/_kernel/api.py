@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from .errors import ConfigError
-from .model import Query, Results, Rubric, Subject, Verdict
+from .values import Query, Results, Rubric, Subject, Verdict
+from .values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from .protocols import Ledger, Source
-    from .runner.forecast import Forecast
-    from .runner.run import Outcome, Request
-    from .sections import Pipeline, Slot
+    from .contract.protocols import Ledger, Source
+    from .pipeline.sections import Pipeline, Slot
+    from .run.dry_run import Forecast
+    from .run.run import Outcome, Request
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Run:
     @property
     def verdicts(self) -> list[Verdict]:
         """Every verdict of this run, in the order of its subjects, read from the ledger."""
-        from .ledgers import verdict  # the ledger's readers need the converter, which takes 40 ms to import
+        from .resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
 
         if self._open_ledger is None or self.run_id is None:
             return []
@@ -102,9 +102,9 @@ async def arun(
     subjects: Iterable[Subject] | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
-    from .config.build import load_pipeline  # PyYAML and cattrs take 40 ms to import
-    from .runner.run import Request
-    from .runner.subjects import Given
+    from .pipeline.build import load_pipeline  # PyYAML and cattrs take 40 ms to import
+    from .run.run import Request
+    from .stream.source import GivenSubjects
 
     source = as_source(pipeline)
     if switched_off():
@@ -112,7 +112,7 @@ async def arun(
         return Run(**outcome.document, exit_code=outcome.exit_code)
     built = load_pipeline(source, overrides, needs_source=subjects is None)
     ledger = ledger_slot(built)
-    outcome = await execute(built, ledger, Request(source=None if subjects is None else Given(subjects)))
+    outcome = await execute(built, ledger, Request(source=None if subjects is None else GivenSubjects(subjects)))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
 
 
@@ -121,8 +121,8 @@ def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> For
 
     :raises RequestError: when the request is wrong.
     """
-    from .config.build import load_pipeline
-    from .runner.forecast import forecast
+    from .pipeline.build import load_pipeline
+    from .run.dry_run import forecast
 
     built = load_pipeline(as_source(pipeline), needs_source=False)
     return in_loop(forecast(built, ledger_slot(built), source))
@@ -134,15 +134,15 @@ def rubric(name: str) -> Rubric:
     :raises ConfigError: when there is none.
     :raises PluginError: when the distribution that has it is broken, or another one has the same id.
     """
-    from .config.rubrics import load_rubric
+    from .pipeline.rubrics import load_rubric
 
     return load_rubric(name, Path())
 
 
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
     """Run *pipeline*, unless it is ``disabled``."""
-    from .report import disabled_document
-    from .runner.run import Outcome, execute
+    from .report.document import disabled_document
+    from .run.run import Outcome, execute
 
     if pipeline.disabled:
         return Outcome(disabled_document(pipeline.name), 0)
@@ -156,8 +156,8 @@ def switched_off() -> bool:
 
 def not_run(pipeline: Path | str | Mapping[str, object]) -> Outcome:
     """What a run comes to where it is :func:`switched_off`: nothing is read, not even the pipeline's file."""
-    from .report import disabled_document
-    from .runner.run import Outcome
+    from .report.document import disabled_document
+    from .run.run import Outcome
 
     return Outcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
 
@@ -178,8 +178,8 @@ def ledger_slot(pipeline: Pipeline) -> Slot:
 
 def ledger_at(path: Path | None) -> Slot:
     """The SQLite ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
-    from .plugins import Registry
-    from .sections import Slot
+    from .contract.registry import Registry
+    from .pipeline.sections import Slot
 
     found = Registry().find("ledger/sqlite", ("ledger",))
     live = found.cls(path=path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
@@ -219,7 +219,7 @@ def results(ledger: Ledger | None, run: str) -> Results:
     :raises ConfigError: when there is none, or it has not ended in order.
     :raises DataError: when the file is not one of records.
     """
-    from .runner.baseline import find_results, of_file  # the runner takes 40 ms to import
+    from .records.baseline import find_results, of_file  # the runner takes 40 ms to import
 
     found = of_file(Path(run)) if ledger is None else find_results(ledger, run, Path())
     if found is None:

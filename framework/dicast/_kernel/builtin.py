@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .hooks import hookimpl
-from .model import RunContext
-from .protocols import Executor
-from .sections import AT_LEAST_ONE, Slot
+from .contract.hooks import hookimpl
+from .contract.protocols import Executor
+from .pipeline.sections import AT_LEAST_ONE, Slot
+from .values import RunContext
 
 if TYPE_CHECKING:
-    from .pool import Pool
+    from .._processes.sharing import Pool
 
 
 def cores() -> int:
@@ -58,14 +58,14 @@ class Processes:
 
     def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
         """Why metrics of *slots* stay in the main process, by label; those that are not named are sent to workers."""
-        from .pool import kept  # as below
+        from .._processes.sharing import kept  # as below
 
         return {slot.label: why for slot in slots if (why := kept(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
         """The pool of workers of one run; they start with the first metric that is sent to them."""
-        from .pool import Pool  # asyncio's processes and mmap, which listing components does not need
+        from .._processes.sharing import Pool  # asyncio's processes and mmap, which listing components does not need
 
         pool = Pool(self.workers or cores())
         try:

@@ -13,11 +13,12 @@ from typing import Any, ClassVar, TypeVar
 import attrs
 import pytest
 
-from .._kernel.components import KINDS, Component
-from .._kernel.converter import describe, hints
-from .._kernel.errors import ConfigError, RequestError
-from .._kernel.model import Cost, Rubric, RunContext, Secret
-from .._kernel.runner.opening import open_component
+from .._kernel.contract.kinds import KINDS, Component
+from .._kernel.pipeline import types as hints
+from .._kernel.pipeline.describe import describe
+from .._kernel.stream.opening import open_component
+from .._kernel.values import Cost, Rubric, RunContext, Secret
+from .._kernel.values.errors import ConfigError, RequestError
 from .pipeline import Bench
 from .probe import probe
 

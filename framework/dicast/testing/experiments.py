@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from .._kernel.define import maybe_await
-from .._kernel.errors import AccessRefused, Interrupted
-from .._kernel.model import Cost, Failure, Record, Results, Subject
-from .._kernel.protocols import estimate
-from .._kernel.runner.records import columns, faults, new_record, responses
+from .._kernel.contract.define import maybe_await
+from .._kernel.contract.protocols import estimate
+from .._kernel.records.record import columns, faults, new_record, responses
+from .._kernel.values import Cost, Failure, Record, Results, Subject
+from .._kernel.values.errors import AccessRefused, Interrupted
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN

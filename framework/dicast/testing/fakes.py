@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from .._kernel.model import ChatRequest, Cost, Event, Failure, Judgment, Reply, Score, Subject, Usage, Verdict
+from .._kernel.values import ChatRequest, Cost, Event, Failure, Judgment, Reply, Score, Subject, Usage, Verdict
 
 R = TypeVar("R", Score, Judgment)
 Answer = Reply | Failure | Exception | str

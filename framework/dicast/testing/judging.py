@@ -11,10 +11,10 @@ from typing import Any, ClassVar, TypeVar
 
 import orjson
 
-from .._kernel.define import maybe_await
-from .._kernel.errors import ScoringError
-from .._kernel.model import Cost, Failure, Judgment, Score, Subject
-from .._kernel.protocols import estimate
+from .._kernel.contract.define import maybe_await
+from .._kernel.contract.protocols import estimate
+from .._kernel.values import Cost, Failure, Judgment, Score, Subject
+from .._kernel.values.errors import ScoringError
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN

@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 import orjson
 
-from .._kernel.converter import structure, unstructure
-from .._kernel.errors import LedgerError
-from .._kernel.model import Cap, Claim, Entry, Event, Head, Query, Refusal, RunContext, Verification
+from .._kernel.pipeline.plain_values import structure, unstructure
+from .._kernel.values import Cap, Claim, Entry, Event, Head, Query, Refusal, RunContext, Verification
+from .._kernel.values.errors import LedgerError
 
 START = "0" * 64
 

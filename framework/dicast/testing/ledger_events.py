@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._kernel.clock import Clock
-from .._kernel.model import Cap, Cost, Entry, Event
+from .._kernel.values import Cap, Cost, Entry, Event
+from .._kernel.values.clock import Clock
 
 RUN = "01KDZ3W5Z0000000000000TEST"
 

@@ -11,10 +11,10 @@ from typing import Any
 import attrs
 import orjson
 
-from .._kernel.define import maybe_await
-from .._kernel.errors import AccessRefused, EndpointUnreachable, ScoringError
-from .._kernel.model import ChatRequest, Cost, Failure, Message, Reply, Secret, Token, Usage
-from .._kernel.protocols import estimate
+from .._kernel.contract.define import maybe_await
+from .._kernel.contract.protocols import estimate
+from .._kernel.values import ChatRequest, Cost, Failure, Message, Reply, Secret, Token, Usage
+from .._kernel.values.errors import AccessRefused, EndpointUnreachable, ScoringError
 from .conformance import Conformance
 from .judging import ASYNC_SECONDS, CANCEL_SECONDS, not_ending
 from .pipeline import Bench

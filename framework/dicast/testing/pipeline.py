@@ -9,17 +9,18 @@ from typing import Any
 import attrs
 
 from .._kernel.api import execute, in_loop, with_ledger
-from .._kernel.config import load_pipeline
-from .._kernel.config.rubrics import load_rubric
-from .._kernel.converter import Builder, Invalid, shown
-from .._kernel.converter.hints import dotted
-from .._kernel.errors import ConfigError, Problem
-from .._kernel.ledgers import verdict
-from .._kernel.model import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
-from .._kernel.plugins import Registry
-from .._kernel.protocols import Ledger, Source
-from .._kernel.runner.run import Request
-from .._kernel.runner.subjects import Given, is_live
+from .._kernel.contract.protocols import Ledger, Source
+from .._kernel.contract.registry import Registry
+from .._kernel.pipeline.build import load_pipeline
+from .._kernel.pipeline.builder import Builder
+from .._kernel.pipeline.faults import Invalid, shown
+from .._kernel.pipeline.rubrics import load_rubric
+from .._kernel.pipeline.types import dotted
+from .._kernel.resume.reading import verdict
+from .._kernel.run.run import Request
+from .._kernel.stream.source import GivenSubjects, is_live
+from .._kernel.values import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
+from .._kernel.values.errors import ConfigError, Problem
 from .fakes import FakeJudge, FakeMetric, MemorySink
 from .ledger import MemoryLedger
 from .subjects import GOLDEN
@@ -68,7 +69,7 @@ def run_pipeline(
     ledger = pipeline.ledger
     assert ledger is not None  # the text's own, or the one in memory
     if source is None and (subjects is not None or pipeline.source is None):
-        source = Given(GOLDEN if subjects is None else subjects)
+        source = GivenSubjects(GOLDEN if subjects is None else subjects)
     request = Request(source=source, live=source is not None and is_live(source))
     outcome = in_loop(execute(pipeline, ledger, request))
     run_id = outcome.document["run_id"]

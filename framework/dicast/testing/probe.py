@@ -31,8 +31,8 @@ def _refuse(*args: object, **options: object) -> None:
 
 
 def _load(plugin: str) -> dict[str, object]:
-    from .._kernel.errors import PluginError
-    from .._kernel.plugins import Registry
+    from .._kernel.contract.registry import Registry
+    from .._kernel.values.errors import PluginError
 
     registry = Registry()
     targets = {one.target.partition(":")[0] for name, one in registry.scan().items() if name not in (plugin, "dicast")}

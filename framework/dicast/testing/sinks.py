@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from .._kernel.define import maybe_await
-from .._kernel.model import Event
+from .._kernel.contract.define import maybe_await
+from .._kernel.values import Event
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench, typical_events
 

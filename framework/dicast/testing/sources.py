@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from .._kernel.define import maybe_await
-from .._kernel.model import Due, Subject
-from .._kernel.runner.subjects import each
+from .._kernel.contract.define import maybe_await
+from .._kernel.stream.source import each
+from .._kernel.values import Due, Subject
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._kernel.model import Subject, TraceEvent
+from .._kernel.values import Subject, TraceEvent
 
 SESSION = "session-7"
 LONG_TEXT = ("The quick brown fox jumps over the lazy dog. " * 24_000)[: 1 << 20]

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
+from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
 from .output import print_error
 
 if TYPE_CHECKING:
-    from ..plugins import Offer
+    from ..contract.registry import Offer
 
 COMMANDS = {
     "run": ("runs:run", "Judge what a pipeline file says, and print what came of it."),
@@ -61,7 +61,7 @@ class Commands(click.Group):
         """Name the nearest command when there is none of this name."""
         name = args[0] if args else ""
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from ..names import nearest
+            from ..values.names import nearest
 
             hint = nearest(name, self.list_commands(ctx))
             advice = "; dicast --help lists what is installed, and pip install 'dicast[all]' brings the others"
@@ -82,7 +82,7 @@ def _load(offer: Offer) -> click.Command:
 
 
 def _installed() -> dict[str, Offer]:
-    from ..plugins import commands  # metadata is read only where commands of others may matter
+    from ..contract.registry import commands  # metadata is read only where commands of others may matter
 
     return dict(commands())
 

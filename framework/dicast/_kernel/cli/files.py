@@ -10,13 +10,13 @@ from typing import Any
 import click
 import orjson
 
-from ..components import Component
-from ..config import json_schema, options_schema
-from ..errors import RequestError
-from ..model import ChatRequest, Message, Subject
-from ..plugins import Plugin, Registry
-from ..protocols import estimate
-from ..sections import Pipeline
+from ..contract.kinds import Component
+from ..contract.protocols import estimate
+from ..contract.registry import Plugin, Registry
+from ..pipeline.schema import json_schema, options_schema
+from ..pipeline.sections import Pipeline
+from ..values import ChatRequest, Message, Subject
+from ..values.errors import RequestError
 from .output import only_document, print_json, problems_json
 from .runs import as_json, overrides
 from .suites import load_experiments

@@ -13,9 +13,9 @@ from string import Template
 import attrs
 import click
 
-from ..components import snake_case
-from ..errors import ConfigError
-from ..plugins import Registry
+from ..contract.kinds import snake_case
+from ..contract.registry import Registry
+from ..values.errors import ConfigError
 from .output import print_json
 from .runs import as_json
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import orjson
 
-from ..errors import DicastError, RequestError
+from ..values.errors import DicastError, RequestError
 
 
 def only_document(as_json: bool) -> AbstractContextManager[object]:
@@ -24,7 +24,7 @@ def print_json(document: object) -> None:
 
 
 def _plain(value: object) -> Any:
-    from ..converter import unstructure  # cattrs takes 30 ms to import, and most documents hold plain data
+    from ..pipeline.plain_values import unstructure  # cattrs takes 30 ms to import, and most documents hold plain data
 
     return unstructure(value)
 

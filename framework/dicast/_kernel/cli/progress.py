@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Self
 
-from ..report import Report
+from ..report.fold import Report
 
 EVERY_SECONDS = 0.5
 

@@ -11,10 +11,10 @@ import click
 import orjson
 
 from ..api import known_run, read_ledger
-from ..errors import ConfigError
-from ..ledgers import Wanted, failure, verdict
-from ..model import Query, Verification
-from ..protocols import Ledger
+from ..contract.protocols import Ledger
+from ..resume.reading import Selection, failure, verdict
+from ..values import Query, Verification
+from ..values.errors import ConfigError
 from .output import print_json
 from .runs import as_json, ledger_path
 from .summary import failure_line, verdict_line
@@ -56,11 +56,11 @@ def verdicts(
     as_json: bool,
 ) -> None:
     """List verdicts from the ledger, oldest first."""
-    wanted = Wanted(run_id, subject, kind, judge, _utc(as_of), latest, limit)
+    wanted = Selection(run_id, subject, kind, judge, _utc(as_of), latest, limit)
     read_ledger(ledger, lambda live: _print(live, wanted, failed=failed, as_json=as_json))
 
 
-def _print(ledger: Ledger, wanted: Wanted, *, failed: bool, as_json: bool) -> None:
+def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) -> None:
     if wanted.run_id is not None:
         wanted = attrs.evolve(wanted, run_id=known_run(ledger, wanted.run_id))
     if failed:
@@ -91,7 +91,7 @@ def _utc(moment: str | None) -> str | None:
         return None
     from datetime import UTC, datetime, time
 
-    from ..clock import iso
+    from ..values.clock import iso
 
     try:
         parsed = datetime.fromisoformat(moment)

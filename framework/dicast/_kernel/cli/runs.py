@@ -9,14 +9,16 @@ from typing import Any
 import attrs
 import click
 
+from ..._toolkit.flat import flat
 from ..api import as_source, execute, find_run, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
-from ..config import experiment_names, load_pipeline
-from ..errors import ConfigError
-from ..ledgers import Wanted, document, failure, subject, verdict
-from ..protocols import Ledger
-from ..report import flat, results
-from ..runner.run import Outcome, Request
-from ..sections import Budget, Pipeline
+from ..contract.protocols import Ledger
+from ..pipeline.build import load_pipeline
+from ..pipeline.read import experiment_names
+from ..pipeline.sections import Budget, Pipeline
+from ..records.reader import results
+from ..resume.reading import Selection, document, failure, subject, verdict
+from ..run.run import Outcome, Request
+from ..values.errors import ConfigError
 from .output import only_document, print_json
 from .progress import Progress
 from .summary import run_text, subject_text
@@ -173,7 +175,7 @@ def _find(ledger: Ledger, name: str) -> dict[str, Any]:
     content = subject(ledger, name)
     if content is None:
         raise ConfigError(f"the ledger has neither a run nor a subject {name!r}; dicast verdicts lists what it has")
-    wanted = Wanted(subject=name)
+    wanted = Selection(subject=name)
     return {
         "subject": content,
         "verdicts": [verdict(event) for event in wanted.events(ledger, "eval.completed")],
@@ -182,7 +184,7 @@ def _find(ledger: Ledger, name: str) -> dict[str, Any]:
 
 
 def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
-    from ..runner.ending import ledger_json
+    from ..run.end import ledger_json
 
     done = document(ledger, run_id)
     if done is None:

@@ -11,20 +11,21 @@ import attrs
 import orjson
 
 from ..api import in_loop, ledger_slot, with_ledger
-from ..clock import Clock
-from ..config import experiment_names, load_pipeline
-from ..errors import ConfigError, Problem, RequestError
-from ..ledgers import document
-from ..model import Query
-from ..protocols import Ledger
-from ..report import document as decide
-from ..report import exit_code
-from ..runner.ending import ledger_json
-from ..runner.plan import decided_by, file_identity
-from ..runner.preflight import preflight
-from ..runner.resume import EarlierRun, refuse_changes, standing
-from ..runner.run import Outcome, Request
-from ..sections import Pipeline
+from ..contract.protocols import Ledger
+from ..pipeline.build import load_pipeline
+from ..pipeline.read import experiment_names
+from ..pipeline.sections import Pipeline
+from ..report.document import document as decide
+from ..report.document import exit_code
+from ..resume.reading import document
+from ..resume.resume import EarlierRun, refuse_changes, standing
+from ..run.end import ledger_json
+from ..run.plan import decided_by, file_identity
+from ..run.preflight import preflight
+from ..run.run import Outcome, Request
+from ..values import Query
+from ..values.clock import Clock
+from ..values.errors import ConfigError, Problem, RequestError
 from .output import problems_json
 from .runs import carried_out
 from .summary import run_text

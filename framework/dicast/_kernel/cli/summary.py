@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import fill
 from typing import Any
 
-from ..model import BASES, Verdict
+from ..values import BASES, Verdict
 
 Document = Mapping[str, Any]
 

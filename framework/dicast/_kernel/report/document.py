@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from ..aggregation import Aggregation
-from ..model import Cost
-from ..sections import METRICS, Gate
+from ..pipeline.sections import METRICS, Gate
+from ..values import Cost
+from ..values.aggregation import Aggregation
 from .fold import Report
 from .gate import gate_document
 from .spool import Passes

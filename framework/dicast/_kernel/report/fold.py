@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..model import Basis, Cost, Event
-from ..sections import METRICS
+from ..pipeline.sections import METRICS
+from ..values import Basis, Cost, Event
 from .spool import BATCH, Passes
 from .tally import Rows, Tally, nothing
 from .watched import Group, Watched

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from ..model import Basis, reaches
-from ..sections import Clause, Gate
+from ..pipeline.sections import Clause, Gate
+from ..values import Basis, reaches
 from .fold import Report
 from .spool import TOLERANCE
 from .statistics import confidence_interval, pass_rate, possible_means

@@ -6,7 +6,7 @@ import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
 
-from ..temporary import temporary_database
+from ..._toolkit.temporary import temporary_database
 
 BATCH = 2000
 
@@ -14,7 +14,7 @@ TOLERANCE = 1e-9
 """A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7, whatever the rounding."""
 
 
-class ScoreSpool:
+class ScoreFile:
     """Scores with their sessions, for the statistics that need all of them at once.
 
     *spared* counts the subjects that have no score because the proxies kept them from it.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ..aggregation import Aggregation, TrimmedMean
-from .spool import Clusters, Passes, ScoreSpool
+from ..values.aggregation import Aggregation, TrimmedMean
+from .spool import Clusters, Passes, ScoreFile
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
@@ -17,8 +17,8 @@ RATE_METHOD = "Wilson, 95 %"
 RATE_METHOD_CLUSTERED = "Wilson, 95 %, n divided by the design effect of sessions"
 
 
-def aggregate_all(scores: ScoreSpool, method: Aggregation) -> float | None:
-    """Bring all *scores* to one number, as :func:`~dicast._kernel.aggregation.aggregate` does for a few; None without any."""
+def aggregate_all(scores: ScoreFile, method: Aggregation) -> float | None:
+    """Bring all *scores* to one number, as :func:`~dicast._kernel.values.aggregation.aggregate` does for a few; None without any."""
     count = scores.count
     if not count:
         return None
@@ -33,12 +33,12 @@ def aggregate_all(scores: ScoreSpool, method: Aggregation) -> float | None:
     return scores.ascending(rank, rank + 1)[0]
 
 
-def _median(scores: ScoreSpool) -> float:
+def _median(scores: ScoreFile) -> float:
     middle = scores.ascending((scores.count - 1) // 2, scores.count // 2 + 1)
     return math.fsum(middle) / len(middle)
 
 
-def confidence_interval(scores: ScoreSpool, mean: float, *, bounded: bool = True) -> tuple[float, float] | None:
+def confidence_interval(scores: ScoreFile, mean: float, *, bounded: bool = True) -> tuple[float, float] | None:
     """The 95 % interval of *mean*; None below two clusters. Without *bounded* it may leave [0, 1].
 
     The variance of the mean is ``g/(g-1) * sum(residuals of a cluster)^2 / n^2`` over the g clusters (the sandwich estimator
@@ -47,7 +47,7 @@ def confidence_interval(scores: ScoreSpool, mean: float, *, bounded: bool = True
     return _interval(scores.count, mean, scores.cluster_residuals(mean), bounded=bounded)
 
 
-def possible_means(scores: ScoreSpool, mean: float) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
+def possible_means(scores: ScoreFile, mean: float) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
     """What the mean would be if every subject that was spared had a score of 0, and of 1, each with the end of its interval."""
     count = scores.count + scores.spared
     found = []

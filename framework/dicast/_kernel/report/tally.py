@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..model import BASES, Basis, Cost, Event, basis_of, weakest
+from ..values import BASES, Basis, Cost, Event, basis_of, weakest
 from .spool import Passes
 
 

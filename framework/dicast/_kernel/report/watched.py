@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from .spool import Passes, ScoreSpool
+from .spool import Passes, ScoreFile
 
 
 @attrs.define
@@ -29,7 +29,7 @@ class Watched:
     *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
     """
 
-    scores: ScoreSpool = attrs.field(factory=ScoreSpool)
+    scores: ScoreFile = attrs.field(factory=ScoreFile)
     passes: Passes = attrs.field(factory=Passes)
     flagged: bool = True
 

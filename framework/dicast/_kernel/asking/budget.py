@@ -1,0 +1,245 @@
+"""Money: what a call may cost is reserved before it is made and settled after, in the ledger that all processes share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+import attrs
+
+from ..contract.protocols import Ledger
+from ..pipeline.sections import Budget
+from ..values import Cap, Claim, Cost, Entry, Event, Refusal, Subject, sensitivity
+from ..values.clock import Clock
+
+POLL_SECONDS = 0.2
+"""How often a reservation that waits for others looks again, for those of other processes."""
+
+GRACE_SECONDS = 60.0
+"""How much longer than the call's own timeout a reservation lives before it counts as lost."""
+
+
+class Record(Protocol):
+    """Where events go; the runner's stream."""
+
+    def event(
+        self,
+        type_: str,
+        payload: Mapping[str, object],
+        subject: Subject | None = None,
+        sensitivity: str = "pseudonymous",
+    ) -> Event:
+        """Make an event without recording it."""
+        ...
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Put *events* into the stream, which the ledger takes soon."""
+        ...
+
+    def commit_soon(self) -> None:
+        """Append everything that was told to the ledger before anything is waited for."""
+        ...
+
+    def commit(self) -> None:
+        """Append everything that was told to the ledger, and let it decide what is claimed, now."""
+        ...
+
+    def claim(self, claim: Claim, lost: Callable[[Entry], Event]) -> asyncio.Future[Refusal | None]:
+        """Let the ledger decide *claim* soon, after all that was told before; cancelled before, it takes the claim back."""
+        ...
+
+
+@attrs.frozen
+class Reservation:
+    """Room made for one call."""
+
+    id: str
+    eval_id: str | None
+    subject: Subject
+    projected: Cost
+
+
+class BudgetGate:
+    """Makes and closes the reservations of one run."""
+
+    def __init__(
+        self,
+        limits: Budget,
+        ledger: Ledger,
+        record: Record,
+        clock: Clock,
+        run_id: str,
+        alive: Callable[[str], bool] = bool,
+    ) -> None:
+        """*alive* tells whether the run of an id is under way in some process; without it every run is taken to be."""
+        self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
+        self._run_id, self._alive = run_id, alive
+        self._changed = asyncio.get_running_loop().create_future()
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.dearest: dict[str, Cost] = {}
+        """What the dearest call of each component that announces no cost did cost: its next is projected to cost as much."""
+
+    async def reserve(
+        self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, *, patient: bool = True
+    ) -> Reservation | Refusal:
+        """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
+
+        Waits while a cap is exceeded only because of reservations that are still open, unless it is not *patient*: a call
+        inside another that holds one would wait for that.
+        """
+        changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
+        if isinstance(found, Refusal) and found.wait and patient:
+            async with self._lines.setdefault(found.cap.scope, asyncio.Lock()):  # first come, first served
+                while isinstance(found, Refusal) and found.wait:
+                    if not changed.done():
+                        self._write_off_the_dead()
+                        await asyncio.wait({changed}, timeout=POLL_SECONDS)
+                    changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
+                self._tell()  # whoever is next may find room, too
+        if isinstance(found, Refusal):
+            self._throttled(subject, found, cost)
+        return found
+
+    async def admit(
+        self, subject: Subject, eval_id: str | None, costs: Mapping[str, Cost], seconds: float
+    ) -> Mapping[str, Reservation] | Refusal:
+        """Make room for a call of each of *costs*, by its key, or for none of them; waits like :meth:`reserve`."""
+        held: dict[str, Reservation] = {}
+        for unit in dict.fromkeys(cost.unit for cost in costs.values()):
+            mine = {key: cost for key, cost in costs.items() if cost.unit == unit}
+            whole = await self.reserve(subject, eval_id, sum(mine.values(), Cost.zero(unit)), seconds)
+            if isinstance(whole, Refusal):
+                self.release(*held.values())
+                return whole
+            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else self._split(whole, mine, seconds)
+        return held
+
+    def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
+        """Close *whole* and reserve its parts instead, in one transaction, so that nobody gets the room in between."""
+        self._record.commit()  # who claimed before is answered while *whole* still takes the room
+        self._record.tell([self._record.event("spend.released", {"reservation_id": whole.id}, whole.subject)])
+        parts = {key: self._claim(whole.subject, whole.eval_id, cost, seconds) for key, cost in costs.items()}
+        answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
+        self._record.commit()
+        return {key: part for key, (part, _) in parts.items() if answers[key].result() is None}
+
+    async def _try(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> Reservation | Refusal:
+        reservation, claim = self._claim(subject, eval_id, cost, seconds)
+        answer = self._record.claim(claim, self.lost)
+        try:
+            refusal = await answer
+        except asyncio.CancelledError:
+            if not (answer.cancel() or answer.cancelled() or answer.exception() or answer.result()):
+                self.release(reservation)  # it was granted just before
+            raise
+        return reservation if refusal is None else refusal
+
+    def charge(
+        self, subject: Subject, eval_id: str | None, cost: Cost, unit: Mapping[str, object], component: str = ""
+    ) -> None:
+        """Record what *component* spent without announcing it. It is gone, so it is not refused; it is an overrun.
+
+        From then on its calls are reserved for like others, so that an overrun blocks the next call.
+        """
+        before = self.dearest.get(component, Cost.zero(cost.unit))
+        if cost.amount is not None and (before.unit != cost.unit or _exceeds(cost, before)):
+            self.dearest[component] = cost
+        reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
+        self._tell(claim.event, self._settled(reservation, cost, unit))
+
+    def note(self, subject: Subject, eval_id: str | None, unit: Mapping[str, object]) -> None:
+        """Record a call that is known to cost nothing, and for which nothing was reserved."""
+        price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
+        payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
+        self._record.tell([self._record.event("spend.settled", payload, subject, sensitivity(payload))])
+
+    def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
+        """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
+        self._tell(self._settled(reservation, cost, unit))
+
+    def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:
+        payload = {
+            "reservation_id": reservation.id,
+            "amount": cost.decimal,
+            "unit": cost.unit,
+            "pricing_version": cost.pricing_version,
+            "eval_id": reservation.eval_id,
+            "overrun": _exceeds(cost, reservation.projected),
+            **unit,
+        }
+        return self._record.event("spend.settled", payload, reservation.subject, sensitivity(payload))
+
+    def release(self, *held: Reservation) -> None:
+        """Close what is *held* for a call that cost nothing."""
+        self._tell(*(self._record.event("spend.released", {"reservation_id": one.id}, one.subject) for one in held))
+
+    def forfeit(self, *held: Reservation) -> None:
+        """Close what is *held* for a call that ended unheard: it counts as spent, because it may have been."""
+        for one in held:
+            payload = {"reservation_id": one.id, "amount": one.projected.decimal, "unit": one.projected.unit}
+            self._tell(self._record.event("spend.lost", payload, one.subject))
+
+    def write_off(self) -> None:
+        """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
+        self._tell(*map(self.lost, self._ledger.reservations(self._run_id)))
+
+    def _write_off_the_dead(self) -> None:
+        """End what processes that died had reserved, in whichever run; their leases may be long.
+
+        The ledger alone is told: it is not this run's loss.
+        """
+        held = [entry for entry in self._ledger.reservations(None) if entry.event.run_id != self._run_id]
+        dead = {run_id for run_id in {entry.event.run_id for entry in held} if not self._alive(run_id)}
+        self._ledger.append([self.lost(entry) for entry in held if entry.event.run_id in dead])
+
+    def lost(self, entry: Entry) -> Event:
+        """The ``spend.lost`` event for the reservation made at *entry*."""
+        held = entry.event
+        payload = {key: held.payload[key] for key in ("reservation_id", "amount", "unit")}
+        event = self._record.event("spend.lost", payload)
+        return attrs.evolve(event, run_id=held.run_id, session_id=held.session_id)
+
+    def _claim(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
+        reservation, scopes = Reservation(self._clock.id(), eval_id, subject, cost), self._scopes(subject.session_id)
+        payload = {
+            "reservation_id": reservation.id,
+            "scopes": [scope for scope, _, _ in scopes],
+            "amount": cost.decimal,
+            "unit": cost.unit,
+            "lease_until": self._clock.after(seconds + GRACE_SECONDS),
+            "eval_id": eval_id,
+        }
+        caps = [Cap(scope, reason, limit) for scope, reason, limits in scopes for limit in limits]
+        return reservation, Claim(self._record.event("spend.reserved", payload, subject), caps)
+
+    def _scopes(self, session: str | None) -> list[tuple[str, str, Sequence[Cost]]]:
+        """What a call in *session* counts in, with the reason that its caps give and their limits."""
+        day, run = f"day:{self._clock.day()}", f"run:{self._run_id}"
+        own = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
+        return [*own, (day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
+
+    def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
+        cap = refusal.cap
+        payload = {
+            "reason": cap.reason,
+            "scope": cap.scope,
+            "limit": cap.limit.decimal,
+            "projected": cost.decimal,
+            "unit": cap.limit.unit,
+        }
+        self._record.tell([self._record.event("budget.throttled", payload, subject)])
+
+    def _tell(self, *events: Event) -> None:
+        """Tell what became of reservations, and let those try again that were refused before."""
+        self._record.tell(events)
+        self._record.commit_soon()
+        self._changed.set_result(None)
+        self._changed = asyncio.get_running_loop().create_future()
+
+
+def _exceeds(cost: Cost, projected: Cost) -> bool:
+    if cost.amount is None or projected.amount is None or cost.unit != projected.unit:
+        return False
+    return cost.amount > projected.amount

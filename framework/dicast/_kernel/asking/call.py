@@ -1,0 +1,296 @@
+"""Calling components: the border where whatever a plugin does becomes an answer or a counted Failure."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import orjson
+
+from ..contract.define import NeedsOutput
+from ..contract.protocols import Judge
+from ..pipeline.sections import Slot
+from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
+from ..values.errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
+from .stop import Stop
+from .timer import INSIST_SECONDS, Overtime, Timer
+
+DEF_SECONDS = 60.0
+"""How long a ``def`` component may take where its slot has no ``timeout``."""
+
+ASYNC_SECONDS = 600.0
+"""How long an ``async def`` component may take where its slot has no ``timeout``."""
+
+
+Children = Sequence[Verdict]
+"""The verdicts that a judge is given beside its subject."""
+
+_ASKED: Mapping[str, tuple[str, type[Any]]] = {
+    "judge": ("judge", Judgment),
+    "task": ("produce", Subject),
+    "extractor": ("extract", Mapping),
+}
+"""What each kind of component is asked by, and what it answers; all others are asked for a score."""
+
+Elsewhere = Callable[["Caller", "Call", Subject], Awaitable[object]]
+"""Asks for a call's answer elsewhere, and at once; what is awaited is the answer."""
+
+
+@attrs.frozen
+class Call:
+    """A slot made ready to be called: *function* takes a subject, a judge's also its children, an extractor's a record.
+
+    *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
+    says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
+    again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
+    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`.
+    """
+
+    slot: Slot
+    function: Callable[..., object]
+    waits: bool
+    seconds: float
+    estimate: Callable[[Subject], Cost] | None
+    expects: type[Any]
+    quick: bool
+    nests: bool
+    fallback: Judge | None
+    elsewhere: Elsewhere | None = None
+    needs_output: NeedsOutput = False
+
+    @classmethod
+    def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
+        """*component* is the live object of *slot*."""
+        name, expects = _ASKED.get(slot.kind, ("score", Score))
+        method = getattr(component, name)
+        waits = inspect.iscoroutinefunction(method)
+        return cls(
+            slot,
+            method,
+            waits,
+            slot.timeout or getattr(component, "default_timeout", None) or (ASYNC_SECONDS if waits else DEF_SECONDS),
+            getattr(component, "estimate", None),
+            expects,
+            not (waits or slot.retries or nests or hasattr(component, "estimate")),
+            nests,
+            getattr(component, "fallback", None) if expects is Judgment else None,
+            needs_output=expects in (Score, Judgment) and getattr(component, "needs_output", True),
+        )
+
+    def lacks_output(self, subject: Subject, children: Children = ()) -> bool:
+        """Whether an output is to be judged that *subject* does not have; its events, or *children*, may do in place of one."""
+        if not self.needs_output or subject.output is not None:
+            return False
+        return self.needs_output == "always" or not (subject.events or children)
+
+
+class Caller:
+    """Calls components under their timers."""
+
+    def __init__(self, timer: Timer, stop: Stop) -> None:
+        self._timer, self._stop = timer, stop
+
+    async def call(self, call: Call, subject: Any, children: Children = ()) -> Any:
+        """Ask once; whatever is raised or returned amiss becomes a Failure.
+
+        :raises Interrupted: when the call was ended because the run has to stop; it is nobody's failure.
+        """
+        return await self.heard(call, self.call_def(call, subject, children))
+
+    async def heard(self, call: Call, answer: object) -> Any:
+        """The answer itself, or what was awaited in the call's time."""
+        if not isinstance(answer, Awaitable):
+            return answer
+        try:
+            found = await (within(answer, call.seconds) if call.elsewhere is None else answer)
+            return checked(found, call)
+        except BaseException as error:  # the border: a plugin's fault is counted, not passed on
+            return self.failure(call, error)
+
+    def call_def(self, call: Call, subject: Any, children: Children = ()) -> Any:
+        """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
+        if call.needs_output and subject.output is None and call.lacks_output(subject, children):
+            return no_output(subject)
+        try:
+            if call.elsewhere is not None:
+                return call.elsewhere(self, call, subject)
+            given = (subject, children) if call.expects is Judgment else (subject,)
+            answer = self.timed(call.function, given, call.seconds)
+            if type(answer) is Score:
+                bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
+                return answer if bare and call.expects is Score else checked(answer, call)
+            return answer if isinstance(answer, Awaitable) else checked(answer, call)
+        except BaseException as error:  # the border, as above
+            return self.failure(call, error)
+
+    def timed(self, function: Callable[..., object], given: Sequence[object], seconds: float) -> object:
+        """What *function* returns in its time.
+
+        :raises Overtime: when its time was over.
+        """
+        timer = self._timer
+        before = timer.begin(seconds)
+        try:
+            answer = function(*given)
+        finally:
+            timer.deadline = before
+        if timer.over:
+            raise Overtime  # the component has swallowed the first one
+        return answer
+
+    def estimate(self, call: Call, subject: Subject) -> Cost | Failure:
+        """What *call* may cost at most; nothing where it does not say."""
+        if call.estimate is None:
+            return Cost.zero()
+        try:
+            cost: object = call.estimate(subject)
+        except BaseException as error:  # the border, as above
+            return self.failure(call, error)
+        return cost if isinstance(cost, Cost) else Failure("crashed", f"its estimate is {cost!r:.200}, not a Cost")
+
+    def failure(self, call: Call, error: BaseException) -> Failure:
+        """What an exception of a component counts as.
+
+        :raises Interrupted: when it was raised because the run has to stop.
+        """
+        if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
+            raise error
+        if isinstance(error, EndpointUnreachable):
+            self._stop.request("endpoint_unreachable", _readable(str(error)), error.details)
+        elif isinstance(error, AccessRefused):
+            self._stop.request("refused_by_provider", _readable(str(error)))
+        if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
+            raise Interrupted("the run was asked to stop") from error
+        if isinstance(error, Overtime | _TimeUp):
+            return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
+        if isinstance(error, InvalidScore):
+            return Failure("invalid_score", str(error))
+        return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
+
+
+def no_output(subject: Subject) -> Failure:
+    """Why a subject without an output is not judged."""
+    return Failure("missing_input", f"the {subject.kind} has no output to judge; an empty text would be one")
+
+
+class _TimeUp(Exception):
+    """An awaited answer did not come in time."""
+
+
+def _is_our_cancellation(error: BaseException) -> bool:
+    """Whether the run has cancelled this task; a component may also raise CancelledError for tasks of its own."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _place(error: BaseException) -> str:
+    """Where *error* was raised, as module and line; nothing when that was outside the component."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return ""
+    frame, line = frames[-1]
+    module = str(frame.f_globals.get("__name__"))
+    return "" if module == __name__ else f" (in {module}, line {line})"
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # the border: an exception's text is a plugin's code, too
+        return "(its message cannot be shown)"
+
+
+def _readable(text: str) -> str:
+    """*text* as it can be written in UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+async def within(answer: Awaitable[object], seconds: float) -> object:
+    """What was awaited in its time; raises what :meth:`Caller.failure` counts as a timeout."""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            with _insisting(seconds):
+                found = await answer
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    if limit.expired():
+        raise _TimeUp
+    return found
+
+
+@contextmanager
+def _insisting(seconds: float) -> Iterator[None]:
+    """Cancel the current task again, and again, once *seconds* are over: a component may have swallowed the first time."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # components are awaited in tasks
+    timers: list[asyncio.TimerHandle] = []
+
+    def insist() -> None:
+        task.cancel()
+        timers.append(loop.call_later(INSIST_SECONDS, insist))
+
+    timers.append(loop.call_later(seconds + INSIST_SECONDS, insist))
+    try:
+        yield
+    finally:
+        timers[-1].cancel()
+        for _ in timers[1:]:
+            task.uncancel()
+
+
+def checked(answer: object, call: Call) -> Any:
+    """Accept an answer of the expected kind whose evidence is JSON; anything else is an invalid score."""
+    slot = call.slot
+    if slot.range is not None and call.expects is Score:
+        try:
+            answer = _rescaled(answer, *slot.range)
+        except InvalidScore as error:
+            return Failure("invalid_score", str(error))
+    if isinstance(answer, call.expects):
+        return answer if call.expects not in (Score, Judgment) else _evidence_failure(answer) or answer
+    if isinstance(answer, Failure):
+        return attrs.evolve(answer, message=_readable(str(answer.message)))
+    kind = "invalid_score" if call.expects in (Score, Judgment) else "crashed"
+    return Failure(kind, f"{slot.name} returned {answer!r:.200}, not a {call.expects.__name__}")
+
+
+def _evidence_failure(answer: Score | Judgment) -> Failure | None:
+    signals: object = answer.signals
+    if type(signals) is not dict and not isinstance(signals, Mapping):
+        return Failure("invalid_score", f"signals must be a mapping, not {type(signals).__name__}", cost=answer.cost)
+    texts: list[object] = [answer.details, answer.feedback] if isinstance(answer, Score) else [answer.judge_model]
+    if not signals and all([type(text) is str and text.isascii() for text in texts]):  # noqa: C419  # for every metric
+        return None
+    try:
+        orjson.dumps([signals, texts])
+    except TypeError as error:
+        return Failure("invalid_score", f"signals and texts must be JSON: {error}", cost=answer.cost)
+    return None
+
+
+def _rescaled(answer: object, low: float, high: float) -> object:
+    """Bring a bare number, or a Score's raw one, from [low, high] to [0, 1].
+
+    :raises InvalidScore: when it lies outside.
+    """
+    raw = answer.raw if isinstance(answer, Score) else answer
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return answer
+    if not low <= raw <= high:
+        raise InvalidScore(f"{raw!r} lies outside the declared range [{low:g}, {high:g}]")
+    value = (raw - low) / (high - low)
+    return attrs.evolve(answer, value=value) if isinstance(answer, Score) else Score(value, raw=float(raw))
+
+
+def as_score(judgment: Judgment) -> Score:
+    """A judge's answer where a metric is expected."""
+    return Score(
+        judgment.score, judgment.confidence, cost=judgment.cost, signals=judgment.signals, basis=judgment.basis
+    )

@@ -1,0 +1,291 @@
+"""Asks components about one subject for one unit: money reserved before and settled after, nothing bought twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+import orjson
+
+from ..contract.define import maybe_await
+from ..pipeline.plain_values import structure, unstructure
+from ..pipeline.sections import Slot
+from ..report.tally import nothing
+from ..resume.units import EarlierUnits, ReplyKey
+from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
+from ..values.errors import AccessRefused
+from .budget import BudgetGate, Reservation
+from .call import Call, Caller, Children, as_score, no_output
+from .metering import CallScope, under_way
+from .scoring import Answer, Skip
+
+Payload = dict[str, Any]
+Answered = Score | Judgment | Failure
+
+
+@attrs.frozen
+class Later:
+    """An answer that is asked for once it is awaited; or never, when the run ends before."""
+
+    ask: Callable[[], Coroutine[Any, Any, Answer]]
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        return self.ask().__await__()
+
+
+class PaidCalls:
+    """Asks components about one subject for one unit."""
+
+    def __init__(self, desk: RunServices, label: str, eval_id: str, children: Children) -> None:
+        self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
+        self.bill = nothing()
+        self.models: set[str] = set()
+        self.answered: dict[str, set[str]] = {}
+        self._held: dict[str, Reservation] = {}
+
+    async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
+        """Reserve for all *slots* what a rollout of them may cost; a Skip when there is no room for all."""
+        caller, costs, seconds = self._desk.caller, dict[str, Cost](), 0.0
+        for call in (self._desk.calls[slot.path] for slot in slots):
+            cost = caller.estimate(call, subject)
+            key = (subject.kind, subject.id, self._label, call.slot.label, 0)
+            if isinstance(cost, Cost) and cost.amount and self._desk.kept_reply(key, call) is None:
+                costs[call.slot.path] = cost
+                seconds += call.seconds
+        held = await self._desk.purse.admit(subject, self._eval_id, costs, seconds)
+        if isinstance(held, Refusal):
+            none = Cost.zero(held.cap.limit.unit)
+            return Skip(held.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
+        self._held.update(held)
+        return None
+
+    def dismiss(self) -> None:
+        """Release what was reserved for calls that were not made."""
+        while self._held:
+            self._desk.purse.release(self._held.popitem()[1])
+
+    def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
+        """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
+        desk, path = self._desk, slot.path
+        call = desk.calls[path]
+        if not call.quick or desk.spool is not None or path in desk.purse.dearest:  # paid before, or costs unasked
+            return Later(partial(self._ask_score, slot, subject, rollout))
+        answer = desk.caller.call_def(call, subject, self._children)
+        if isinstance(answer, Score) and answer.cost.is_zero:
+            return answer
+        return Later(partial(self._as_score, call, subject, rollout, answer))
+
+    async def _ask_score(self, slot: Slot, subject: Subject, rollout: int) -> Answer:
+        answer = await self.ask_raw(slot, subject, rollout)
+        return as_score(answer) if isinstance(answer, Judgment) else answer
+
+    async def _as_score(
+        self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
+    ) -> Answer:
+        heard = self._closed(call, CallScope(self, subject, rollout), await self._desk.caller.heard(call, answer))
+        return as_score(heard) if isinstance(heard, Judgment) else heard
+
+    async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
+        """Ask a component, again while its failure is retryable and the slot has retries left."""
+        call = self._desk.calls[slot.path]
+        for _ in range(slot.retries):
+            answer = await self._once(call, self._children, CallScope(self, subject, rollout))
+            if not isinstance(answer, Failure) or not answer.retryable:
+                return answer
+        return await self._once(call, self._children, CallScope(self, subject, rollout))
+
+    def ask_inside(
+        self, call: Call, subject: Subject, children: Children, around: CallScope
+    ) -> Answered | Awaitable[Answered]:
+        """Ask a judge that is inside the component whose call is *around*."""
+        call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
+        if call.quick and self._desk.spool is None:
+            answer = self._desk.caller.call_def(call, subject, children)
+            if isinstance(answer, Judgment | Failure) and answer.cost.is_zero:
+                return answer
+            return self._inside(call, subject, children, around, answer)
+        return self._inside(call, subject, children, around)
+
+    async def _inside(
+        self,
+        call: Call,
+        subject: Subject,
+        children: Children,
+        around: CallScope,
+        begun: Answered | Awaitable[object] | None = None,
+    ) -> Answered:
+        scope = CallScope(self, subject, around.rollout, around)
+        if begun is None:
+            answer = await self._once(call, children, scope)
+        else:
+            answer = self._closed(call, scope, await self._desk.caller.heard(call, begun))
+        if isinstance(answer, Skip):
+            return throttled(answer)
+        for cost in scope.spent or (answer.cost,):
+            around.settled[cost.unit] += cost
+        return answer
+
+    async def _once(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
+        subject = scope.subject
+        kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
+        if kept is not None:
+            answer, scope.spent = kept
+            for cost in scope.spent:
+                self.bill[cost.unit] += cost
+            self._note_model(call, answer, scope)
+            return answer
+        if call.lacks_output(subject, children):  # before anything is reserved
+            return no_output(subject)
+        with under_way(scope):
+            projected = self._desk.caller.estimate(call, subject)
+        if isinstance(projected, Failure):
+            return projected
+        scope.until = time.monotonic() + call.seconds
+        if scope.around is None and (held := self._held.pop(call.slot.path, None)) is not None:
+            scope.held[held.projected.unit] = held
+        if projected.is_zero:
+            projected = self._desk.purse.dearest.get(call.slot.path, projected)
+        if (refused := await self.cover(scope, projected)) is not None:
+            return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
+        try:
+            with under_way(scope):
+                answer = await self._desk.caller.call(call, subject, children)
+        except BaseException as error:
+            self._break_off(call, scope, error)
+            raise
+        return self._closed(call, scope, answer)
+
+    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
+        if cost.unit in scope.held or cost.is_zero:
+            return None
+        if cost.amount is None:
+            return throttled(Skip("unknown_price", cost))
+        seconds = max(0.0, scope.until - time.monotonic())
+        alone = not scope.held and (scope.around is None or not scope.around.held)
+        held = await self._desk.purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
+        if isinstance(held, Refusal):
+            return throttled(Skip(held.cap.reason, cost))
+        scope.held[cost.unit] = held
+        return None
+
+    def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
+        """Settle a call that was refused access or given up; what was not heard may have been paid, too."""
+        if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
+            self._closed(call, scope, Failure("refused", str(error)))
+        else:
+            self._desk.purse.forfeit(*scope.held.values())
+
+    async def _fallback(self, call: Call, children: Children, scope: CallScope, skip: Skip) -> Answered | Skip:
+        """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
+        if call.fallback is None:
+            return skip
+        with under_way(scope):
+            answer = await maybe_await(call.fallback.judge(scope.subject, children))
+        if isinstance(answer, Judgment):
+            why = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}
+            return attrs.evolve(answer, signals={**answer.signals, **why})
+        return answer
+
+    def _closed(self, call: Call, scope: CallScope, answer: Answered) -> Answered:
+        """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
+        self._note_model(call, answer, scope)
+        if scope.held and _is_unheard(answer, scope):
+            self._desk.purse.forfeit(*scope.held.values())  # which was for what was heard, too
+            return answer
+        owed, said = scope.owed(answer.cost), answer.cost.unit
+        whole = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((said, *owed)))
+        scope.spent = tuple(cost for cost in whole if not cost.is_zero)
+        answer = _costing(answer, next(iter(scope.spent), Cost.zero(said)))
+        spent = scope.calls or not all(cost.is_zero for cost in owed.values())
+        if spent or (scope.held and not isinstance(answer, Failure)):
+            self._settle(call, scope, owed, self._reply(call, scope, answer))
+        elif scope.held:
+            self._desk.purse.release(*scope.held.values())
+        return answer
+
+    def _settle(self, call: Call, scope: CallScope, owed: Mapping[str, Cost], bought: Payload) -> None:
+        """Settle what is *owed* in each unit; what was *bought* goes with the first amount."""
+        purse, told = self._desk.purse, bought
+        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
+            self.bill[unit] += owed[unit]
+            if unit in scope.held:
+                purse.settle(scope.held[unit], owed[unit], told)
+            else:
+                purse.charge(scope.subject, self._eval_id, owed[unit], told, call.slot.path)
+            told = bought | {"calls": 0, "tokens": None, "reply": None}
+        if told is bought:
+            purse.note(scope.subject, self._eval_id, bought)
+
+    def _note_model(self, call: Call, answer: Answered, scope: CallScope) -> None:
+        """Note which model answered *call*; of a judge of judges, each one inside is noted by itself."""
+        said = answer.judge_model if isinstance(answer, Judgment) else None
+        self.models |= {model for model in (scope.model, said) if model}
+        if own := scope.model or (None if call.nests else said):
+            self.answered.setdefault(call.slot.label, set()).add(own)
+
+    def _reply(self, call: Call, scope: CallScope, answer: Answered) -> Payload:
+        """What was bought, so that a resumed run need not buy it again."""
+        also = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
+        return {
+            "model": scope.model or (answer.judge_model if isinstance(answer, Judgment) else None),
+            "calls": scope.calls,
+            "tokens": scope.tokens,
+            "judge": self._label,
+            "metric": call.slot.label,
+            "rollout": scope.rollout,
+            "reply": None if isinstance(answer, Failure) else unstructure(_without_text(answer)),
+            **also,
+        }
+
+
+_UNHEARD = ("timeout", "crashed", "invalid_score")
+"""Failures that the kernel finds: what such a call did cost, nobody has said."""
+
+
+def _is_unheard(answer: Answered, scope: CallScope) -> bool:
+    """Whether nobody can say what a failed call cost: a request ended unheard, or its component gave no answer of its own."""
+    if not isinstance(answer, Failure) or not answer.cost.is_zero:
+        return False
+    known = scope.calls or (scope.queued and answer.kind == "timeout")
+    return scope.cut or (answer.kind in _UNHEARD and not known)
+
+
+def _without_text(answer: Answered) -> Answered:
+    """*answer* with its rubric named only: the text is known by the slot's fingerprint."""
+    if not isinstance(answer, Judgment) or answer.rubric is None:
+        return answer
+    return attrs.evolve(answer, rubric=Rubric(answer.rubric.id, answer.rubric.version))
+
+
+def _costing(answer: Answered, cost: Cost) -> Answered:
+    return answer if answer.cost == cost else attrs.evolve(answer, cost=cost)
+
+
+def throttled(skip: Skip) -> Failure:
+    """What a judge's subject ends in when there is no room for its call."""
+    upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
+    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
+    return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
+
+
+@attrs.frozen
+class RunServices:
+    """What every unit of a run needs: the components made ready, the money, and what an earlier process has bought."""
+
+    calls: Mapping[str, Call]
+    caller: Caller
+    purse: BudgetGate
+    spool: EarlierUnits | None
+
+    def kept_reply(self, key: ReplyKey, call: Call) -> tuple[Score | Judgment, tuple[Cost, ...]] | None:
+        """The answer that an earlier process of this run paid for, if there is one, and what it cost in each unit."""
+        kept = None if self.spool is None else self.spool.reply(key)
+        if kept is None:
+            return None
+        reply, *also = orjson.loads(kept)
+        answer: Score | Judgment = structure(reply, call.expects)
+        return answer, (answer.cost, *(structure(cost, Cost) for cost in also))

@@ -1,0 +1,254 @@
+"""Making outputs: a run's task, asked about each subject, and what becomes of it.
+
+Every reply that a task buys is reserved for, settled and kept by itself, so that a run that was killed in the middle of a subject
+does not buy it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import orjson
+
+from ..contract.define import maybe_await
+from ..contract.protocols import ChatModel, estimate
+from ..pipeline.plain_values import structure, unstructure
+from ..pipeline.sections import RECORD
+from ..records.record import columns, merge, new_record
+from ..stream.stream import Stream
+from ..values import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
+from ..values.errors import AccessRefused
+from .call import Call, Caller, no_output
+from .metering import SCOPE, CallScope, heard, under_way, written
+from .paid_calls import RunServices, throttled
+from .scoring import Skip
+
+
+@attrs.frozen
+class ReplayedModel:
+    """A chat model inside a task: each reply is paid for, and kept, by itself."""
+
+    live: ChatModel
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Ask the chat model on behalf of the task that is under way."""
+        scope = SCOPE.get()
+        # Asked by another chat model, whose reply is counted.
+        if scope is None or not isinstance(scope.asker, TaskReplies):
+            return written(await maybe_await(self.live.complete(request)), self.live)
+        return await scope.asker.buy(self.live, request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.live, name)
+
+
+class TaskReplies:
+    """Buys replies for *call*, a task's, about *subject* in one rollout, however often the call is tried."""
+
+    def __init__(self, desk: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
+        self._desk, self._stream, self._call, self._subject, self._rollout = desk, stream, call, subject, rollout
+        self._bought: dict[str, Reply] = {}
+        self._asked: Counter[str] = Counter()
+
+    def begin(self) -> CallScope:
+        """A new try: what was bought in those before it is at hand."""
+        self._asked.clear()
+        return self._scope()
+
+    async def buy(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
+        """The reply to *request*, unless it was bought before."""
+        request = request if request.rollout == self._rollout else attrs.evolve(request, rollout=self._rollout)
+        identity = getattr(model, "identity", None)
+        digest = request.digest({} if identity is None else identity())
+        asked = f"{request.label}:{digest}"
+        self._asked[asked] = number = self._asked[asked] + 1
+        key = f"{asked}:{number}"
+        if (kept := self._kept(key)) is not None:
+            return kept
+        scope = self._scope()
+        projected = estimate(model, request)
+        if projected.is_zero:
+            projected = self._desk.purse.dearest.get(self._call.slot.path, projected)
+        if (refused := await self.cover(scope, projected)) is not None:
+            return refused
+        began = time.monotonic()
+        try:
+            answer = await heard(model, request, scope)
+        except BaseException as error:
+            self._break_off(scope, error, request.label)
+            raise
+        self._close(scope, answer, request.label)
+        if isinstance(answer, Reply):
+            seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
+            answer = self._bought[key] = attrs.evolve(answer, metrics={**seconds, **answer.metrics})
+            self._tell({"criterion": request.label, "request_digest": digest, "number": number}, answer)
+        return answer
+
+    def _tell(self, asked: Mapping[str, object], reply: Reply) -> None:
+        told = {**asked, "rollout": self._rollout, "reply": unstructure(reply)}
+        self._stream.tell([self._stream.event("task.replied", told, self._subject, "user_controlled")])
+        self._stream.commit_soon()
+
+    def _scope(self) -> CallScope:
+        return CallScope(self, self._subject, self._rollout, until=time.monotonic() + self._call.seconds)
+
+    def _kept(self, key: str) -> Reply | None:
+        """What was bought under *key*, in this process or by an earlier one of this run."""
+        subject, spool = self._subject, self._desk.spool
+        if key in self._bought or spool is None:
+            return self._bought.get(key)
+        reply = spool.reply((subject.kind, subject.id, RECORD, key, self._rollout))
+        return None if reply is None else structure(orjson.loads(reply), Reply)
+
+    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for one request; a Failure, which says why, when there is no room."""
+        if cost.is_zero:
+            return None
+        if cost.amount is None:
+            return throttled(Skip("unknown_price", cost))
+        held = await self._desk.purse.reserve(self._subject, None, cost, self._call.seconds)
+        if isinstance(held, Refusal):
+            return throttled(Skip(held.cap.reason, cost))
+        scope.held[cost.unit] = held
+        return None
+
+    def ask_inside(self, call: Call, subject: Subject, children: object, around: CallScope) -> Failure:
+        """A task makes what is judged, and judges nothing itself."""
+        return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
+
+    def _break_off(self, scope: CallScope, error: BaseException, criterion: str) -> None:
+        """Settle a request that was refused access or given up; what was not heard may have been paid, too."""
+        if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
+            spent = sum(scope.heard.values(), Cost.zero())  # by one model, so in one unit
+            self._close(scope, Failure("refused", str(error), cost=spent), criterion)
+        else:
+            self._desk.purse.forfeit(*scope.held.values())
+
+    def _close(self, scope: CallScope, answer: Reply | Failure, criterion: str) -> None:
+        """Settle what the request cost, in place of what was reserved."""
+        purse, held, cost = self._desk.purse, next(iter(scope.held.values()), None), answer.cost
+        bought = {
+            "model": scope.model,
+            "calls": scope.calls,
+            "tokens": scope.tokens,
+            "judge": self._call.slot.label,
+            "metric": criterion,
+            "rollout": self._rollout,
+            "reply": None,
+        }
+        if held is not None and isinstance(answer, Failure) and cost.is_zero:
+            (purse.forfeit if scope.cut else purse.release)(held)
+        elif held is not None:
+            purse.settle(held, cost, bought)
+        elif not cost.is_zero:
+            purse.charge(self._subject, None, cost, bought, self._call.slot.path)
+        elif scope.calls:
+            purse.note(self._subject, None, bought)
+
+
+@attrs.frozen
+class Made:
+    """What became of a subject: an output for each rollout, or why there is none, and the *event* of its record.
+
+    *excused* says that a missing output counts as 0.
+    """
+
+    outputs: Sequence[Subject | Failure]
+    event: Event
+    excused: bool = False
+
+
+@attrs.frozen
+class Producer:
+    """Makes outputs and records: by *task*, where there is one, and *extractors*; *levels* are what the task says of all."""
+
+    desk: RunServices
+    stream: Stream
+    task: Call | None
+    extractors: Sequence[Call]
+    rollouts: int
+    levels: Mapping[str, object]
+    now: Callable[[], str]
+
+    async def make(self, subject: Subject) -> Made:
+        """Ask the task about *subject*, once for each rollout; its record is that of the first."""
+        first = _given(subject) if self.task is None else await self._produce(self.task, subject, 0)
+        row = columns(subject)
+        record = first if isinstance(first, Failure) else await self._record(row, first)
+        excused = self.task is not None and self.task.slot.on_failure == "zero"
+        if isinstance(record, Failure) and not (record is first and excused):
+            return Made([record], self._failed(row, record, subject))  # the other rollouts could not save it
+        outputs = [first]
+        if self.task is not None:
+            outputs += [await self._produce(self.task, subject, number) for number in range(1, self.rollouts)]
+        if isinstance(record, Failure):
+            return Made(outputs, self._failed(row, record, subject), excused)
+        return Made(outputs, self._event("record.completed", record, subject), excused)
+
+    def _failed(self, row: Mapping[str, object], failure: Failure, subject: Subject) -> Event:
+        told = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
+        return self._event("record.failed", told | ({} if failure.retry is None else {"retry": failure.retry}), subject)
+
+    def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
+        return self.stream.event(type_, payload, subject, "user_controlled")
+
+    async def _record(self, row: Mapping[str, object], made: Subject) -> dict[str, Any] | Failure:
+        try:
+            record = new_record(row, made, self.levels)
+        except TypeError as error:
+            return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
+        return await _extract(record, self.extractors, self.desk.caller) or record
+
+    async def _produce(self, task: Call, subject: Subject, rollout: int) -> Subject | Failure:
+        """Ask the task, again while its failure is retryable and its slot has retries left."""
+        purchase, history = TaskReplies(self.desk, self.stream, task, subject, rollout), list[dict[str, object]]()
+        most = task.slot.retries + 1
+        while True:
+            with under_way(purchase.begin()):
+                answer: Subject | Failure = await self.desk.caller.call(task, subject)
+            if isinstance(answer, Subject):
+                return _same(answer, subject, task)
+            history.append({"attempt": len(history) + 1, "error": answer.message})
+            if not answer.retryable or len(history) == most:
+                own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
+                return _told(attrs.evolve(answer, retry=answer.retry or own), task.slot.label)
+
+
+def _given(subject: Subject) -> Subject | Failure:
+    """*subject* itself, of whose output a record is made; a Failure where it has none."""
+    return no_output(subject) if subject.output is None and not subject.events else subject
+
+
+def _told(failure: Failure, label: str) -> Failure:
+    """*failure* of the task called *label*, as its record tells it."""
+    try:
+        orjson.dumps(failure.retry)
+    except TypeError as error:
+        message = f"{label}: {failure.message} (its retry is not JSON: {error})"
+        return Failure("crashed", message, cost=failure.cost)
+    return attrs.evolve(failure, message=f"{label}: {failure.message}")
+
+
+def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:
+    """*made*, which has to be about the *subject* that was asked for."""
+    for name in ("kind", "id", "session_id", "parent_id"):
+        if getattr(made, name) != getattr(subject, name):
+            what = f"a subject with the {name} {getattr(made, name)!r:.100}, not {getattr(subject, name)!r:.100}"
+            return Failure("crashed", f"{task.slot.label} returned {what}")
+    return made
+
+
+async def _extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:
+    """Let each of *extractors* add to the metrics of *record*; the Failure of the first that cannot."""
+    for call in extractors:
+        answer = await caller.call(call, record)
+        if not isinstance(answer, Failure):
+            wrong = merge(record, answer, call.slot.component.writes)
+            answer = wrong and Failure("crashed", wrong)
+        if isinstance(answer, Failure):
+            return Failure(answer.kind, f"{call.slot.label}: {answer.message}")
+    return None

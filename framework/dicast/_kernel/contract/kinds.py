@@ -1,0 +1,147 @@
+"""The kinds of component, and what a class must be to be one."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from ..values.errors import PluginError
+from .protocols import (
+    Aggregate,
+    ChatModel,
+    Comparison,
+    EarlyStop,
+    Executor,
+    Extractor,
+    Judge,
+    Ledger,
+    Metric,
+    Preset,
+    Sandbox,
+    Sink,
+    Source,
+    Task,
+)
+
+SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure", "pass_at")
+"""What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
+
+CLAIMABLE = ("retries", "timeout")
+"""The slot keys that a component may take for itself, as an option: it alone knows what to try again, or whose time is over."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@attrs.frozen
+class Kind:
+    """A kind of component: *protocol* is how a field's type asks for one, *members* what a class of it has.
+
+    *also* are the kinds that may stand where this one is expected; *slot* says that its options may have slot keys beside.
+    """
+
+    protocol: type
+    members: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    slot: bool = False
+
+
+KINDS: Mapping[str, Kind] = {
+    "source": Kind(Source, ("subjects",)),
+    "task": Kind(Task, ("produce",), slot=True),
+    "extractor": Kind(Extractor, ("writes", "extract")),
+    "aggregate": Kind(Aggregate, ("add", "finish")),
+    "comparison": Kind(Comparison, ("compare",)),
+    "early_stop": Kind(EarlyStop, ("observe",)),
+    "metric": Kind(Metric, ("score",), also=("judge",), slot=True),
+    "preset": Kind(Preset, ("metrics",), slot=True),
+    "judge": Kind(Judge, ("judge",), slot=True),
+    "model": Kind(ChatModel, ("complete",)),
+    "sink": Kind(Sink, ("write", "close")),
+    "ledger": Kind(Ledger, ("append", "read", "head", "verify", "reserve", "reservations")),
+    "sandbox": Kind(Sandbox, ("execute",)),
+    "executor": Kind(Executor, ("concurrency",)),
+}
+
+
+@attrs.frozen
+class Component:
+    """A class that a plugin offers, under *name* (``proxy/format``). *tier* is a metric's own, None for other kinds."""
+
+    name: str
+    kind: str
+    cls: type[Any]
+    distribution: str
+    version: str
+    tier: str | None
+    summary: str
+
+
+def component(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
+    """Describe *cls*, which *plugin* offers as a *kind*.
+
+    :raises PluginError: when it is not a frozen attrs class with the kind's methods, or is named like nothing else is.
+    """
+    if not (isinstance(cls, type) and attrs.has(cls) and _is_frozen(cls)):
+        decorator = f", or decorate the function with @dicast.{kind}" if kind in ("metric", "judge") else ""
+        raise PluginError(f"{cls!r} is not a frozen attrs class; decorate the class with @attrs.frozen{decorator}")
+    own = getattr(cls, "name", None)
+    name = own if isinstance(own, str) else snake_case(cls.__name__)
+    if not _NAME.fullmatch(name):
+        raise PluginError(f"{cls.__qualname__} has the name {name!r}; a name is {_NAME.pattern}")
+    _check_members(kind, cls)
+    tier = getattr(cls, "tier", None) if kind == "metric" else None
+    if kind == "metric" and tier not in ("proxy", "truth"):
+        raise PluginError(f"metric {cls.__qualname__} needs the class attribute tier, 'proxy' or 'truth', not {tier!r}")
+    return Component(f"{plugin}/{name}", kind, cls, distribution, version, tier, summary(cls))
+
+
+def _check_members(kind: str, cls: type[Any]) -> None:
+    missing = [member for member in KINDS[kind].members if not hasattr(cls, member)]
+    if missing and not hasattr(cls, "open"):
+        raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}")
+    reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else ()
+    taken = [field.name for field in attrs.fields(cls) if field.name in reserved]
+    if taken:
+        raise PluginError(
+            f"{kind} {cls.__qualname__} has an option {taken[0]!r}, which is a slot key; rename the option"
+        )
+
+
+def _is_frozen(cls: type[Any]) -> bool:
+    try:
+        object.__new__(cls).dicast = True
+    except attrs.exceptions.FrozenInstanceError:
+        return True
+    except AttributeError:
+        return False  # slotted, but not frozen
+    return False
+
+
+def snake_case(name: str) -> str:
+    """Return *name* (``ToolParamsSchema``) in snake case (``tool_params_schema``)."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def parts(value: object) -> Iterator[object]:
+    """Yield *value*, and everything inside it: the fields of components, the items of lists and mappings."""
+    yield value
+    inside: Iterable[object] = ()
+    cls: Any = type(value)
+    if attrs.has(cls):
+        inside = [getattr(value, field.name, None) for field in attrs.fields(cls)]
+    elif isinstance(value, Mapping):
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    for one in inside:
+        yield from parts(one)
+
+
+def summary(cls: type[Any]) -> str:
+    """Return the first line of the docstring of *cls*, or nothing."""
+    lines = inspect.cleandoc(cls.__doc__ or "").splitlines()
+    return lines[0] if lines else ""

@@ -1,0 +1,275 @@
+"""What is installed, and loading it: by name, one plugin at a time, when a pipeline first names it.
+
+Looking reads metadata and imports nothing. A plugin that cannot be loaded is an error for whoever names it, and for nobody
+else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+import importlib_metadata
+import pluggy
+
+from ..values.errors import PluginError, Problem
+from ..values.names import nearest
+from . import hooks
+from .kinds import Component, component
+
+Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
+
+_KERNEL = "dicast"  # the name of the kernel's own plugin
+
+
+@attrs.frozen
+class Offer:
+    """An entry point of *distribution*, as its metadata gives it; *error* says why it cannot be used."""
+
+    name: str
+    distribution: str
+    version: str
+    target: str
+    error: str | None = None
+
+
+@attrs.frozen
+class Plugin:
+    """An installed plugin. *components* is None as long as it was not loaded; *error* says why it cannot be."""
+
+    name: str
+    distribution: str
+    version: str
+    target: str
+    status: Status = "not_loaded"
+    error: str | None = None
+    components: tuple[Component, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} ({self.distribution} {self.version})"
+
+
+class Registry:
+    """The installed plugins, and what those offer that were loaded.
+
+    :param block: plugins that must not be loaded, besides those that ``DICAST_BLOCK`` names, separated by commas.
+    """
+
+    def __init__(self, block: Iterable[str] = (), environ: Mapping[str, str] = os.environ) -> None:
+        named = (name.strip() for name in environ.get("DICAST_BLOCK", "").split(","))
+        self._blocked = frozenset(name for name in (*named, *block) if name)
+        self._plugins: dict[str, Plugin] = {}
+
+    def scan(self) -> Mapping[str, Plugin]:
+        """Every installed plugin, with what is known of it by now. Reads metadata and imports nothing."""
+        if not self._plugins:
+            offers = sorted((_kernel(), *_offers("dicast")), key=lambda offer: offer.name)
+            for name in dict.fromkeys(offer.name for offer in offers):
+                self._plugins[name] = _plugin([o for o in offers if o.name == name], blocked=name in self._blocked)
+        return self._plugins
+
+    def load(self, name: str) -> tuple[Component, ...]:
+        """Import the plugin *name* and nothing else, at most once, and return what it offers.
+
+        :raises PluginError: when it is not installed, blocked, offered twice, or does not load.
+        """
+        plugin = self.scan().get(name)
+        if plugin is None:
+            raise PluginError(self._unknown(name))
+        if plugin.status == "not_loaded":
+            try:
+                plugin = attrs.evolve(plugin, status="ok", components=_load(plugin))
+            except PluginError as error:
+                self._plugins[name] = attrs.evolve(plugin, status="broken", error=str(error))
+                raise
+            self._plugins[name] = plugin
+        if plugin.components is None:
+            raise PluginError(plugin.error or f"{plugin} cannot be used")
+        return plugin.components
+
+    def load_all(self) -> Mapping[str, Plugin]:
+        """Load whatever can be loaded; what cannot says so in its *status* and *error*."""
+        for name, plugin in list(self.scan().items()):
+            if plugin.status == "not_loaded":
+                try:
+                    self.load(name)
+                except PluginError:
+                    continue  # recorded as the plugin's status
+        return self._plugins
+
+    def find(self, name: str, kinds: Sequence[str]) -> Component:
+        """Return the component *name* (``proxy/format``), which must be of one of *kinds*, the expected one first.
+
+        :raises PluginError: when there is no such component, or it is of another kind.
+        """
+        plugin, slash, _ = name.partition("/")
+        if not slash:
+            raise PluginError(Problem(f"{name!r} is not a component's name; write PLUGIN/{name}", value=name))
+        offered = self.load(plugin)
+        same = [one for one in offered if one.name == name]
+        for one in same:
+            if one.kind in kinds:
+                return one
+        if same:
+            raise PluginError(Problem(f"{name} is a {same[0].kind}, not a {kinds[0]}", value=name))
+        raise PluginError(_not_offered(name, kinds, offered))
+
+    def _unknown(self, name: str) -> Problem:
+        installed = [known for known in self.scan() if known != _KERNEL]
+        message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
+        hint = nearest(name, self.scan())
+        if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # else a misspelling, or nothing to be installed
+            message += _install(name)
+        return Problem(message, value=name, hint=hint)
+
+
+def commands() -> Mapping[str, Offer]:
+    """The sub-commands that plugins add, by name. Reads metadata and imports nothing."""
+    return _by_name("dicast.commands")
+
+
+def rubrics() -> Mapping[str, Offer]:
+    """The rubrics that are installed, by id; the target is the package that holds the file."""
+    return _by_name("dicast.rubrics")
+
+
+def _by_name(group: str) -> Mapping[str, Offer]:
+    what = group.removeprefix("dicast.").removesuffix("s")
+    found: dict[str, Offer] = {}
+    for offer in sorted(_offers(group), key=lambda offer: (offer.name, offer.distribution)):
+        other = found.setdefault(offer.name, offer)
+        if other is not offer:
+            error = _twice(f"{what} {offer.name!r}", (other, offer))
+            found[offer.name] = attrs.evolve(other, error=error)
+    return found
+
+
+def _install(plugin: str) -> str:
+    """What to install: the extra of dicast that brings *plugin*; the name of another's package is not ours to guess."""
+    try:
+        wanted = importlib_metadata.requires("dicast") or []
+    except importlib_metadata.PackageNotFoundError:
+        wanted = []  # the kernel alone is installed
+    name = plugin.replace("_", "-")  # as metadata writes it
+    is_extra = any(re.match(rf"dicast-{name}\b.*extra\s*==\s*.{name}\b", line) for line in wanted)
+    return f"; pip install 'dicast[{name}]'" if is_extra else "; is the package that offers it installed?"
+
+
+def _kernel() -> Offer:
+    try:
+        version = importlib_metadata.version("dicast-kernel")
+    except importlib_metadata.PackageNotFoundError:
+        version = "unknown"  # run from the source tree, not installed
+    return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.builtin")
+
+
+def _offers(group: str) -> Iterator[Offer]:
+    """What the installed distributions offer in *group*; one that is found twice (editable and path) counts once."""
+    seen = set()
+    for distribution in importlib_metadata.distributions():
+        if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
+            continue  # most of them; reading the metadata of each would take 20 times as long
+        name, version = _identity(distribution)
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        if key not in seen:
+            seen.add(key)
+            yield from _entries(distribution, group, name, version)
+
+
+def _identity(distribution: Any) -> tuple[str, str]:
+    try:
+        return distribution.name, distribution.version
+    except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
+        return f"unreadable ({type(error).__name__})", "unknown"
+
+
+def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator[Offer]:
+    try:
+        entries = list(distribution.entry_points.select(group=group))
+    except Exception as error:  # as above; the one who is at fault is named where plugins are listed
+        message = f"the entry points of {name} {version} cannot be read: {_say(error)}"
+        yield Offer(name.removeprefix("dicast-"), name, version, "", message)
+        return
+    for entry in entries:
+        yield Offer(entry.name, name, version, entry.value)
+
+
+def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:
+    first = offers[0]
+    plugin = Plugin(first.name, first.distribution, first.version, first.target)
+    if blocked:
+        message = f"{plugin} is blocked, by DICAST_BLOCK or by plugins.block in the pipeline"
+        return attrs.evolve(plugin, status="blocked", error=message)
+    if len(offers) > 1:
+        return attrs.evolve(plugin, status="duplicate", error=_twice(f"plugin {first.name!r}", offers))
+    if first.error:
+        return attrs.evolve(plugin, status="broken", error=first.error)
+    return plugin
+
+
+def _twice(what: str, offers: Iterable[Offer]) -> str:
+    names = " and ".join(f"{offer.distribution} {offer.version}" for offer in offers)
+    return f"{what} is offered by {names}; uninstall all but one"
+
+
+def _load(plugin: Plugin) -> tuple[Component, ...]:
+    entry = importlib_metadata.EntryPoint(plugin.name, plugin.target, "dicast")
+    try:
+        module = entry.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: the border to other people's code
+        raise PluginError(f"{plugin} failed to import {plugin.target}: {_say(error)}") from error
+    caller = _register(plugin, module)
+    return tuple(_unique(plugin, (one for hook in hooks.KIND_OF_HOOK for one in _call(plugin, caller, hook))))
+
+
+def _register(plugin: Plugin, module: Any) -> pluggy.PluginManager:
+    caller = pluggy.PluginManager(hooks.PROJECT)
+    caller.add_hookspecs(hooks)
+    try:
+        caller.register(module, plugin.name)
+        caller.check_pending()
+    except pluggy.PluginValidationError as error:
+        known = ", ".join(hooks.KIND_OF_HOOK)
+        raise PluginError(f"{plugin} has a hook that dicast does not know (known: {known}): {error}") from error
+    return caller
+
+
+def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str) -> Iterator[Component]:
+    try:
+        classes = [cls for offered in getattr(caller.hook, hook)() for cls in offered]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # as in _load
+        raise PluginError(f"{plugin} failed in {hook}: {_say(error)}") from error
+    for cls in classes:
+        try:
+            yield component(hooks.KIND_OF_HOOK[hook], cls, plugin.name, plugin.distribution, plugin.version)
+        except PluginError as error:
+            raise PluginError(f"{plugin}, {hook}: {error}") from error
+
+
+def _unique(plugin: Plugin, components: Iterable[Component]) -> Iterator[Component]:
+    seen: dict[tuple[str, str], Component] = {}
+    for one in components:
+        space = "metric" if one.kind == "judge" else one.kind  # a judge may stand where a metric is expected
+        other = seen.setdefault((space, one.name), one)
+        if other is not one:
+            raise PluginError(f"{plugin} offers {one.name} twice: {other.cls.__qualname__} and {one.cls.__qualname__}")
+        yield one
+
+
+def _not_offered(name: str, kinds: Sequence[str], offered: Iterable[Component]) -> Problem:
+    fitting = [one.name for one in offered if one.kind in kinds]
+    plugin, _, own = name.partition("/")
+    short = ", ".join(sorted(one.partition("/")[2] for one in fitting))
+    message = f"plugin {plugin!r} offers no {kinds[0]} {own!r} (offers: {short or 'none'})"
+    return Problem(message, value=name, hint=nearest(name, fitting))
+
+
+def _say(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

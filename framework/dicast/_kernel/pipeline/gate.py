@@ -1,0 +1,86 @@
+"""The section ``gate`` of one pipeline: one clause or several, each about a label that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..values.names import nearest
+from .experiment import ExperimentParts
+from .faults import Path as Address
+from .sections import METRICS, Clause, Gate, Slot
+
+_BOUNDED = ("min_score", "max_score", "min_pass_rate")
+"""The rules whose figures have an interval."""
+
+
+class GateParts(ExperimentParts):
+    """Builds and checks the section ``gate`` of one pipeline."""
+
+    def _gate(self) -> Gate:
+        given = self._file.get("gate")
+        if "gate" not in self._file:
+            return Gate()
+        if isinstance(given, list):
+            return self._clauses(given)
+        clause = self._section("gate", Clause, Clause())
+        self._check_rules(("gate",), given, alone=True)
+        return Gate((clause,), given=True)
+
+    def _clauses(self, given: Sequence[object]) -> Gate:
+        clauses = list[Clause]()
+        for index, item in enumerate(given):
+            with self._structurer.at("gate", index, faults=self.faults):
+                clauses.append(self._structurer.structure(item, Clause))
+            self._check_rules(("gate", index), item, alone=False)
+        if not given:
+            self._fault(("gate",), "gate is a clause or a list of them, and this list is empty: leave it out")
+        return Gate(tuple(clauses) or (Clause(),), given=True)
+
+    def _check_rules(self, path: Address, given: object, *, alone: bool) -> None:
+        """Find a clause that asks for nothing; one that is *alone* asks for coverage at least, and may say what the score is about."""
+        if not isinstance(given, Mapping):
+            return
+        rules = ", ".join((*_BOUNDED, "min_basis", "min_coverage"))
+        if "bound" in given and not any(rule in given for rule in _BOUNDED):
+            message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
+            self._fault((*path, "bound"), message, given["bound"])
+        elif {*given} <= {"on"} and not alone:
+            self._fault(path, f"this clause of the gate has no rule: add one of {rules}")
+
+    def _check_gate(self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], *, open_ended: bool) -> None:
+        """Hold the labels of the clauses against those that there are; with *open_ended* records may have further ones."""
+        if self.faults:
+            return  # labels of components that could not be built are not known
+        labels = [*([METRICS] if metrics else []), *(slot.label for slot in (*metrics, *judges))]
+        several = isinstance(self._file.get("gate"), list)
+        for index, clause in enumerate(gate.clauses):
+            path: Address = ("gate", index) if several else ("gate",)
+            if clause.on is None:
+                self._check_one_score(path, clause, metrics, judges)
+            elif clause.on not in (*labels, *self._scored) and not open_ended:
+                known = ", ".join([*labels, *self._scored]) or "none"
+                message = f"gate.on is the label of a metric, a judge or a criterion, or {METRICS!r}"
+                message = f"{message}: {clause.on!r} is none (there is: {known})"
+                self._fault((*path, "on"), message, clause.on, nearest(clause.on, [*labels, *self._scored]))
+            if clause.on is None or clause.on in labels:
+                self._check_shares(path, clause)
+
+    def _check_one_score(self, path: Address, clause: Clause, metrics: Sequence[Slot], judges: Sequence[Slot]) -> None:
+        rule = next((rule for rule in (*_BOUNDED, "min_basis") if getattr(clause, rule) is not None), None)
+        if rule is None or metrics or len(judges) == 1:
+            return
+        message = (
+            f"there is no one score to hold {rule} against, with several judges and no metrics: "
+            f"set gate.on ({' or '.join(slot.label for slot in judges)})"
+            if judges
+            else f"there is no score to hold {rule} against, without metrics and judges: set gate.on to a criterion"
+        )
+        self._fault((*path, rule), message, getattr(clause, rule))
+
+    def _check_shares(self, path: Address, clause: Clause) -> None:
+        """Find a mean that no label of a metric or a judge can have; only criteria have scales of their own."""
+        for rule in _BOUNDED[:2]:
+            value = getattr(clause, rule)
+            if value is not None and not 0 <= value <= 1:
+                message = f"invalid value for {rule}, expected a number from 0 to 1, got {value:g}"
+                self._fault((*path, rule), message, value)

@@ -1,0 +1,126 @@
+"""Values given beside the pipeline file: ``--set metrics.helpful.timeout=5``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import attrs
+
+from ..values.errors import ConfigError, Problem
+from .include import Composer
+from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
+
+FLAG = "--set"
+"""What messages show in the place of a file for a value from an override."""
+
+
+def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems: list[Problem]) -> Node:
+    """Return *root* with all *overrides* in place, a later one winning; what is wrong is added to *problems*."""
+    place = Place(FLAG, None, None, Path.cwd())
+    for path, given in _pairs(overrides, place, problems):
+        found: list[Problem] = []
+        try:
+            value = from_data(given, place) if isinstance(overrides, Mapping) else _parsed(given, place, found)
+            root = _put(root, _names(path, place), value)
+        except ConfigError as error:
+            found.extend(error.problems)
+        problems.extend(attrs.evolve(problem, path=path, value=given) for problem in found)
+    return root
+
+
+def put(root: Node, path: str, value: Node) -> Node:
+    """Return *root* with *value* at the dotted *path*.
+
+    :raises ConfigError: when there is no such place.
+    """
+    return _put(root, _names(path, value.place), value)
+
+
+def _pairs(
+    overrides: Mapping[str, object] | Sequence[str], place: Place, problems: list[Problem]
+) -> Iterator[tuple[str, object]]:
+    if isinstance(overrides, Mapping):
+        yield from overrides.items()
+        return
+    for text in overrides:
+        path, equals, value = text.partition("=")
+        if equals:
+            yield path.strip(), value
+        else:
+            message = f"{text!r} has no '='; write PATH=VALUE, as scoring.threshold=0.7"
+            problems.append(place.problem(message, value=text))
+
+
+def _parsed(text: object, place: Place, problems: list[Problem]) -> Node:
+    return Composer(place, problems).compose(str(text))
+
+
+def _names(path: str, place: Place) -> tuple[str, ...]:
+    try:
+        names = split(path)
+    except ValueError as error:
+        message = f"cannot read the path {path!r}: write it as metrics[1].proxy/format.field"
+        raise ConfigError(place.problem(message)) from error
+    if names[0] == "include":
+        raise ConfigError(place.problem("include cannot be set from outside; write it in the pipeline file"))
+    return names
+
+
+def _put(node: Node, names: Sequence[str], value: Node, path: Address = ()) -> Node:
+    """Return *node* with *value* at *names* below it; *path* is where *node* itself stands."""
+    if not names:
+        return attrs.evolve(value, key=node.key)
+    if isinstance(node.value, list):
+        index = _index(node.value, names[0], value.place, path)
+        item = _put(node.value[index], names[1:], value, (*path, index))
+        return attrs.evolve(node, value=[*node.value[:index], item, *node.value[index + 1 :]])
+    members, names = _members(node, names, value.place, path)
+    child = members.get(names[0], Node(None, value.place, value.place))
+    return attrs.evolve(node, value={**members, names[0]: _put(child, names[1:], value, (*path, names[0]))})
+
+
+def _members(node: Node, names: Sequence[str], place: Place, path: Address) -> tuple[dict[str, Node], Sequence[str]]:
+    """Return what *node* holds as a mapping, and *names* with the component's name where the user left it out."""
+    component = node.component()
+    if component and names[0] != component:
+        if "/" in names[0]:
+            whole = f"{dotted(path)}={{{names[0]}: {{}}}}"
+            message = f"{dotted(path)} is {component}, not {names[0]}; to replace it, give it whole: {whole}"
+            raise ConfigError(place.problem(message))
+        names = (component, *names)
+    if component and isinstance(node.value, str):
+        return {component: Node(None, node.place, node.place)}, names
+    if isinstance(node.value, dict):
+        return node.value, names
+    if node.value is None:
+        return {}, names
+    raise ConfigError(place.problem(f"{dotted(path)} is {kind(node.value)}: {node.value!r} holds no {names[0]!r}"))
+
+
+def _index(items: list[Node], name: str, place: Place, path: Address) -> int:
+    """Return the position of the item that *name* means: its index, its label (``as``) or its component's name."""
+    if name.isdecimal() and int(name) < len(items):
+        return int(name)
+    for names in ([_label(item) for item in items], [item.component() for item in items]):
+        if names.count(name) > 1:
+            places = ", ".join(dotted((*path, index)) for index, given in enumerate(names) if given == name)
+            raise ConfigError(place.problem(f"{name!r} could be {places}; use the index"))
+        if name in names:
+            return names.index(name)
+    labels = [label for item in items if (label := _label(item))]
+    hint = next(iter(get_close_matches(name, labels, 1)), None)
+    known = f"; it has {', '.join(labels)}" if labels else ""
+    raise ConfigError(place.problem(f"{dotted(path)} has {len(items)} items and none is {name!r}{known}", hint=hint))
+
+
+def _label(item: Node) -> str | None:
+    """Return an item's ``as``, or else its component's name."""
+    if isinstance(item.value, str):
+        return item.value
+    if not isinstance(item.value, dict) or len(item.value) != 1:
+        return None
+    name, options = next(iter(item.value.items()))
+    label = options.value.get("as") if isinstance(options.value, dict) else None
+    return label.value if label and isinstance(label.value, str) else name

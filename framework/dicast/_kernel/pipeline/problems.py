@@ -1,0 +1,37 @@
+"""What is wrong with a pipeline file, with the places where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from ..contract.kinds import parts
+from ..values.errors import ConfigError, PluginError, Problem
+from ..values.json_path import MISSING
+from .faults import Fault, shown
+from .read import Document, dotted
+
+
+def refusal(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
+    """The error that names everything in *faults*, and the document's own problems, in the order of the file."""
+    unread = {problem.path for problem in document.problems}
+    found = [_problem(document, fault) for fault in faults if not _follows(fault, unread)]
+    problems = list({str(problem): problem for problem in (*document.problems, *found)}.values())
+    problems.sort(
+        key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
+    )
+    plugins = not document.problems and all(fault.plugin for fault in faults)
+    return (PluginError if plugins else ConfigError)(problems)
+
+
+def _follows(fault: Fault, unread: Container[str | None]) -> bool:
+    """Whether *fault* only says that a value could not be read, at one of the paths *unread*."""
+    above = (dotted(fault.path[:end]) for end in range(1, len(fault.path) + 1))
+    return any(path in unread for path in above) or any(part is MISSING for part in parts(fault.value))
+
+
+def _problem(document: Document, fault: Fault) -> Problem:
+    path = fault.path if fault.key is None else (*fault.path, fault.key)
+    place = document.place(path, key=fault.key is not None)
+    return Problem(
+        fault.message, place.file, place.line, place.column, dotted(shown(fault.path)) or None, fault.value, fault.hint
+    )

@@ -1,0 +1,99 @@
+"""Finds and reads rubrics: an installed one by its id, or a file."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.resources
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..contract.registry import Offer, rubrics
+from ..values import Rubric
+from ..values.errors import ConfigError, PluginError, Problem
+from ..values.names import nearest
+from .include import Composer
+from .yaml_nodes import Node, Place
+
+SUFFIXES = (".yaml", ".yml", ".md")
+_FENCE = "---"
+
+
+def load_rubric(text: str, base: Path) -> Rubric:
+    """Return the rubric that *text* names: the id of an installed one, or a path (by its suffix) relative to *base*.
+
+    :raises ConfigError: when there is none, or it is not a rubric.
+    :raises PluginError: when the distribution that has it is broken, or another one has the same id.
+    """
+    if text.endswith(SUFFIXES):
+        return _file(text, base / text)
+    installed = rubrics()
+    offer = installed.get(text)
+    if offer is None:
+        message = f"unknown rubric {text!r} (installed: {', '.join(sorted(installed)) or 'none'}); a file ends in .yaml or .md"
+        raise ConfigError(Problem(message, value=text, hint=nearest(text, installed)))
+    rubric = _resource(offer)
+    if rubric.id != text:
+        raise PluginError(f"rubric {text!r} of {offer.distribution} {offer.version} says that its id is {rubric.id!r}")
+    return rubric
+
+
+def _file(name: str, path: Path) -> Rubric:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(Problem(f"cannot read the rubric {name}: {error}", value=name)) from error
+    return read_rubric(name, text)
+
+
+def _resource(offer: Offer) -> Rubric:
+    where = f"rubric {offer.name!r} ({offer.distribution} {offer.version})"
+    if offer.error:
+        raise PluginError(offer.error)
+    try:
+        folder = importlib.resources.files(importlib.import_module(offer.target))
+        files = [folder / f"{offer.name}{suffix}" for suffix in SUFFIXES]
+        found = next((file for file in files if file.is_file()), None)
+        text = None if found is None else found.read_text(encoding="utf-8")
+    except Exception as error:  # the border to another distribution's code and files
+        raise PluginError(f"{where} cannot be read: {type(error).__name__}: {error}") from error
+    if found is None or text is None:
+        raise PluginError(f"{where}: there is no {offer.name}.yaml and no {offer.name}.md in {offer.target}")
+    return read_rubric(found.name, text)
+
+
+def read_rubric(name: str, text: str) -> Rubric:
+    """Read a rubric from the *text* of the file *name*: YAML, or Markdown that begins with YAML between two ``---``.
+
+    :raises ConfigError: when it is neither, or has no ``id`` and ``version``.
+    """
+    data = _yaml(name, _front_matter(name, text) if name.endswith(".md") else text)
+    missing = [key for key in ("id", "version") if not isinstance(data.get(key), str)]
+    if missing:
+        advice = "; quote a version that is a number" if "version" in data else ""
+        raise ConfigError(Problem(f"{name} needs {' and '.join(missing)} as text{advice}", file=name, value=name))
+    return Rubric(str(data["id"]), str(data["version"]), text, data)
+
+
+def _front_matter(name: str, text: str) -> str:
+    lines = text.removeprefix("\ufeff").splitlines()
+    if not lines or lines[0].rstrip() != _FENCE or _FENCE not in (line.rstrip() for line in lines[1:]):
+        message = f"{name} must begin with id and version between two lines {_FENCE}"
+        raise ConfigError(Problem(message, file=name, value=name))
+    end = next(number for number, line in enumerate(lines) if number and line.rstrip() == _FENCE)
+    return "\n".join(("", *lines[1:end]))  # the empty line keeps the line numbers
+
+
+def _yaml(name: str, text: str) -> Mapping[str, object]:
+    problems: list[Problem] = []
+    data = _plain(Composer(Place(name, 1, 1, Path()), problems).compose(text))
+    if problems:
+        raise ConfigError(problems)
+    if not isinstance(data, dict):
+        raise ConfigError(Problem(f"{name} is a mapping with id and version", file=name, line=1, column=1))
+    return data
+
+
+def _plain(node: Node) -> object:
+    if isinstance(node.value, dict):
+        return {name: _plain(child) for name, child in node.value.items()}
+    return [_plain(child) for child in node.value] if isinstance(node.value, list) else node.value

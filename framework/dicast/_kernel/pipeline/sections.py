@@ -1,0 +1,280 @@
+"""The sections of a pipeline, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from ..values import Basis, Cost
+from ..values.aggregation import Aggregation
+from ..values.errors import ConfigError
+
+Combine = Literal["all", "truth"]
+OnBudget = Literal["skip_metric", "skip_subject"]
+OnFailure = Literal["fail", "exclude", "zero"]
+Tier = Literal["proxy", "truth"]
+
+METRICS = "metrics"
+"""The label of the combined verdict of all metrics."""
+
+RECORD = ""
+"""Stands in the place of a label for a subject's record."""
+
+
+@attrs.frozen
+class Within:
+    """An attrs validator of an option: the number, if it is not None, is from *low* to *high*, which is what *words* say.
+
+    *open* leaves out the two ends. ``dicast schema`` tells editors the bounds; those of attrs' own ``ge``, ``gt``, ``le`` and
+    ``lt``, too.
+    """
+
+    low: float
+    high: float
+    words: str
+    open: bool = attrs.field(default=False, kw_only=True)
+
+    def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        """Compare the *value* of *attribute* with the bounds.
+
+        :raises ConfigError: when it is not inside: with the option's name, *words* and the value.
+        """
+        if value is not None and not (self.low < value < self.high if self.open else self.low <= value <= self.high):
+            raise ConfigError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
+
+
+_SHARE = Within(0, 1, "a number from 0 to 1")
+_NOT_NEGATIVE = Within(0, inf, "0 or more")
+AT_LEAST_ONE = Within(1, inf, "1 or more")
+
+
+@attrs.frozen
+class Audit:
+    """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
+
+    rate: float = attrs.field(validator=_SHARE)
+    seed: int = attrs.field(default=0, validator=Within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
+
+
+@attrs.frozen
+class Scoring:
+    """How metrics become a score.
+
+    :param threshold: what every proxy has to reach, in [0, 1], for the truth metrics to run.
+    :param rollouts: how often the metrics judge each subject; 1 or more.
+    :param aggregation: how rollouts, and then subjects, come to one score.
+    :param audit: which subjects below the threshold the truth metrics look at all the same.
+    :param on_budget: what becomes of a subject where the budget has no room: ``skip_metric`` leaves out each truth metric that does
+        not fit; ``skip_subject`` judges the subject only where all its metrics fit together, and else skips it.
+    :param pass_at: the least score with which a subject passes, in [0, 1].
+    :param combine: what makes the score of a subject that passed the gate: ``all``, the weighted mean of proxies and truths;
+        ``truth``, that of the truths alone, so that the proxies only gate.
+    """
+
+    threshold: float = attrs.field(default=0.5, validator=_SHARE)
+    rollouts: int = attrs.field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
+    aggregation: Aggregation = "median"
+    audit: Audit | None = None
+    on_budget: OnBudget = "skip_metric"
+    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+    combine: Combine = "all"
+
+
+def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
+    return given if isinstance(given, tuple) else (given,)
+
+
+def _one_a_unit(instance: object, attribute: attrs.Attribute[Any], value: tuple[Cost, ...]) -> None:
+    units = [cost.unit for cost in value]
+    if len(set(units)) < len(units):
+        raise ValueError(f"{attribute.name} has two amounts in one unit: {', '.join(map(str, value))}")
+
+
+def _limit(*default: str) -> Any:
+    """A field that takes an amount of money, or a list with one a unit."""
+    return attrs.field(
+        default=tuple(Cost(amount) for amount in default),
+        converter=_amounts,
+        validator=_one_a_unit,
+        metadata={"takes": Cost | tuple[Cost, ...]},
+    )
+
+
+@attrs.frozen
+class Budget:
+    """What may be spent, a scope; no amount in a unit is no limit. *disabled* judges nothing."""
+
+    run: tuple[Cost, ...] = _limit()
+    session: tuple[Cost, ...] = _limit("0.10")
+    day: tuple[Cost, ...] = _limit("1.00")
+    disabled: bool = False
+
+
+Bound = Literal["point", "interval"]
+
+
+@attrs.frozen
+class Clause:
+    """What one label of the run must reach.
+
+    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
+        what the run's score is about.
+    :param min_score: the least mean.
+    :param max_score: the greatest mean.
+    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
+    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
+    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
+    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
+    """
+
+    on: str | None = None
+    min_score: float | None = None
+    max_score: float | None = attrs.field(default=None)
+    min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
+    min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
+    min_basis: Basis | None = None
+    bound: Bound = "point"
+
+    @max_score.validator
+    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is not None and self.min_score is not None and value < self.min_score:
+            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
+
+
+@attrs.frozen
+class Gate:
+    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
+
+    clauses: tuple[Clause, ...] = (Clause(),)
+    given: bool = False
+
+
+@attrs.frozen
+class Plugins:
+    """Which installed plugins must not be loaded."""
+
+    block: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Label:
+    """What may stand among the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
+
+    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
+
+
+def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
+@attrs.frozen
+class CallOptions:
+    """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
+
+    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
+    timeout: float | None = attrs.field(
+        default=None, validator=Within(0, 1e9, "more than 0 and less than 1e9 seconds", open=True)
+    )
+    retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
+
+
+@attrs.frozen
+class TaskOptions(CallOptions):
+    """What may stand among the options of a task. With ``zero`` a subject that it fails on scores 0."""
+
+    on_failure: Literal["fail", "zero"] = "fail"
+
+
+@attrs.frozen
+class SlotOptions(CallOptions):
+    """What may stand among the options of a metric or a judge: how the kernel treats it."""
+
+    weight: float = attrs.field(default=1.0, validator=Within(0, 1e9, "a number from 0 to 1e9"))
+    on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
+    range: tuple[float, float] | None = attrs.field(default=None)
+    on_failure: OnFailure = "fail"
+    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+
+    @range.validator
+    def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
+        if value is not None and value[0] >= value[1]:
+            raise ValueError(f"invalid value for range, expected [low, high] with low < high, got {list(value)}")
+
+
+@attrs.frozen
+class Slot:
+    """A component where the pipeline uses it.
+
+    *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
+    as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
+    whatever of it could change a number, *setup* that and every other option.
+    """
+
+    label: str
+    name: str
+    component: Any
+    kind: str
+    version: str
+    distribution: str
+    path: str
+    options: Mapping[str, object]
+    fingerprint: str
+    setup: str = ""
+    tier: str | None = None
+    weight: float = 1.0
+    timeout: float | None = None
+    retries: int = 0
+    on: tuple[str, ...] = ()
+    range: tuple[float, float] | None = None
+    on_failure: OnFailure = "fail"
+    pass_at: float = 0.5
+
+    def accepts(self, kind: str) -> bool:
+        """True when subjects of *kind* are judged here."""
+        return not self.on or kind in self.on
+
+
+@attrs.frozen
+class Baseline:
+    """What a run is compared with: *run* is ``last`` (the newest finished run of the same name), a run's id, the name of a pipeline
+    (its newest finished run), or a file that ``jsonl/rows`` wrote; *compare* are the comparisons.
+    """
+
+    run: str
+    compare: tuple[Slot, ...] = attrs.field(default=(), metadata={"keys": ()})
+
+
+@attrs.frozen
+class Pipeline:
+    """A pipeline file, checked and built.
+
+    *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *source* may be None where subjects come from elsewhere;
+    *fingerprints* digests, a section or component, what could
+    change a number; *setup* likewise what may not change between a run and its resume.
+    """
+
+    name: str
+    experiment: str | None
+    file: str
+    base: Path
+    source: Slot | None
+    task: Slot | None
+    metrics: tuple[Slot, ...]
+    judges: tuple[Slot, ...]
+    scoring: Scoring
+    budget: Budget
+    gate: Gate
+    extractors: tuple[Slot, ...]
+    aggregates: tuple[Slot, ...]
+    early_stop: tuple[Slot, ...]
+    baseline: Baseline | None
+    sinks: tuple[Slot, ...]
+    ledger: Slot | None
+    executor: Slot
+    disabled: bool
+    fingerprints: Mapping[str, str]
+    setup: Mapping[str, str]

@@ -1,0 +1,288 @@
+"""Structures plain data strictly: nothing is guessed, and every fault is found, not only the first.
+
+cattrs dispatches on the types; the hooks here know where in the data they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import cattrs
+
+from ..values import Cost, Rubric, Secret
+from ..values.errors import DicastError, PluginError, RequestError
+from ..values.names import nearest
+from ..values.score import DECIMAL, MOST
+from . import types as hints
+from .faults import Fault, Invalid, Path, shown
+from .plain_values import make_converter
+
+Fields = tuple["attrs.Attribute[Any]", ...]
+Hook = Callable[[str, Path], Any]
+
+_WRONG = object()  # stands for a value that was given and is invalid
+
+_SCALARS: Mapping[type[Any], tuple[type[Any], ...]] = {
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    Decimal: (int, float, str),
+    type(None): (type(None),),
+}
+
+
+class Structurer:
+    """Structures the parts of one pipeline.
+
+    :param nested: builds a component of one of some kinds from plain data.
+    :param texts: for further types, how a value is made from text at a path.
+    """
+
+    def __init__(self, nested: Callable[[object, tuple[str, ...]], Any], texts: Mapping[Any, Hook]) -> None:
+        self.path: Path = ()
+        self._converter = make_converter()
+        for scalar in _SCALARS:
+            self._converter.register_structure_hook(scalar, self._scalar)
+        plain: dict[Any, Hook] = {Secret: lambda text, _: Secret(text), Cost: lambda text, _: Cost.parse(text)}
+        for wanted, hook in {**plain, **texts}.items():
+            self._converter.register_structure_hook(wanted, self._text(hook))
+        add = self._converter.register_structure_hook_func
+        add(attrs.has, self.options)
+        add(_origin_in(hints.MAPPINGS), self._mapping)
+        add(_origin_in(hints.SEQUENCES), self._sequence)
+        add(_origin_in((typing.Literal,)), self._literal)
+        add(lambda one: len(hints.members(one)) > 1, self._union)
+        add(hints.is_component, lambda value, one: nested(value, hints.kinds(one)))
+
+    def structure(self, value: object, annotation: Any) -> Any:
+        """Return a value of the type *annotation*.
+
+        :raises Invalid: with everything that is wrong.
+        """
+        try:
+            return self._converter.structure(value, annotation)
+        except (ValueError, TypeError, cattrs.StructureHandlerNotFoundError) as error:
+            raise self.mismatch(value, annotation) from error
+
+    def options(self, data: object, cls: type[Any], of: str | None = None, beside: Iterable[str] = ()) -> Any:
+        """Return an instance of the attrs class *cls*; *of* names it in messages, *beside* are keys that may stand there too."""
+        if not isinstance(data, Mapping):
+            raise self.mismatch(data, cls)
+        owner, faults, values = of or hints.dotted(shown(self.path)), list[Fault](), dict[str, Any]()
+        fields = self._fields(cls)
+        known = {key: field for field in fields for key in hints.keys(field)}
+        for key, value in data.items():
+            field = known.get(key)
+            if field is None:
+                faults.append(Fault(self.path, hints.unknown(key, owner), key, nearest(key, (*known, *beside)), key))
+            elif field.name in values:
+                both = " and ".join(hints.keys(field))
+                told = f"{both} are one option, and both are given; leave one of them out"
+                faults.append(Fault(self.path, told, key, None, key))
+            else:
+                values[field.name] = _WRONG
+                with self.at(key, faults=faults):
+                    values[field.name] = self.structure(value, field.type)
+        with self.at(faults=faults):
+            values |= self._defaults(fields, values, owner)
+        if faults:
+            raise Invalid((*faults, *self._check_fields(cls, fields, values)))
+        return self._construct(cls, fields, values)
+
+    def _fields(self, cls: type[Any]) -> Fields:
+        try:
+            return hints.fields(cls)
+        except PluginError as error:
+            raise Invalid([Fault(self.path, str(error), plugin=True)]) from error
+
+    def _defaults(self, fields: Fields, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
+        """The values of fields that were not given, where the class itself cannot know them: rubrics given by id."""
+        absent = [field for field in fields if field.name not in values]
+        faults = [
+            Fault(self.path, f"{owner} needs the option {hints.keys(field)[0]!r}")
+            for field in absent
+            if field.default is attrs.NOTHING
+        ]
+        found = {}
+        for field in absent:
+            if isinstance(field.default, str) and hints.mentions(field.type, Rubric):
+                with self.at(faults=faults):
+                    found[field.name] = self.structure(field.default, field.type)
+        if faults:
+            raise Invalid(faults)
+        return found
+
+    def _construct(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> Any:
+        try:
+            return cls(**{field.alias or field.name: values[field.name] for field in fields if field.name in values})
+        except Exception as error:  # a component's own checks: the border to a plugin's code
+            faults = self._check_fields(cls, fields, values)
+            raise Invalid(faults or _said(error, self.path)) from error
+
+    def _check_fields(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> list[Fault]:
+        """Run each field's own converter and check, because attrs stops at the first that fails."""
+        shell, faults = object.__new__(cls), list[Fault]()
+        known = [field for field in fields if _is_known(field, values)]
+        for field in known:
+            with self._blaming(field, values, faults):
+                object.__setattr__(shell, field.name, _converted(field, values))
+        for field in known:
+            if field.validator is not None and field.name in values and hasattr(shell, field.name):
+                with self._blaming(field, values, faults):
+                    field.validator(shell, field, getattr(shell, field.name))
+        return faults
+
+    @contextlib.contextmanager
+    def _blaming(self, field: attrs.Attribute[Any], values: Mapping[str, Any], faults: list[Fault]) -> Iterator[None]:
+        try:
+            yield
+        except AttributeError:
+            return  # it looks at another option, whose value is wrong or absent
+        except Exception as error:  # as in _construct
+            value = None if hints.mentions(field.type, Secret) else values.get(field.name)
+            faults.extend(_said(error, (*self.path, hints.keys(field)[0]), value))
+
+    @contextlib.contextmanager
+    def at(self, *steps: str | int, faults: list[Fault]) -> Iterator[None]:
+        """Go down *steps* for the length of the block; what is invalid there is added to *faults*."""
+        with self.jump((*self.path, *steps)):
+            try:
+                yield
+            except Invalid as invalid:
+                faults.extend(invalid.faults)
+
+    @contextlib.contextmanager
+    def jump(self, path: Path) -> Iterator[None]:
+        """Be at *path* for the length of the block."""
+        before, self.path = self.path, path
+        try:
+            yield
+        finally:
+            self.path = before
+
+    def invalid(self, message: str, value: object = None, hint: str | None = None, key: str | None = None) -> Invalid:
+        """Return the error for the value that stands here, or for its *key*."""
+        return Invalid([Fault(self.path, message, value, hint, key)])
+
+    def mismatch(self, value: object, annotation: Any) -> Invalid:
+        """Return the error for a value that is not of the type *annotation*."""
+        # A container may hold a secret, and a scalar where a secret belongs is one.
+        plain = not isinstance(value, Mapping | list) and not hints.mentions(annotation, Secret)
+        name = hints.dotted(_last(shown(self.path)))
+        got = f", got {value!r}" if plain else ""
+        message = f"invalid value for {name}, expected {hints.expected(annotation)}{got}"
+        hint = nearest(value, hints.literals(annotation)) if isinstance(value, str) and plain else None
+        return Invalid([Fault(self.path, message, value if plain else None, hint, mismatch=True)])
+
+    def _text(self, hook: Hook) -> Callable[[Any, Any], Any]:
+        def structure(value: Any, annotation: Any) -> Any:
+            if not isinstance(value, str):
+                raise self.mismatch(value, annotation)
+            try:
+                return hook(value, self.path)
+            except (DicastError, ValueError) as error:
+                raise Invalid(_said(error, self.path, value)) from error
+
+        return structure
+
+    def _scalar(self, value: Any, annotation: Any) -> Any:
+        if type(value) not in _SCALARS[annotation] or (isinstance(value, float) and not math.isfinite(value)):
+            raise self.mismatch(value, annotation)
+        if annotation is Decimal:
+            return self._decimal(value)
+        return float(value) if annotation is float else value
+
+    def _decimal(self, value: float | str) -> Decimal:
+        if not DECIMAL.match(value) if isinstance(value, str) else abs(value) >= MOST:
+            raise self.mismatch(value, Decimal)
+        return Decimal(str(value))  # the digits as written, not the binary float's
+
+    def _literal(self, value: Any, annotation: Any) -> Any:
+        for one in typing.get_args(annotation):
+            if type(one) is type(value) and one == value:
+                return one
+        raise self.mismatch(value, annotation)
+
+    def _union(self, value: Any, annotation: Any) -> Any:
+        one_of = [one for one in hints.members(annotation) if one is not type(None)]
+        if value is None and len(one_of) < len(hints.members(annotation)):
+            return None
+        if hints.kinds(annotation) and isinstance(value, str | Mapping) and len(one_of) == 1:
+            return self.structure(value, one_of[0])
+        tried = list[Invalid]()
+        for one in one_of:
+            try:
+                return self.structure(value, one)
+            except Invalid as invalid:
+                tried.append(invalid)
+        near = [t for t in tried if any(not fault.mismatch or fault.path != self.path for fault in t.faults)]
+        raise near[0] if len(near) == 1 else self.mismatch(value, annotation)
+
+    def _sequence(self, value: Any, annotation: Any) -> Any:
+        if not isinstance(value, list):
+            raise self.mismatch(value, annotation)
+        origin, args = typing.get_origin(annotation) or annotation, typing.get_args(annotation) or (object,)
+        fixed = origin is tuple and args[-1] is not Ellipsis and typing.get_args(annotation)
+        if fixed and len(value) != len(args):
+            raise self.mismatch(value, annotation)
+        items, faults = list[Any](), list[Fault]()
+        for index, item in enumerate(value):
+            with self.at(index, faults=faults):
+                items.append(self.structure(item, args[index] if fixed else args[0]))
+        if faults:
+            raise Invalid(faults)
+        return hints.SEQUENCES[origin](items)
+
+    def _mapping(self, value: Any, annotation: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise self.mismatch(value, annotation)
+        of_keys, of_values = typing.get_args(annotation) or (object, object)
+        made, faults = dict[Any, Any](), list[Fault]()
+        for key, item in value.items():
+            with self.at(key, faults=faults):
+                made[self.structure(key, of_keys)] = self.structure(item, of_values)
+        if faults:
+            raise Invalid(faults)
+        return made
+
+
+def _origin_in(origins: typing.Container[Any]) -> Callable[[Any], bool]:
+    return lambda one: (typing.get_origin(one) or one) in origins
+
+
+def _last(path: Path) -> Path:
+    """The steps from the last key on: ``required[0]``."""
+    start = max((index for index, step in enumerate(path) if isinstance(step, str)), default=0)
+    return path[start:]
+
+
+def _is_known(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> bool:
+    if field.name in values:
+        return values[field.name] is not _WRONG
+    return field.default is not attrs.NOTHING and not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
+
+
+def _converted(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> Any:
+    convert: Any = field.converter
+    value = values.get(field.name, field.default)
+    return value if convert is None or isinstance(convert, attrs.Converter) else convert(value)
+
+
+def _said(error: Exception, path: Path, value: object = None) -> list[Fault]:
+    """What *error* says, as faults at *path*."""
+    plugin = isinstance(error, PluginError)
+    if isinstance(error, RequestError):
+        return [
+            Fault(path, str(attrs.evolve(problem, hint=None, path=None)), value, problem.hint, plugin=plugin)
+            for problem in error.problems
+        ]
+    expected = isinstance(error, ValueError | TypeError | DicastError)
+    message = str(error.args[0] if error.args else error)  # attrs' own validators add the field and more
+    return [Fault(path, message if expected else f"{type(error).__name__}: {error}", value)]

@@ -1,0 +1,125 @@
+"""Reading the types of options."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, Union
+
+import attrs
+
+from ..contract.kinds import KINDS, SLOT_KEYS
+from ..values import Cost, InputPath, Rubric, Secret
+from ..values.errors import PluginError
+
+SEQUENCES: Mapping[object, type[Any]] = {
+    list: list,
+    set: set,
+    frozenset: frozenset,
+    AbstractSet: frozenset,
+    **dict.fromkeys((tuple, Sequence, Collection, Iterable), tuple),
+}
+MAPPINGS = (dict, Mapping, MutableMapping)
+
+_NAMES: Mapping[object, str] = {
+    bool: "true or false",
+    type(None): "null",
+    Cost: "amount ('0.10 usd')",
+    Decimal: "decimal",
+    InputPath: "path of a file",
+    Path: "path",
+    Rubric: "rubric id or path",
+    Secret: "str",
+    object: "any value",
+    Any: "any value",
+}
+
+
+def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
+    """The fields of *cls* that can be given, with their types resolved.
+
+    ``metadata={"takes": TYPE}`` is the type of what is given, where a converter makes something else of it.
+
+    :raises PluginError: when a type is written in a way that cannot be read at run time.
+    """
+    try:
+        given = (field for field in attrs.fields(attrs.resolve_types(cls)) if field.init)
+        return tuple(field.evolve(type=field.metadata.get("takes", field.type or object)) for field in given)
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        where = f"{cls.__module__}.{cls.__qualname__}"
+        advice = "types of options are read at run time: import them outside of 'if TYPE_CHECKING'"
+        raise PluginError(f"the options of {where} cannot be read ({error}); {advice}") from error
+
+
+def keys(field: attrs.Attribute[Any]) -> tuple[str, ...]:
+    """How the option *field* may be written; the first is the proper one."""
+    written: tuple[str, ...] = field.metadata.get("keys", (field.alias or field.name,))
+    return written
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """Render *path* as ``metrics[1].words``."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def members(annotation: object) -> tuple[Any, ...]:
+    """The members of a union; of anything else, itself."""
+    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def kinds(annotation: object) -> tuple[str, ...]:
+    """The kinds of component that a field of this type takes, none if it takes none."""
+    found = (name for one in members(annotation) for name, kind in KINDS.items() if one is kind.protocol)
+    return tuple(dict.fromkeys(name for kind in found for name in (kind, *KINDS[kind].also)))
+
+
+def unknown(key: str, owner: str) -> str:
+    """Say that *owner* has no option *key*."""
+    outer = "; it may stand beside the options of the outermost judge or metric" if key in SLOT_KEYS else ""
+    return f"unknown option {key!r} of {owner}{outer}"
+
+
+def is_component(annotation: object) -> bool:
+    """True when a field of this type takes components and nothing else; null is the union's to take."""
+    return bool(kinds(annotation)) and type(None) not in members(annotation)
+
+
+def mentions(annotation: object, wanted: object) -> bool:
+    """True when *wanted* occurs in *annotation*."""
+    return annotation is wanted or any(mentions(one, wanted) for one in typing.get_args(annotation))
+
+
+def literals(annotation: object) -> Iterator[str]:
+    """The texts that a field of this type takes."""
+    for one in members(annotation):
+        if typing.get_origin(one) is Literal:
+            yield from (text for text in typing.get_args(one) if isinstance(text, str))
+
+
+def expected(annotation: Any) -> str:
+    """Say in words what a field of this type takes."""
+    if kinds(annotation):
+        return f"{_either(list(kinds(annotation)))} (NAME or {{NAME: {{options}}}})"
+    if len(members(annotation)) > 1:
+        return _either([expected(one) for one in members(annotation) if one is not type(None)])
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return _either([repr(one) for one in args])
+    if annotation in _NAMES:
+        return _NAMES[annotation]
+    if (origin or annotation) in SEQUENCES:
+        return f"list of {expected(args[0])}" if args else "list"
+    if (origin or annotation) in MAPPINGS:
+        return f"mapping of {expected(args[1])}" if args else "mapping"
+    if attrs.has(annotation):
+        return f"mapping {{{', '.join(key for field in fields(annotation) for key in keys(field)[:1])}}}"
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def _either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,98 @@
+"""Which run a run is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from ..._toolkit.input_file import InputFile
+from ..contract.protocols import Ledger
+from ..pipeline.sections import Pipeline
+from ..values import Event, Query, Record, Results
+from ..values.errors import ConfigError, DataError, Problem
+from ..values.names import nearest
+from .reader import results
+
+LAST = "last"
+
+
+def find_baseline(ledger: Ledger, pipeline: Pipeline, but: str | None = None) -> Results | None:
+    """What the run *but* of *pipeline* is compared with; None where that is nothing.
+
+    :raises RequestError: when the baseline that the pipeline names is not there.
+    """
+    if pipeline.baseline is None:
+        return None
+    try:
+        return find_results(ledger, pipeline.baseline.run, pipeline.base, of=pipeline.name, but=but)
+    except ConfigError as error:
+        raise ConfigError(
+            attrs.evolve(problem, file=pipeline.file, path="baseline.run") for problem in error.problems
+        ) from error
+
+
+def find_results(
+    ledger: Ledger, wanted: str, base: Path, *, of: str | None = None, but: str | None = None
+) -> Results | None:
+    """The results that *wanted* names: a run's id, the name of a pipeline (its newest finished run), or a file below *base*.
+
+    ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
+    never meant, and one that was limited to some subjects, or could score none, only by its id.
+
+    :raises ConfigError: when there is no such run or file, or the run has not ended in order.
+    :raises DataError: when the file is not one of records.
+    """
+    finished = [event for event in _finished(ledger) if event.run_id != but]
+    if wanted == LAST:
+        meant = (event for event in finished if of in (None, event.payload["name"]))
+        newest = next((event for event in meant if _is_whole(ledger, event)), None)
+        return None if newest is None else results(ledger, newest.run_id)
+    meant = (event for event in finished if wanted in (event.run_id, event.payload["name"]))
+    named = next((event for event in meant if event.run_id == wanted or _is_whole(ledger, event)), None)
+    if named is not None:
+        return results(ledger, named.run_id)
+    if (base / wanted).is_file():
+        return of_file(base / wanted)
+    raise ConfigError(_missing(ledger, wanted, finished))
+
+
+def _finished(ledger: Ledger) -> Iterator[Event]:
+    """The newest end of each run, that of the run which began last first: where its ``run.started`` stands counts, not its id."""
+    for begun in ledger.read(Query(types=("run.started",), newest_first=True)):
+        ended = Query(begun.event.run_id, ("run.completed",), newest_first=True, limit=1)
+        yield from (entry.event for entry in ledger.read(ended))
+
+
+def _is_whole(ledger: Ledger, finished: Event) -> bool:
+    started = next(ledger.read(Query(run_id=finished.run_id, types=("run.started",), limit=1)))
+    return started.event.payload.get("limit") is None and bool(finished.payload["scored"])
+
+
+def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
+    if any(ledger.read(Query(run_id=wanted, types=("run.started",), limit=1))):
+        return f"run {wanted} has not ended in order; dicast run FILE --resume {wanted} takes it up"
+    near = nearest(wanted, {name for event in finished for name in (event.run_id, str(event.payload["name"]))})
+    hint = "" if near is None else f", did you mean {near!r}?"
+    return f"there is no finished run {wanted!r} in this ledger, and no file of that name{hint}"
+
+
+def of_file(path: Path) -> Results:
+    """The records that ``jsonl/rows`` wrote to *path*; its first reading finds what is wrong with it.
+
+    :raises DataError: when it is not a file of records.
+    """
+
+    def records() -> Iterator[tuple[str, Record]]:
+        with InputFile.opened(path) as file:
+            for line, record in file.objects():
+                if "failure" in record:
+                    continue
+                if not isinstance(record.get("subject_id"), str) or not isinstance(record.get("metrics"), dict):
+                    file.fault("the line is no record: it has no text subject_id, or no mapping metrics", line, None)
+                yield record["subject_id"], {"subject_kind": "row", **record}
+
+    if not sum(1 for _ in records()):  # all of it is read
+        raise DataError(Problem("it has no record to compare with; jsonl/rows writes such files", file=str(path)))
+    return Results(str(path), path.stem, records)

@@ -1,0 +1,95 @@
+"""What is made of a run's records as they pass: its aggregates, and whether enough is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import orjson
+
+from ..pipeline.sections import Pipeline, Slot
+from ..stream.opening import ComponentStack, open_component
+from ..values import Event, Record, Results, RunContext
+from .reader import RecordReader
+
+
+class RecordObservers:
+    """Tells *aggregates* and *stops*, live objects with their slots, every record in the order of the source.
+
+    *stopped* is what the first of the stops said that has seen enough. One that breaks is told no more, and *broken* says why.
+    """
+
+    def __init__(
+        self, aggregates: Sequence[tuple[Slot, Any]], stops: Sequence[tuple[Slot, Any]], started: Mapping[str, Any]
+    ) -> None:
+        self._aggregates, self._stops, self._reader = aggregates, stops, RecordReader(started)
+        self.broken: dict[str, str] = {}
+        self._rows = 0
+        self.stopped: Mapping[str, object] | None = None
+
+    @classmethod
+    async def open(
+        cls, pipeline: Pipeline, run: RunContext, parts: ComponentStack, started: Mapping[str, Any]
+    ) -> RecordObservers:
+        """Open what *pipeline* has of them."""
+        aggregates = [
+            (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.aggregates
+        ]
+        stops = [
+            (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.early_stop
+        ]
+        return cls(aggregates, stops, started)
+
+    @property
+    def listens(self) -> bool:
+        """Whether there is anything that records are for."""
+        return bool(self._aggregates or self._stops)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a record may end the run."""
+        return bool(self._stops)
+
+    def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
+        """Take the records among *events* into account; *whole* says that no subject is told in parts."""
+        if self.listens:
+            for _, record in chain(self._reader.read(events), self._reader.rest() if whole else ()):
+                self._take(record)
+
+    def _take(self, record: Record | None) -> None:
+        if record is not None:
+            for slot, live in self._aggregates:
+                self._ask(slot, live.add, record)
+            for slot, live in self._stops:
+                found = self._ask(slot, live.observe, record)
+                if found is not None and self.stopped is None:
+                    self.stopped = {"plugin": slot.label, "row_index": self._rows, **found}
+        self._rows += 1
+
+    def _ask(self, slot: Slot, function: Callable[..., Any], *given: object) -> Any:
+        """What *function* of the component in *slot* returns, as JSON data; None once it is broken."""
+        if slot.path in self.broken:
+            return None
+        try:
+            found = function(*given)
+            if found is None:
+                return None
+            if not isinstance(found, Mapping):
+                raise TypeError(f"it returned {found!r:.100}, not a mapping")
+            return orjson.loads(orjson.dumps(found))  # also: what is not a number becomes null
+        except Exception as error:  # the border to a plugin's code
+            self.broken[slot.path] = f"{slot.label}: {type(error).__name__}: {error}"
+            return None
+
+    def finish(self) -> Iterator[tuple[Slot, Mapping[str, object] | None]]:
+        """What each aggregate comes to; None where it is broken."""
+        for _, record in self._reader.rest():
+            self._take(record)
+        for slot, live in self._aggregates:
+            yield slot, self._ask(slot, live.finish)
+
+    def compare(self, slots: Iterable[Slot], baseline: Results, variant: Results) -> Iterator[tuple[Slot, Any]]:
+        """What each comparison in *slots* says; None where it is broken."""
+        for slot in slots:
+            yield slot, self._ask(slot, slot.component.compare, baseline, variant)

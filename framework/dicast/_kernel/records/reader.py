@@ -1,0 +1,113 @@
+"""A run's records, read out of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from ..contract.protocols import Ledger
+from ..pipeline.sections import METRICS
+from ..values import Event, Query, Record, Results
+
+TYPES = ("record.completed", "record.failed", "eval.completed", "eval.failed")
+"""The events that :class:`RecordReader` reads."""
+
+Found = tuple[tuple[str, str], Record | None]
+"""A subject's kind and id, and its record; None where nothing of it was completed."""
+
+
+class RecordReader:
+    """Finds the records in the events of one run, whose ``run.started`` had the payload *started*.
+
+    Where no extractor says what the scores are, they are the verdicts': ``metrics.scores`` has what each metric and judge said of
+    the subject, by label, unless the task reported scores itself. With *late*, a subject that something failed for comes last,
+    since what was retried stands further on.
+    """
+
+    def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
+        self.types = TYPES[:2] if started.get("extractors") else TYPES
+        self._late = late
+        self._told: list[Event] = []
+        self._waiting: dict[tuple[str | None, str | None], list[Event]] = {}
+
+    def read(self, events: Iterable[Event]) -> Iterator[Found]:
+        """The subjects with their records, each once the next subject's first event is there."""
+        for event in events:
+            if event.type in self.types:
+                if self._told and _subject(self._told[0]) != _subject(event):
+                    yield from self._next()
+                self._told.append(event)
+
+    def rest(self) -> Iterator[Found]:
+        """The record of the subject that came last, and those that wait for what was retried."""
+        yield from self._next()
+        for told in self._waiting.values():
+            yield _found(told)
+        self._waiting.clear()
+
+    def _next(self) -> Iterator[Found]:
+        told, self._told = self._told, []
+        if self._late and any(_subject(event) in self._waiting or event.type.endswith(".failed") for event in told):
+            self._waiting.setdefault(_subject(told[0]), []).extend(told)
+        elif told:
+            yield _found(told)
+
+
+def results(ledger: Ledger, run_id: str) -> Results:
+    """The records of the run *run_id*, which are read each time they are asked for.
+
+    :raises LookupError: when the ledger has no such run.
+    """
+    begun = next((entry.event for entry in ledger.read(Query(run_id=run_id, types=("run.started",), limit=1))), None)
+    if begun is None:
+        raise LookupError(run_id)
+    started: Mapping[str, Any] = begun.payload
+
+    def records() -> Iterator[tuple[str, Record]]:
+        reader = RecordReader(started, late=True)
+        events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=reader.types)))
+        for (kind, subject_id), record in chain(reader.read(events), reader.rest()):
+            if record is not None:
+                yield subject_id, {"subject_kind": kind, **record}
+
+    counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
+    ended = Query(run_id=run_id, types=("run.completed",), newest_first=True, limit=1)
+    answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
+    return Results(run_id, str(started.get("name")), records, counting, answered or {})
+
+
+_BESIDE = ("aggregates[", "early_stop[")
+"""Fingerprints of what changes no number of a subject."""
+
+
+def _subject(event: Event) -> tuple[str | None, str | None]:
+    return event.subject_kind, event.subject_id
+
+
+def _found(told: Sequence[Event]) -> Found:
+    """What the events *told* of one subject come to; the newest of a kind counts."""
+    first, record = told[0], None
+    for event in told:
+        if event.type == "record.completed":
+            record = event.payload
+    if verdicts := [event.payload for event in told if event.type == "eval.completed"]:
+        session = {} if first.session_id is None else {"session_id": first.session_id}
+        record = record or {"row": {"id": first.subject_id, **session}, "metrics": {}}
+        metrics: Any = record["metrics"]
+        if "score" not in metrics and "scores" not in metrics:
+            record = {**record, "metrics": {**metrics, **_scores(verdicts)}}
+    return (str(first.subject_kind), str(first.subject_id)), record
+
+
+def _scores(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, object]:
+    scores: dict[str, float] = {}
+    found: dict[str, object] = {"scores": scores}
+    for verdict in verdicts:
+        if verdict["judge"] == METRICS:
+            found["score"] = verdict["score"]
+            scores.update(verdict["signals"]["metrics"])
+        else:
+            found.setdefault("score", verdict["score"])
+            scores[verdict["judge"]] = verdict["score"]
+    return found

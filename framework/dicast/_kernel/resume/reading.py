@@ -1,0 +1,115 @@
+"""Reading a ledger back: verdicts, failures, runs and subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, pairwise
+from typing import Any
+
+import attrs
+
+from ..contract.protocols import Ledger
+from ..pipeline.plain_values import structure
+from ..values import KINDS, Event, Query, Verdict
+from ..values.errors import ConfigError, Problem
+from ..values.names import nearest
+
+_RECORD = "record"
+"""What stands in the place of a label in a record's failure, as in a run's document."""
+
+_FIELDS = frozenset(field.name for field in attrs.fields(Verdict))
+
+
+def verdict(event: Event) -> Verdict:
+    """The verdict that an ``eval.completed`` event holds."""
+    payload = {key: value for key, value in event.payload.items() if key in _FIELDS}
+    return structure({**payload, "created_at": event.time, "run_id": event.run_id}, Verdict)
+
+
+@attrs.frozen
+class Selection:
+    """Which verdicts, or failures, to list; *latest* keeps the newest of each subject and judge."""
+
+    run_id: str | None = None
+    subject: str | None = None
+    kind: str | None = None
+    judge: str | None = None
+    as_of: str | None = None
+    latest: bool = False
+    limit: int | None = None
+
+    def events(self, ledger: Ledger, *types: str) -> Iterator[Event]:
+        """The events of *types* that are meant, oldest first; a record's failure only where no verdict failed with it.
+
+        :raises ConfigError: when there are none, and *ledger*, where anything was judged, has no such judge or kind at all.
+        """
+        query = Query(self.run_id, types, self.kind, self.subject, until=self.as_of)
+        found: Iterable[Event] = _told_once(entry.event for entry in ledger.read(query))
+        if self.judge is not None:
+            found = (event for event in found if event.payload.get("judge", _RECORD) == self.judge)
+        if self.latest:
+            found = _latest(found)
+        empty = True
+        for event in islice(found, self.limit):
+            empty = False
+            yield event
+        if empty:
+            self._check(ledger)
+
+    def _check(self, ledger: Ledger) -> None:
+        entries = ledger.read(Query(types=("eval.started",)))
+        begun = {(str(entry.event.payload["judge"]), str(entry.event.subject_kind)) for entry in entries}
+        known = {"judge": {judge for judge, _ in begun}, "kind": {*KINDS, *(kind for _, kind in begun)}}
+        for what, names in known.items():
+            name = getattr(self, what)
+            if begun and name not in (None, _RECORD, *names):
+                message = f"no {what} {name!r} in this ledger; there are {', '.join(sorted(names))}"
+                raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
+
+
+def _told_once(events: Iterable[Event]) -> Iterator[Event]:
+    """*events* without a record's failure where the next ones are those of its verdicts, which say the same."""
+    for event, after in pairwise(chain(events, [None])):
+        if event is not None and not (
+            event.type == "record.failed"
+            and after is not None
+            and (after.run_id, after.subject_kind, after.subject_id, after.type)
+            == (event.run_id, event.subject_kind, event.subject_id, "eval.failed")
+        ):
+            yield event
+
+
+def failure(event: Event) -> dict[str, Any]:
+    """The failure of a verdict or a record, as ``dicast show`` has it."""
+    told = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": _RECORD}
+    return {**told, "error_message": event.payload.get("error"), **event.payload}
+
+
+def _latest(events: Iterable[Event]) -> Iterable[Event]:
+    """The newest of each subject and judge, in the order in which these came."""
+    newest: dict[tuple[Any, ...], Event] = {}
+    for event in events:
+        key = (event.subject_kind, event.subject_id, event.payload.get("judge", _RECORD))
+        newest.pop(key, None)
+        newest[key] = event
+    return newest.values()
+
+
+def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
+    """The document of a run that was completed or stopped, as it stood then; None for one that ended without a word."""
+    query = Query(run_id=run_id, types=("run.completed", "run.stopped"), newest_first=True, limit=1)
+    payload = next((entry.event.payload for entry in ledger.read(query)), None)
+    return None if payload is None else {key: value for key, value in payload.items() if key != "reason"}
+
+
+def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
+    """The newest content of a subject: its kind, id, session and what was judged, and its newest record where it has one."""
+    query = Query(types=("subject.read",), subject_id=subject_id, newest_first=True, limit=1)
+    event = next((entry.event for entry in ledger.read(query)), None)
+    if event is None:
+        return None
+    names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
+    content = event.payload.get("content")
+    made = (entry.event for entry in ledger.read(attrs.evolve(query, types=("record.completed",), limit=None)))
+    record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
+    return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}

@@ -1,0 +1,211 @@
+"""Taking up a run where an earlier process left it: what the ledger already has is not judged, and not bought, again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any
+
+import attrs
+import orjson
+
+from ..contract.protocols import Ledger
+from ..pipeline.sections import RECORD
+from ..report.fold import Report
+from ..values import Entry, Event, Query, Subject
+from ..values.errors import ConfigError, Problem
+from .units import EarlierUnits, ReplyKey, UnitState
+
+ENDS = ("eval.completed", "eval.failed")
+STATES = {
+    "eval.started": "open",
+    "eval.completed": "scored",
+    "eval.failed": "failed",
+    "record.completed": "scored",
+    "record.failed": "failed",
+}
+LAST = ("run.completed", "aggregate.completed", "comparison.completed")
+"""What is told at the end of a run, and anew where it is taken up."""
+
+MAY_CHANGE = ("name", "counted", "gated", "pass_at")
+"""What ``run.started`` says that may be another thing when the run is taken up: then it holds as if from the start."""
+
+
+@attrs.frozen
+class EarlierRun:
+    """A run to take up: its ``run.started`` entry, and whether it had ended."""
+
+    entry: Entry
+    finished: bool
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which stays the same."""
+        return self.entry.event.run_id
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        """What ``run.started`` said."""
+        return self.entry.event.payload
+
+
+def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -> EarlierRun:
+    """The newest unfinished run of *file*, or the run *run_id*.
+
+    :raises ConfigError: when there is none.
+    """
+    found = _newest(ledger, lambda event: event.run_id == run_id if run_id else _is_of(event, file), finished_too)
+    if found is not None:
+        return found
+    if not finished_too:
+        ended = find(ledger, file, run_id, finished_too=True).run_id
+        raise ConfigError(f"run {ended} has ended; add --retry-failed for its failures, or begin anew without --resume")
+    named = f"run {run_id}" if run_id else f"run of {file}"
+    raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
+
+
+def find_live(ledger: Ledger, file: str) -> EarlierRun | None:
+    """The newest unfinished run of *file* that watched a live source; None where there is none."""
+    return _newest(ledger, lambda event: _is_of(event, file, live=True), finished_too=False)
+
+
+def _is_of(event: Event, file: str, *, live: bool = False) -> bool:
+    said = event.payload
+    return bool(said["file"] == file and said.get("live", False) == live and not said.get("preview"))
+
+
+def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: bool) -> EarlierRun | None:
+    finished = set()
+    for entry in ledger.read(Query(types=("run.started", "run.completed"), newest_first=True)):
+        event = entry.event
+        if event.type == "run.completed":
+            finished.add(event.run_id)
+        elif (finished_too or event.run_id not in finished) and is_meant(event):
+            return EarlierRun(entry, event.run_id in finished)
+    return None
+
+
+def known_outputs(ledger: Ledger, run_id: str) -> set[str]:
+    """Where the sinks of earlier processes of the run have written."""
+    told: Iterator[Any] = ledger.read(Query(run_id=run_id, types=("run.started", "sinks.added")))
+    return {place for entry in told for place in entry.event.payload.get("outputs", ())}
+
+
+def refuse_changes(earlier: EarlierRun, setup: Mapping[str, str]) -> None:
+    """Refuse to mix verdicts of two different pipelines or data sets in one run.
+
+    Runs of before there was a *setup* have the same digests as their ``fingerprints``.
+
+    :raises ConfigError: naming everything that changed.
+    """
+    before = earlier.payload.get("setup", earlier.payload["fingerprints"])
+    how = " (--new)" if earlier.payload.get("live") else ""
+    changed = sorted(key for key in {*before, *setup} if before.get(key) != setup.get(key))
+    if changed:
+        raise ConfigError(
+            Problem(f"run {earlier.run_id} cannot be resumed: {key} {what} since; begin a new run{how}", path=key)
+            for key in changed
+            for what in ["was added" if key not in before else "has changed" if key in setup else "was removed"]
+        )
+
+
+def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:
+    """Note every unit of the run: what is finished, what is open, what was paid for. A live run's finished ones are let go."""
+    live = earlier.payload.get("live", False)
+    spool = EarlierUnits()
+    for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
+        event = entry.event
+        if event.type in STATES:
+            unit = (str(event.subject_kind), str(event.subject_id), str(event.payload.get("judge", RECORD)))
+            spool.note(unit, str(event.payload.get("eval_id", RECORD)), STATES[event.type], entry.seq)
+            if event.type == "record.failed":
+                spool.forget_empty(unit[0], unit[1])  # perhaps it failed for them: then they are asked for again
+            if live and event.type != "eval.started":
+                spool.forget(unit[0], unit[1])
+        elif event.type == "subject.read":
+            spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
+        elif event.type in ("spend.settled", "task.replied") and event.payload.get("reply") is not None:
+            spool.note_reply(_reply_key(event), orjson.dumps(_kept(event.payload)))
+    return spool
+
+
+def _kept(payload: Mapping[str, Any]) -> Any:
+    """What is kept of a reply: a component's with what it cost in other units than the reply says, which old ledgers do not."""
+    return payload["reply"] if "criterion" in payload else [payload["reply"], *payload.get("also", ())]
+
+
+def _reply_key(event: Event) -> ReplyKey:
+    payload: Mapping[str, Any] = event.payload
+    label, about = payload.get("judge", RECORD), payload.get("metric")
+    if event.type == "task.replied":
+        label, about = RECORD, f"{payload['criterion']}:{payload['request_digest']}:{payload['number']}"
+    return str(event.subject_kind), str(event.subject_id), str(label), str(about), payload["rollout"]
+
+
+def replayed(
+    ledger: Ledger, run: EarlierRun, spool: EarlierUnits, now: dict[str, Any], *, retry: bool
+) -> Iterator[Event]:
+    """The run's events as sinks and report are to hear them again, but for the subjects that have :func:`moved`.
+
+    ``run.started`` says what it says *now*.
+    """
+    for entry in ledger.read(Query(run_id=run.run_id, after=run.entry.seq - 1)):
+        event = entry.event
+        of_unit = event.type == "subject.read" or event.type in STATES
+        states = spool.states(str(event.subject_kind), str(event.subject_id)) if of_unit else {}
+        if event.type not in LAST and not moved(states, retry=retry):
+            yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == "run.started" else event
+
+
+def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
+    """The report of a run whose subjects may have come again: the newest verdict of each judge on each is what counts.
+
+    *started* is what ``run.started`` says now.
+    """
+    report, spool = Report(), EarlierUnits()
+    for entry in ledger.read(Query(run_id=run_id, types=("subject.read", *ENDS))):
+        kind, id_ = str(entry.event.subject_kind), str(entry.event.subject_id)
+        if entry.event.type in ENDS:
+            label, eval_id = str(entry.event.payload["judge"]), str(entry.event.payload["eval_id"])
+            spool.note((kind, id_, label), eval_id, STATES[entry.event.type], entry.seq)
+        else:
+            spool.note_read(kind, id_, entry.seq)
+    report.observe_all(_standing_events(ledger, run_id, started, spool))
+    return report
+
+
+def _standing_events(ledger: Ledger, run_id: str, started: Mapping[str, Any], spool: EarlierUnits) -> Iterator[Event]:
+    """The events of a run without the verdicts, and the readings, that newer ones stand in place of."""
+    for entry in ledger.read(Query(run_id=run_id)):
+        event = attrs.evolve(entry.event, payload=started) if entry.event.type == "run.started" else entry.event
+        subject = str(event.subject_kind), str(event.subject_id)
+        if event.type in ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
+            continue
+        if event.type != "subject.read" or spool.read_at(*subject) == entry.seq:
+            yield event
+
+
+def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
+    """Whether a subject's events are told together, later: a failure of it was retried, or is about to be."""
+    return any(state.late or (retry and state.state == "failed") for state in states.values())
+
+
+@attrs.frozen
+class Earlier:
+    """An event of an earlier process; one that no longer *stands*, a failure that was retried, is told to sinks alone."""
+
+    event: Event
+    stands: bool
+
+
+def subject_events(ledger: Ledger, spool: EarlierUnits, subject: Subject, done: Container[str]) -> Iterator[Earlier]:
+    """What the ledger has of one subject: first that it was read, then its verdicts, those that were retried too.
+
+    Of the labels that are *done* the newest stands.
+    """
+    states = spool.states(subject.kind, subject.id)
+    standing = {state.seq for label, state in states.items() if label in done}
+    for seq in [spool.read_at(subject.kind, subject.id), *spool.history(subject.kind, subject.id)]:
+        if seq is not None:
+            for entry in ledger.read(Query(after=seq - 1, limit=1)):
+                is_end = STATES.get(entry.event.type, "open") != "open"
+                yield Earlier(entry.event, seq in standing or not is_end)

@@ -1,0 +1,104 @@
+"""What an earlier process of a run left in the ledger, kept in a file by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ..._toolkit.temporary import temporary_database
+
+
+@attrs.frozen
+class UnitState:
+    """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where in the ledger its newest end
+    stands, or else its start, and whether anything came after a failure, *late*.
+    """
+
+    eval_id: str
+    state: str
+    seq: int
+    late: bool
+
+
+ReplyKey = tuple[str, str, str, str, int]
+"""What an answer was about: subject kind, subject id, the verdict's label, the metric's or judge's label, rollout."""
+
+
+class EarlierUnits:
+    """What an earlier process of this run left in the ledger, by unit: (subject kind, subject id, label)."""
+
+    def __init__(self) -> None:
+        self._database = temporary_database(
+            self,
+            "CREATE TABLE units(kind, id, label, eval_id, state, seq, late, PRIMARY KEY (kind, id, label)) WITHOUT ROWID",
+        )
+        self._database.execute(
+            "CREATE TABLE replies(kind, id, label, metric, rollout, reply, PRIMARY KEY (kind, id, label, metric, rollout))"
+        )
+        self._database.execute("CREATE TABLE history(kind, id, seq, PRIMARY KEY (kind, id, seq)) WITHOUT ROWID")
+        self._database.execute("CREATE TABLE reads(kind, id, seq, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+
+    def note(self, unit: tuple[str, str, str], eval_id: str, state: str, seq: int) -> None:
+        """The newest thing known about *unit*: *state* is ``open``, ``scored`` or ``failed``."""
+        self._database.execute(
+            "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
+            "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, "
+            "seq = CASE excluded.state WHEN 'open' THEN seq ELSE excluded.seq END",
+            (*unit, eval_id, state, seq),
+        )
+        self._database.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?)", (unit[0], unit[1], seq))
+
+    def history(self, kind: str, subject_id: str) -> list[int]:
+        """Where the ``eval.*`` events of one subject stand, oldest first."""
+        query = "SELECT seq FROM history WHERE kind = ? AND id = ? ORDER BY seq"
+        return [seq for (seq,) in self._database.execute(query, (kind, subject_id))]
+
+    def states(self, kind: str, subject_id: str) -> dict[str, UnitState]:
+        """What is known of every unit of one subject, by label."""
+        query = "SELECT label, eval_id, state, seq, late FROM units WHERE kind = ? AND id = ?"
+        rows = self._database.execute(query, (kind, subject_id))
+        return {row[0]: UnitState(row[1], row[2], row[3], bool(row[4])) for row in rows}
+
+    def moved(self, *, retry: bool) -> Iterator[tuple[str, str]]:
+        """Kind and id of the subjects of which a failure was retried, or is to be on a *retry*; in the order of reading.
+
+        They are those of the first moment: SQLite has sorted them by then, so they may be forgotten in between.
+        """
+        query = (
+            "SELECT DISTINCT kind, id FROM units JOIN reads USING (kind, id) "
+            "WHERE late OR (? AND state = 'failed') ORDER BY reads.seq"
+        )
+        return self._database.execute(query, (retry,))
+
+    def note_read(self, kind: str, subject_id: str, seq: int) -> None:
+        """A subject's ``subject.read`` stands at *seq*."""
+        self._database.execute("INSERT OR IGNORE INTO reads VALUES (?, ?, ?)", (kind, subject_id, seq))
+
+    def read_at(self, kind: str, subject_id: str) -> int | None:
+        """Where a subject's ``subject.read`` stands, or None."""
+        row = self._database.execute("SELECT seq FROM reads WHERE kind = ? AND id = ?", (kind, subject_id)).fetchone()
+        return None if row is None else int(row[0])
+
+    def forget(self, kind: str, subject_id: str) -> None:
+        """Let go of a subject's units and of what was paid for them: they have ended, and may begin again."""
+        self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
+        self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
+
+    def forget_empty(self, kind: str, subject_id: str) -> None:
+        """Let go of the replies for a subject's record that say nothing."""
+        self._database.execute(
+            "DELETE FROM replies WHERE kind = ? AND id = ? AND label = '' "
+            "AND trim(json_extract(CAST(reply AS TEXT), '$.text'), char(9, 10, 13, 32)) = ''",
+            (kind, subject_id),
+        )
+
+    def note_reply(self, key: ReplyKey, reply: bytes) -> None:
+        """A paid answer under *key*."""
+        self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", (*key, reply))
+
+    def reply(self, key: ReplyKey) -> bytes | None:
+        """The paid answer under *key*, or None."""
+        query = "SELECT reply FROM replies WHERE kind = ? AND id = ? AND label = ? AND metric = ? AND rollout = ?"
+        row = self._database.execute(query, key).fetchone()
+        return None if row is None else bytes(row[0])

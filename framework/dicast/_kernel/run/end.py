@@ -1,0 +1,95 @@
+"""The end of a run: what its records come to, and what is said of the sinks and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from ..contract.protocols import Ledger
+from ..pipeline.sections import Pipeline, Slot
+from ..records.observers import RecordObservers
+from ..records.reader import results
+from ..stream.stream import Stream
+from ..values import Event, Results
+from ..values.errors import LedgerError
+
+Stopped = dict[str, object] | None
+"""Why a run stopped before its end: a ``reason``, and what there is to say about it."""
+
+EARLY_STOP = "early_stop"
+"""The reason of a run that has ended because enough was known."""
+
+
+def conclude(
+    findings: RecordObservers,
+    stream: Stream,
+    ledger: Ledger,
+    pipeline: Pipeline,
+    baseline: Results | None,
+    *,
+    whole: bool,
+) -> dict[str, Any]:
+    """Tell what the run's records come to, and, of a *whole* run, how it compares with *baseline*; return it for the document.
+
+    The *ledger* has all records by now.
+    """
+    found: dict[str, Any] = {"aggregates": dict(_told(stream, "aggregate.completed", _whole(findings, stream), {}))}
+    wanted, said, comparison = pipeline.baseline, dict[str, object](), None
+    if wanted is not None:
+        said = {"run": wanted.run, "run_id": None, "name": None}
+    if wanted is not None and baseline is not None:
+        own = attrs.evolve(results(ledger, stream.run_id), models=stream.report.models)
+        said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
+        if whole:
+            compared = findings.compare(wanted.compare, baseline, own)
+            comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
+    return found | {"comparison": comparison, "baseline": said or None, "broken": dict(findings.broken)}
+
+
+def _whole(findings: RecordObservers, stream: Stream) -> Iterable[tuple[Slot, Any]]:
+    """What each aggregate comes to, with the rows that have no record, where records are made; an aggregate's own stay."""
+    started, failures = stream.report.started, stream.report.rows.failures
+    makes = started.get("task") is not None or bool(started.get("extractors"))
+    for slot, result in findings.finish():
+        yield slot, {**result, "failures": result.get("failures", failures)} if makes and result is not None else result
+
+
+def _told(
+    stream: Stream, type_: str, found: Iterable[tuple[Slot, Any]], more: Mapping[str, object]
+) -> Iterable[tuple[str, Any]]:
+    for slot, result in found:
+        event: Event = stream.event(type_, {"label": slot.label, "name": slot.name, **more, "result": result})
+        stream.tell([event])
+        yield slot.label, result
+
+
+def kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:
+    """Let *append* write to the ledger unless it has failed already; return why the run stopped, which may be this."""
+    if stopped is None or stopped["reason"] != "ledger_failed":
+        try:
+            append()
+        except LedgerError as error:
+            return failed(stopped, error)
+    return stopped
+
+
+def failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
+    """Say that the ledger has failed; the reason why the run stopped before that stands."""
+    return {"reason": "ledger_failed", "error": str(error)} | (stopped or {})
+
+
+def sinks_json(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
+    """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
+    return {feed.label: feed.status(ahead) for feed in stream.feeds}
+
+
+def ledger_json(ledger: Ledger) -> dict[str, object]:
+    """Where the ledger is, and its newest row."""
+    head = ledger.head()
+    path = getattr(ledger, "path", None)
+    return {
+        "path": None if path is None else str(path),
+        "head": None if head is None else {"seq": head.seq, "digest": head.digest},
+    }

@@ -1,0 +1,199 @@
+"""What a pipeline's components are to do: the units that judge each kind of subject, and what the run is compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..asking.batch import Host, placed
+from ..asking.call import Call
+from ..asking.metering import open_call
+from ..asking.scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
+from ..asking.task import ReplayedModel
+from ..asking.unit import Unit
+from ..contract.kinds import parts
+from ..pipeline.sections import METRICS, Pipeline, Slot
+from ..stream.opening import Opener
+from ..values import Lookahead, Rubric, RunContext
+from ..values.errors import ConfigError, Problem
+
+
+@attrs.frozen
+class Plan:
+    """The units in the order of the file, and every slot's component made ready to be called."""
+
+    units: tuple[Unit, ...]
+    calls: Mapping[str, Call]
+    counted: tuple[str, ...]
+    task: Call | None = None
+    extractors: tuple[Call, ...] = ()
+
+    @property
+    def inline(self) -> bool:
+        """Whether nothing ever waits: all components are ``def``, asked here and alone, and none can cost anything."""
+        calls = self.calls.values()
+        return not any(call.waits or call.nests or (call.estimate or call.elsewhere) is not None for call in calls)
+
+    def units_for(self, kind: str) -> tuple[Unit, ...]:
+        """The units that judge subjects of *kind*."""
+        return tuple(unit for unit in self.units if _judges(unit, kind))
+
+
+def _judges(unit: Unit, kind: str) -> bool:
+    if unit.slot is not None:
+        return unit.slot.accepts(kind)
+    return unit.metrics is not None and any(unit.metrics.tiers(kind))
+
+
+async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, executor: object = None) -> Plan:
+    """Open every metric and judge of *pipeline*; a live *executor* may take metrics upon itself."""
+    metrics, opener = pipeline.metrics, Opener(run, stack)
+    calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges, *pipeline.extractors)}
+    host: Host | None = getattr(executor, "host", None)
+    hosted = {} if host is None else await host(metrics)
+    calls = {path: placed(call, hosted.get(path), stack) for path, call in calls.items()}
+    task = None if pipeline.task is None else await open_call(pipeline.task, opener, ReplayedModel)
+    calls |= {} if task is None else {task.slot.path: task}
+    units = []
+    if metrics:
+        combined = MetricSet(metrics, pipeline.scoring)
+        units.append(Unit(METRICS, _digest(pipeline, metrics), lambda _: _COMBINED_PLAN, metrics=combined))
+    units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
+    extractors = tuple(calls[slot.path] for slot in pipeline.extractors)
+    return Plan(tuple(units), calls, counted_labels(pipeline), task, extractors)
+
+
+_COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "judge_kind_planned": "metrics"}
+
+
+def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
+    """The labels that decide whether a subject is scored, which have verdicts.
+
+    What the first clause of the gate is ``on``, for a metric ``metrics``; else ``metrics``, else every judge.
+    """
+    on, judges = pipeline.gate.clauses[0].on, tuple(slot.label for slot in pipeline.judges)
+    if on in judges:
+        return (on,)
+    return (METRICS,) if pipeline.metrics else judges
+
+
+def pass_lines(pipeline: Pipeline) -> dict[str, float]:
+    """The least value with which a subject passes, by label."""
+    return {slot.label: slot.pass_at for slot in (*pipeline.judges, *pipeline.metrics)} | {
+        METRICS: pipeline.scoring.pass_at
+    }
+
+
+def run_started(
+    pipeline: Pipeline,
+    plan: Plan,
+    data: Mapping[str, str],
+    rubrics: Mapping[str, str],
+    limit: int | None,
+    *,
+    live: bool,
+) -> dict[str, Any]:
+    """The payload of ``run.started``: what a reader needs to make sense of the run's events; *data* has the digest of the data, if any."""
+    return {
+        "name": pipeline.name,
+        "file": file_identity(pipeline),
+        "fingerprints": {**pipeline.fingerprints, **data},
+        "setup": {**pipeline.setup, **data},
+        "rubrics": dict(rubrics),
+        "metrics": [slot.label for slot in pipeline.metrics],
+        "on": {slot.label: slot.on for slot in pipeline.metrics},
+        "judges": [slot.label for slot in pipeline.judges],
+        "task": pipeline.task and pipeline.task.name,
+        "extractors": [slot.label for slot in pipeline.extractors],
+        "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
+        **levels(pipeline),
+        **decided_by(pipeline),
+        "limit": limit,
+        "live": live,
+    }
+
+
+def decided_by(pipeline: Pipeline) -> dict[str, Any]:
+    """What ``run.started`` says of how scores are counted, which may be another thing when the run is taken up."""
+    return {
+        "counted": list(counted_labels(pipeline)),
+        "gated": list(dict.fromkeys(clause.on for clause in pipeline.gate.clauses if clause.on is not None)),
+        "pass_at": pass_lines(pipeline),
+    }
+
+
+def output(sink: Slot, base: Path) -> str:
+    """Where *sink* writes: its ``path``, as it is from the pipeline's folder *base*, or without one the digest of its options."""
+    path = getattr(sink.component, "path", None)
+    if isinstance(path, Path):
+        return str(path.relative_to(base) if path.is_relative_to(base) else path.absolute())
+    return sink.setup
+
+
+def levels(pipeline: Pipeline) -> dict[str, object]:
+    """What the task says of every record: how secret it is, and how sure to come out the same again."""
+    task = pipeline.task and pipeline.task.component
+    names = "security_level", "determinism_level"
+    return {name: getattr(task, name) for name in names if getattr(task, name, None) is not None}
+
+
+def refuse_experiment(pipeline: Pipeline) -> None:
+    """Refuse the sections that belong to runs over what is all there.
+
+    :raises ConfigError: naming them.
+    """
+    made = {
+        "task": pipeline.task,
+        "aggregates": pipeline.aggregates,
+        "early_stop": pipeline.early_stop,
+        "baseline": pipeline.baseline,
+    }
+    if given := [section for section, found in made.items() if found]:
+        raise ConfigError(
+            Problem(
+                f"the section {section!r} is for runs that end; what is watched goes on: leave it out", path=section
+            )
+            for section in given
+        )
+
+
+def lookahead(pipeline: Pipeline) -> Lookahead:
+    """How long turns are to wait: the longest that a judge, or one inside it, asks for."""
+    found = [part for slot in (*pipeline.metrics, *pipeline.judges) for part in parts(slot.component)]
+    return Lookahead(
+        max((getattr(part, "lookahead_messages", 0) for part in found), default=0),
+        max((getattr(part, "lookahead_hours", 0.0) for part in found), default=0.0),
+    )
+
+
+def file_identity(pipeline: Pipeline) -> str:
+    """What says that two runs are of one pipeline file, and of one experiment in it."""
+    file = pipeline.file if pipeline.file.startswith("<") else str(Path(pipeline.file).resolve())
+    return file if pipeline.experiment is None else f"{file}#{pipeline.experiment}"
+
+
+def _planned(slot: Slot) -> Callable[[str], Mapping[str, object]]:
+    """What is said of a verdict of *slot* before it is made, by the subject's kind."""
+    component = slot.component
+    given = getattr(component, "rubric", None)
+    own = given if isinstance(given, Rubric) else Rubric(slot.name, slot.version)
+    rubric_for: Callable[[str], Rubric] = getattr(component, "rubric_for", lambda _: own)
+    judge_kind = getattr(component, "judge_kind", "evaluator")
+
+    @cache
+    def planned(kind: str) -> Mapping[str, object]:
+        rubric = rubric_for(kind)
+        return {"rubric_id": rubric.id, "rubric_version": rubric.version, "judge_kind_planned": judge_kind}
+
+    return planned
+
+
+def _digest(pipeline: Pipeline, metrics: Sequence[Slot]) -> str:
+    parts = [pipeline.fingerprints["scoring"], *(f"{slot.label}={slot.fingerprint}" for slot in metrics)]
+    return sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,298 @@
+"""One run, from the open ledger to the finished document."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import attrs
+
+from ..asking.budget import BudgetGate
+from ..asking.call import Caller
+from ..asking.paid_calls import RunServices
+from ..asking.stop import Stop
+from ..asking.task import Producer
+from ..asking.timer import Timer
+from ..contract.protocols import Ledger, Source
+from ..pipeline.sections import Pipeline, Slot
+from ..records.baseline import find_baseline
+from ..records.observers import RecordObservers
+from ..report.document import document, exit_code, stopped_document
+from ..report.fold import Report
+from ..report.gate import as_it_ended
+from ..resume import resume
+from ..resume.units import EarlierUnits
+from ..stream.content import trace_events
+from ..stream.leases import alive, claimed
+from ..stream.opening import ComponentStack, open_component
+from ..stream.sinks import SinkFeed
+from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
+from ..stream.stream import BATCH, Stream
+from ..values import Due, Results, RunContext, TraceEvent
+from ..values.clock import Clock
+from ..values.errors import ConfigError, Interrupted, LedgerError
+from .end import EARLY_STOP, Stopped, conclude, failed, kept, ledger_json, sinks_json
+from .gc_tuning import patient_collector
+from .plan import Plan, file_identity, levels, lookahead, make_plan, output, refuse_experiment, run_started
+from .rubrics import unchanged_rubrics
+from .window import Judging
+
+
+@attrs.frozen
+class Request:
+    """How a pipeline is to be run.
+
+    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
+    the file; one that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
+    live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it belongs; a *preview* is
+    nothing to take up or to compare with; *signals* lets Ctrl-C and SIGTERM end the run in order;
+    *progress* is called now and then.
+    """
+
+    limit: int | None = None
+    resume: str | None = None
+    retry_failed: bool = False
+    ended: bool = False
+    source: Source | None = None
+    live: bool = False
+    new: bool = False
+    suite: Mapping[str, object] | None = None
+    preview: bool = False
+    signals: bool = False
+    progress: Callable[[Report], None] | None = None
+
+
+@attrs.frozen
+class Outcome:
+    """What a run came to: the document of ``run --json`` and the exit code it means."""
+
+    document: Mapping[str, Any]
+    exit_code: int
+
+
+async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+    """Run *pipeline* on *ledger*.
+
+    :raises RequestError: when the request is wrong; nothing was judged then.
+    :raises LedgerRefused: when the ledger cannot be used.
+    """
+    if request.live:
+        refuse_experiment(pipeline)
+    clock, stop = Clock(), Stop()
+    async with ComponentStack() as parts:
+        if request.signals:
+            parts.enter_context(stop.on_signals())
+        concurrency = pipeline.executor.component.concurrency
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=concurrency)
+        live: Ledger = await open_component(ledger.component, draft, parts.part("ledger"))
+        if request.live and not getattr(live, "keeps_content", True):
+            raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
+        earlier = _earlier(pipeline, live, request)
+        draft = attrs.evolve(draft, read=live.read)
+        context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
+        parts.enter_context(claimed(context.run_id))
+        return await _Run(pipeline, live, clock, stop, context, earlier, request).carry_out(parts)
+
+
+def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
+    if request.live:
+        return None if request.new else resume.find_live(ledger, file_identity(pipeline))
+    if request.resume is None:
+        if request.retry_failed:
+            raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
+        return None
+    ended = request.retry_failed or request.ended
+    return resume.find(ledger, file_identity(pipeline), request.resume or None, finished_too=ended)
+
+
+class _Run:
+    """The steps of one run, in order."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        ledger: Ledger,
+        clock: Clock,
+        stop: Stop,
+        context: RunContext,
+        earlier: resume.EarlierRun | None,
+        request: Request,
+    ) -> None:
+        self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
+        self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
+        self.earlier, self.request = earlier, request
+        self._stream: Stream | None = None
+        self.report = Report()
+        self.rubrics: Mapping[str, str] = {}
+        self.baseline: Results | None = None
+        self._kinds: tuple[str, ...] = ()
+
+    async def carry_out(self, parts: ComponentStack) -> Outcome:
+        """Open everything, judge, close, and write down what came of it."""
+        try:
+            source = await self._open_source(parts)
+            data = await data_digest(source, self._source_name(), self.pipeline)
+            counts = (getattr(source, "total", None), self._limit())
+            self.report.expected = min((count for count in counts if count is not None), default=None)
+            self._kinds = tuple(getattr(source, "kinds", ()))
+            self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
+            self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
+            part = parts.part("executor")
+            executor = await open_component(self.pipeline.executor.component, self.context, part)
+            plan = await make_plan(self.pipeline, self.context, part, executor)
+            subjects = read(source, self._source_name())
+            subjects = subjects if is_live(source) else await peeked(subjects)
+            spool = self._spool(data)
+            feeds = await self._open_sinks(parts)
+            request = self.request
+            started = run_started(self.pipeline, plan, data, self.rubrics, request.limit, live=request.live)
+            started |= {"suite": request.suite, "preview": request.preview}
+            findings = await RecordObservers.open(self.pipeline, self.context, parts, started)
+        except KeyboardInterrupt:
+            done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
+            return Outcome(done, exit_code(done))
+        self.stop.begun = True
+        stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
+        stream.progress = self.request.progress
+        stopped: Stopped = None
+        try:
+            await self._begin(stream, started, spool, findings)
+            await self._judge(stream, plan, subjects, spool, findings)
+            stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
+            stopped = self.stop.document() if self.stop else stopped
+        except Interrupted:
+            stopped = self.stop.document()
+        except LedgerError as error:
+            stopped = failed(None, error)
+        except BaseException:
+            stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
+            raise
+        stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
+        return await self._end(stream, findings, parts, stopped)
+
+    def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
+        """See :class:`~dicast.RunContext`."""
+        stream = self._stream
+        if stream is None:
+            raise RuntimeError("trace events are recorded while the subjects of a live source are read, not before")
+        stream.tell(trace_events(stream, events))
+        if position is not None:
+            stream.tell([stream.event("source.position", position)])
+        stream.commit()
+
+    async def _open_source(self, parts: ComponentStack) -> Source:
+        slot = self.pipeline.source
+        given = self.request.source or (slot and slot.component)
+        assert given is not None  # a pipeline without one is only built for subjects from elsewhere
+        source: Source = await open_component(given, self.context, parts.part("source"))
+        return source
+
+    def _source_name(self) -> str:
+        slot = self.pipeline.source
+        return (
+            "the program" if isinstance(self.request.source, GivenSubjects) or slot is None else f"source {slot.name}"
+        )
+
+    def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
+        if self.earlier is not None:
+            resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data})
+        return None if self.earlier is None else resume.index(self.ledger, self.earlier)
+
+    async def _open_sinks(self, parts: ComponentStack) -> list[SinkFeed]:
+        run, sinks, live = self.context, self.pipeline.sinks, []
+        known = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
+        for slot in sinks:
+            own = attrs.evolve(run, continued=output(slot, run.base) in known)
+            live.append(await open_component(slot.component, own, parts.part(slot.path)))
+        return [SinkFeed.of(slot.label, slot.component, sink) for slot, sink in zip(sinks, live, strict=True)]
+
+    async def _begin(
+        self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None, findings: RecordObservers
+    ) -> None:
+        if self.earlier is None or spool is None:
+            stream.tell([stream.event("run.started", started)])
+            await stream.flush()
+            return
+        may_change = {key: started[key] for key in resume.MAY_CHANGE}
+        events = resume.replayed(self.ledger, self.earlier, spool, may_change, retry=self.request.retry_failed)
+        while batch := list(islice(events, BATCH)):
+            findings.observe(batch)
+            await stream.tell_again(batch)
+        findings.observe((), whole=True)
+        if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
+            # Before they write: the process may be killed then, and the next one has to know these files for the run's.
+            stream.tell([stream.event("sinks.added", {"outputs": sorted(added)})])
+
+    async def _judge(
+        self,
+        stream: Stream,
+        plan: Plan,
+        subjects: AsyncIterator[Due],
+        spool: EarlierUnits | None,
+        findings: RecordObservers,
+    ) -> None:
+        purse = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, alive)
+        if self.earlier is not None:
+            purse.write_off()
+        timer = Timer()
+        desk = RunServices(plan.calls, Caller(timer, self.stop), purse, spool)
+        judging = Judging(
+            plan,
+            desk,
+            stream,
+            self.ledger,
+            self.stop,
+            concurrency=self.pipeline.executor.component.concurrency,
+            retry=self.request.retry_failed,
+            kinds=self._kinds,
+            live=self.request.live,
+            producer=self._producer(plan, desk, stream),
+            findings=findings if findings.listens else None,
+        )
+        with patient_collector(), timer.ticking(self.stop.__bool__):
+            await judging.run(subjects, self._limit())
+        await stream.flush()
+
+    def _producer(self, plan: Plan, desk: RunServices, stream: Stream) -> Producer | None:
+        """What makes the records; None where there are none."""
+        if plan.task is None and not plan.extractors:
+            return None
+        rollouts = self.pipeline.scoring.rollouts
+        return Producer(desk, stream, plan.task, plan.extractors, rollouts, levels(self.pipeline), self.clock.time)
+
+    def _limit(self) -> int | None:
+        given, earlier = self.request.limit, self.earlier
+        limit: int | None = earlier.payload["limit"] if given is None and earlier is not None else given
+        return limit
+
+    async def _end(self, stream: Stream, findings: RecordObservers, parts: ComponentStack, stopped: Stopped) -> Outcome:
+        """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
+        stopped, pipeline, concluded = kept(stopped, stream.commit), self.pipeline, {}
+        over = stopped is None or stopped["reason"] == EARLY_STOP
+        if stopped is None or stopped["reason"] != "ledger_failed":
+            concluded = conclude(findings, stream, self.ledger, pipeline, self.baseline, whole=over)
+            stopped = kept(stopped, stream.commit)
+        await stream.pass_on()
+        report = self.report
+        if self.request.live:
+            report = resume.standing(self.ledger, self.context.run_id, report.started)
+        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped) | concluded
+        last = "run.completed" if over else "run.stopped"
+        await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
+        reason = {} if stopped is None else {"reason": stopped["reason"]}
+        event = stream.event(last, {**reason, **done, "sinks": sinks_json(stream, ahead=1)})
+        await stream.tell_outside([event])
+        await stream.close_sinks()
+        stopped = kept(stopped, lambda: self.ledger.append([event]))
+        done["ledger"] = ledger_json(self.ledger)
+        await parts.aclose()
+        if fault := (faults := parts.faults).pop("ledger", None):
+            stopped = failed(stopped, LedgerError(fault))
+        for slot, feed in zip(pipeline.sinks, stream.feeds, strict=True):
+            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is told already
+                feed.lost, feed.error = 1, fault
+        broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
+        done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)
+        done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken}
+        return Outcome(done, exit_code(done))

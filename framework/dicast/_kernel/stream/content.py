@@ -1,0 +1,64 @@
+"""What the stream is told when a subject is read: its content, and the trace events it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from ..values import Due, Event, TraceEvent
+from ..values.errors import DataError
+from .stream import Stream
+
+OWN_TYPES = (
+    "run.",
+    "subject.",
+    "eval.",
+    "record.",
+    "aggregate.",
+    "comparison.",
+    "spend.",
+    "budget.",
+    "task.",
+    "source.",
+)
+"""Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
+
+
+def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
+    """*traces* as events of the run, at their own times; a type that belongs to runs themselves is told apart."""
+    if not traces:
+        return []
+    run_id, (ids, now) = stream.run_id, stream.clock.stamps(len(traces))
+    events = []
+    for id_, trace in zip(ids, traces, strict=True):  # written flat: there are many of them
+        type_, payload = trace.type, trace.payload
+        if type_.startswith(OWN_TYPES):  # an exported trace may hold another run's events; they are not this run's
+            type_ = f"trace.{type_}"
+        if trace.extra:
+            payload = {**payload, "extra": trace.extra}
+        time, session_id, turn_id = trace.time or now, trace.session_id, trace.turn_id
+        events.append(Event.of(id_, type_, time, run_id, payload, session_id, turn_id, None, None, "user_controlled"))
+    return events
+
+
+def content(due: Due, run_id: str) -> dict[str, Any]:
+    """The payload of ``subject.read`` in the run *run_id*: what is judged, and the SHA-256 of its canonical JSON.
+
+    :raises DataError: when it is not JSON.
+    """
+    subject = due.subject
+    judged = {
+        "context": subject.context,
+        "input": subject.input,
+        "output": subject.output,
+        "reference": subject.reference,
+    }
+    try:
+        text = orjson.dumps(judged, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
+    told = {"digest": sha256(text).hexdigest(), "content": judged}
+    return told if due.from_run in (None, run_id) else {**told, "from_run": due.from_run}

@@ -1,0 +1,96 @@
+"""Opening components: those that need a connection or state are entered once a run, the nested ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import attrs
+
+from ..contract.protocols import ChatModel, Sandbox
+from ..values import RunContext
+from ..values.errors import DicastError, PluginError
+
+Wrap = Callable[[Any, str], Any]
+"""What the kernel makes of a live object inside another: given the object and where it stands in it."""
+
+
+class ComponentStack(AsyncExitStack):
+    """What is open in a run. What a part raises when it is left is in *faults*, by where it stands, and ends no run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: dict[str, str] = {}
+
+    def part(self, at: str) -> AsyncExitStack:
+        """What the part *at* is opened on."""
+        part = AsyncExitStack()
+
+        async def leave(*raised: Any) -> None:
+            try:
+                await part.__aexit__(*raised)
+            except Exception as error:  # the border to a plugin's code
+                self.faults[at] = f"{type(error).__name__}: {error}"
+
+        self.push_async_exit(leave)
+        return part
+
+
+async def open_component(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
+    """The live object of *component*, closed with *stack*; the component itself where it needs no opening."""
+    return await Opener(run, stack).open(component)
+
+
+class Opener:
+    """Opens the components of one run, closed with *stack*. Equal chat models and sandboxes share one live object."""
+
+    def __init__(self, run: RunContext, stack: AsyncExitStack) -> None:
+        self._run, self._stack = run, stack
+        self._shared: list[tuple[Any, Any]] = []
+
+    async def open(self, component: Any, wrap: Wrap | None = None, at: str = "") -> Any:
+        """The live object of *component*, which stands at *at*; *wrap* makes of each one inside it what its owner gets."""
+        component = await self._open_fields(component, wrap, at)
+        opened = getattr(component, "open", None)
+        if opened is None:
+            return component
+        try:
+            return await self._stack.enter_async_context(opened(self._run))
+        except DicastError:
+            raise
+        except Exception as error:  # the border to a plugin's code
+            name = f"{type(component).__module__}.{type(component).__qualname__}"
+            raise PluginError(f"{name} could not be opened: {type(error).__name__}: {error}") from error
+
+    async def _open_fields(self, component: Any, wrap: Wrap | None, at: str) -> Any:
+        if not attrs.has(type(component)):
+            return component
+        changes = {}
+        for field in attrs.fields(type(component)):
+            value = getattr(component, field.name)
+            live = await self._open_value(value, wrap, f"{at}.{field.alias}")
+            if live is not value and field.init:
+                changes[field.alias] = live
+        return attrs.evolve(component, **changes) if changes else component
+
+    async def _open_value(self, value: Any, wrap: Wrap | None, at: str) -> Any:
+        if isinstance(value, list | tuple):
+            live = [await self._open_value(item, wrap, f"{at}[{index}]") for index, item in enumerate(value)]
+            return type(value)(live) if any(a is not b for a, b in zip(live, value, strict=True)) else value
+        if isinstance(value, dict):
+            opened = {key: await self._open_value(item, wrap, f"{at}.{key}") for key, item in value.items()}
+            return opened if any(opened[key] is not value[key] for key in value) else value
+        if attrs.has(type(value)) and not isinstance(value, type):
+            live = await self._open_once(value, wrap, at)
+            return live if wrap is None else wrap(live, at)
+        return value
+
+    async def _open_once(self, component: Any, wrap: Wrap | None, at: str) -> Any:
+        for known, live in self._shared:
+            if type(known) is type(component) and known == component:
+                return live
+        live = await self.open(component, wrap, at)
+        if isinstance(live, ChatModel | Sandbox):
+            self._shared.append((component, live))
+        return live

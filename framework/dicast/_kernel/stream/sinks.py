@@ -1,0 +1,99 @@
+"""Feeding a sink: it is told its events, tried again when it fails, and never stops the scoring."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import attrs
+
+from ..contract.protocols import Sink
+from ..values import Event
+
+ATTEMPTS = 3
+"""How often a sink that fails is told a batch."""
+
+SINK_SECONDS = 30.0
+"""How long an ``async def`` sink may take for one batch; one that takes longer at every attempt is not told again."""
+
+PAUSE_SECONDS = 0.1
+"""Before the second attempt; doubled before each further one."""
+
+
+@attrs.define
+class SinkFeed:
+    """One open sink with what became of its events: records *written*, events *lost*, and the last *error*."""
+
+    label: str
+    sink: Sink
+    wants: frozenset[str]
+    rewrites: bool
+    written: int = 0
+    lost: int = 0
+    error: str | None = None
+    closed: bool = False
+    _silent: bool = False
+
+    @classmethod
+    def of(cls, label: str, config: object, live: Sink) -> SinkFeed:
+        """Feed *live*, the open object of the component *config*."""
+        wants = frozenset(getattr(live, "wants", getattr(config, "wants", ())))
+        return cls(label, live, wants, bool(getattr(live, "rewrites", getattr(config, "rewrites", False))))
+
+    async def tell(self, events: Sequence[Event]) -> None:
+        """Tell the sink those of *events* that it wants."""
+        wanted = [event for event in events if event.type in self.wants] if self.wants else events
+        if wanted and self._silent:
+            self.lost += len(wanted)
+        elif wanted:
+            await self._attempt(lambda: self.sink.write(wanted), len(wanted))
+
+    async def close(self) -> None:
+        """Close the sink; what it could not finish counts as one lost event."""
+        self.closed = True
+        await self._attempt(self.sink.close, 0)
+
+    def status(self, ahead: int = 0) -> dict[str, object]:
+        """What became of the events; *ahead* are still to be told if the sink is open."""
+        written = self.written + (0 if self.closed else ahead)
+        status: dict[str, object] = {"written": written, "lost": self.lost}
+        return status if self.error is None or not self.lost else status | {"error": self.error}
+
+    async def _attempt(self, action: Callable[[], int | Awaitable[int | None] | None], count: int) -> None:
+        pause = PAUSE_SECONDS
+        for left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
+            try:
+                written = _count(await self._answer(action), count)
+            except Exception as error:  # the border: a sink's fault is reported in the summary, and in the exit code
+                silence = f"no answer within {SINK_SECONDS:g} s"
+                self.error = silence if self._silent else f"{type(error).__name__}: {error}"
+                if left:
+                    await asyncio.sleep(pause)
+                    pause *= 2
+            else:
+                self.written += written
+                return
+        self.lost += max(1, count)
+
+    async def _answer(self, action: Callable[[], int | Awaitable[int | None] | None]) -> object:
+        answer = action()
+        if not isinstance(answer, Awaitable):
+            return answer
+        limit = asyncio.timeout(SINK_SECONDS)
+        try:
+            async with limit:
+                return await answer
+        finally:
+            self._silent = limit.expired()
+
+
+def _count(written: object, told: int) -> int:
+    """How many records a sink says it wrote; one an event where it does not say.
+
+    :raises TypeError: for what is no count.
+    """
+    if written is None:
+        return told
+    if isinstance(written, bool) or not isinstance(written, int) or written < 0:
+        raise TypeError(f"the sink returned {written!r:.100}, not how many records it wrote")
+    return written

@@ -1,0 +1,153 @@
+"""The event stream: one order, told to the ledger first and then to the sinks and the report."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from ..contract.protocols import Ledger
+from ..report.fold import Report
+from ..values import Claim, Entry, Event, Refusal, Subject
+from ..values.clock import Clock
+from ..values.errors import LedgerError
+from .sinks import SinkFeed
+
+BATCH = 10_000
+"""Events that are appended to the ledger in one transaction."""
+
+SECONDS = 0.2
+"""How long an event waits for its batch, at most: what is passed on together keeps the event loop from its calls meanwhile."""
+
+Lost = Callable[[Entry], Event]
+"""Makes the ``spend.lost`` event for a reservation that ran out."""
+
+Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
+"""A claim that waits for the ledger, and where its decision goes."""
+
+
+class Stream:
+    """Collects a run's events and passes them on in batches.
+
+    What was told together is appended together: a batch never ends inside one :meth:`tell`.
+    """
+
+    def __init__(self, run_id: str, clock: Clock, ledger: Ledger, report: Report, feeds: Sequence[SinkFeed]) -> None:
+        self.run_id, self.clock, self.report, self.feeds = run_id, clock, report, feeds
+        self._ledger = ledger
+        self._told: list[Event] = []
+        self._committed: list[Event] = []
+        self._due = time.monotonic() + SECONDS
+        self._feeding = asyncio.Lock()
+        self._committing = False
+        self._waiting: list[Waiting] = []
+        self.progress: Callable[[Report], None] | None = None
+
+    def event(
+        self,
+        type_: str,
+        payload: Mapping[str, object],
+        subject: Subject | None = None,
+        sensitivity: str = "pseudonymous",
+    ) -> Event:
+        """Make an event of this run, about *subject* where there is one."""
+        id_, now = self.clock.stamp()
+        if subject is None:
+            return Event(id_, type_, now, self.run_id, payload, sensitivity=sensitivity)
+        kind = subject.kind
+        turn = subject.id if kind == "turn" else subject.parent_id if kind == "tool_cycle" else None
+        return Event.of(id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Put *events* into the stream."""
+        self._told += events
+
+    def claim(self, claim: Claim, lost: Lost) -> asyncio.Future[Refusal | None]:
+        """Let the ledger decide *claim* with all claims of this moment, in one transaction with what was told before them.
+
+        The future has what :meth:`Ledger.reserve` returns or raises. Cancelled before, it takes the claim back.
+        """
+        answer: asyncio.Future[Refusal | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((claim, lost, answer))
+        self.commit_soon()
+        return answer
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that was told has been passed on."""
+        return not self._told and not self._committed
+
+    @property
+    def due(self) -> bool:
+        """Whether a batch is full, or has waited long enough."""
+        return len(self._told) >= BATCH or time.monotonic() >= self._due
+
+    def commit(self) -> None:
+        """Append everything told so far to the ledger, and let it decide what is claimed.
+
+        :raises LedgerError: when the ledger did not take it; what was told stays, and whoever has claimed hears it, too.
+        """
+        waiting = [(claim, lost, answer) for claim, lost, answer in self._waiting if not answer.done()]
+        self._waiting = []
+        refusals: Sequence[Refusal | None] = ()
+        try:
+            if waiting:  # claims are of one run, and lose alike
+                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], self._told)
+            elif self._told:
+                self._ledger.append(self._told)
+        except Exception as error:
+            for _, _, answer in waiting:
+                answer.set_exception(error)
+            raise
+        self._committed += self._told
+        self._told = []
+        for (claim, _, answer), refusal in zip(waiting, refusals, strict=True):
+            self._committed += [claim.event] if refusal is None else []
+            answer.set_result(refusal)
+
+    def commit_soon(self) -> None:
+        """Commit once the tasks that can go on now have told, and claimed, what they have to."""
+        if not self._committing:
+            self._committing = True
+            asyncio.get_running_loop().call_soon(self._commit_now)
+
+    def _commit_now(self) -> None:
+        self._committing = False
+        with suppress(LedgerError):  # nobody hears it here; the next commit tries again, and is heard
+            self.commit()
+
+    async def flush(self) -> None:
+        """Commit, then tell the report and the sinks."""
+        self.commit()
+        await self.pass_on()
+
+    async def pass_on(self) -> None:
+        """Tell the report and the sinks what the ledger has taken."""
+        async with self._feeding:
+            self._due = time.monotonic() + SECONDS
+            events, self._committed = self._committed, []
+            await self.tell_outside(events)
+            if self.progress is not None:
+                self.progress(self.report)
+
+    async def tell_outside(self, events: Sequence[Event]) -> None:
+        """Tell the report and the sinks, and not the ledger."""
+        self.report.observe_all(events)
+        if events:
+            for feed in self.feeds:
+                await feed.tell(events)
+
+    async def tell_again(self, events: Sequence[Event], *, counted: bool = True) -> None:
+        """Tell events of an earlier process: to the report if *counted*, and to sinks that are made anew each time."""
+        if counted:
+            self.report.observe_all(events)
+        for feed in self.feeds:
+            if feed.rewrites:
+                await feed.tell(events)
+
+    async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
+        """Close the sinks that are still open, or *which* of them."""
+        for feed in self.feeds:
+            if not feed.closed and (which is None or which(feed)):
+                await feed.close()

@@ -1,0 +1,131 @@
+"""Everything dicast raises on purpose.
+
+DicastError
+├── RequestError        the request was wrong; nothing was judged, nothing spent (exit 2)
+│   ├── ConfigError     in the pipeline file, an override or an option
+│   ├── DataError       in the input data
+│   └── PluginError     in an installed plugin: broken, blocked, duplicate, missing
+├── LedgerError         the ledger could not be read or written
+│   └── LedgerRefused   it is no ledger of ours, is newer, locked or absent (exit 2)
+├── AccessRefused       a model's endpoint answered 401, 403 or 404; the run ends (exit 2 or 3)
+│   └── EndpointUnreachable  too many calls in a row got no connection; the run ends likewise
+├── Interrupted         Ctrl-C or SIGTERM (exit 130)
+└── ScoringError        raised inside a component's call, becomes a counted Failure
+    ├── InvalidScore    a score outside [0, 1], or no score at all
+    └── InvalidCost     a negative, non-finite or binary-float amount of money
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+
+import attrs
+
+if TYPE_CHECKING:
+    from . import Cost
+
+
+@attrs.frozen
+class Problem:
+    """One thing that is wrong with a request, and what to do about it.
+
+    *line* and *column* count from 1; *path* addresses the value (``metrics[1].forbiden``); *hint* is the nearest right
+    name, or None.
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    path: str | None = None
+    value: object = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        hint = f", did you mean {self.hint!r}?" if self.hint else ""
+        path = f" ({self.path})" if self.path else ""
+        return f"{place}{': ' if place else ''}{self.message}{hint}{path}"
+
+
+class DicastError(Exception):
+    """The root of everything dicast raises on purpose."""
+
+
+class RequestError(DicastError):
+    """The request was wrong. Carries every :class:`Problem` that was found, not only the first."""
+
+    def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems)
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ConfigError(RequestError):
+    """The pipeline file, an override or an option is wrong."""
+
+
+class DataError(RequestError):
+    """The input data is wrong: unreadable, malformed, or with duplicate ids."""
+
+
+class PluginError(RequestError):
+    """An installed plugin is broken, blocked, offered twice, or not there."""
+
+
+class LedgerError(DicastError):
+    """The ledger could not be read or written."""
+
+
+class LedgerRefused(LedgerError):
+    """The file is not a ledger, comes from a newer version, is locked by another process, or does not exist."""
+
+
+class AccessRefused(DicastError):
+    """A model's endpoint does not let us in, or does not know the model (401, 403, 404): no further call can go better.
+
+    *cost* is what the tries of the same call before that came to; None for nothing.
+    """
+
+    def __init__(self, message: str, cost: Cost | None = None) -> None:
+        super().__init__(message)
+        self.cost = cost
+
+    def unpaid(self) -> Self:
+        """The same error for another call that waited for this one, and paid nothing."""
+        same = copy(self)
+        same.cost = None
+        return same
+
+
+class EndpointUnreachable(AccessRefused):
+    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.Reachability`.
+
+    *details* stands in the run's document under ``stopped``: ``{model, url, calls}``, the last being how many calls there were.
+    """
+
+    def __init__(
+        self, message: str, cost: Cost | None = None, details: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
+        super().__init__(message, cost)
+        self.details = dict(details)
+
+
+class Interrupted(DicastError):
+    """The run was asked to stop; what was judged is kept."""
+
+
+class ScoringError(DicastError):
+    """A component's own failure; the kernel turns it into a :class:`~dicast.Failure`."""
+
+
+class InvalidScore(ScoringError, ValueError):
+    """A score or confidence that is not a finite number in [0, 1]."""
+
+
+class InvalidCost(ScoringError, ValueError):
+    """An amount of money that is negative, not finite, or a binary float."""

@@ -1,0 +1,70 @@
+"""What a task makes of a row, and what a run made of all of them (document 002)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import attrs
+
+from .subject import Subject
+
+Record = Mapping[str, Any]
+"""A row's record in the shape of document 002: ``row``, ``response``, ``responses``, ``metrics``, …; JSON data."""
+
+ONLY = "default"
+"""The name of the response of a task that has no criteria."""
+
+
+@attrs.frozen
+class Answered(Subject):
+    """A subject with what a task got for it.
+
+    *responses* maps each criterion, in the order in which they were asked, to ``{content, metrics, retry}``: the reply's text, what
+    the model reports, and, where it was asked again, ``{attempts, max_attempts, history}``. A task without criteria has one
+    response, under :data:`ONLY`. *output* is the first response's content.
+    """
+
+    responses: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, subject: Subject, responses: Mapping[str, Mapping[str, Any]]) -> Self:
+        """*subject* with the first of *responses* as its output."""
+        same = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
+        return cls(**{**same, "output": next(iter(responses.values()))["content"]}, responses=responses)
+
+
+@attrs.frozen
+class Results:
+    """One run's records, for comparing it with another's.
+
+    *records()* yields the subject's id with its record, in the order of the run, each time from the beginning; of a subject that was
+    judged again the newest comes last. A record's ``subject_kind`` is the subject's: a turn and a session may have one id. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
+    judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
+    section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
+    read them all again: by whatever key it finds it by. *models* are the names of the models that answered, by the label of what
+    asked them; a ledger of before says none.
+    """
+
+    run_id: str
+    name: str
+    records: Callable[[], Iterator[tuple[str, Record]]]
+    fingerprints: Mapping[str, str] = attrs.field(factory=dict)
+    models: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
+    kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
+
+    def differs(self, other: Results) -> list[str]:
+        """The sections and components that made the two runs and are not the same; ``fingerprints`` where that is not known.
+
+        Then, where another model answered the same component, which one.
+        """
+        ours, theirs = self.fingerprints, other.fingerprints
+        if not ours or not theirs:
+            return ["fingerprints"]
+        changed = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+        asked = sorted(label for label in self.models if label in other.models)
+        both = [(label, sorted(self.models[label]), sorted(other.models[label])) for label in asked]
+        named = (
+            f"the model that answered {label} ({', '.join(a)}, not {', '.join(b)})" for label, a, b in both if a != b
+        )
+        return [*changed, *named]

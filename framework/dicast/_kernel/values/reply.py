@@ -1,0 +1,65 @@
+"""A reply that is kept: as plain data, and told again in answer to a later call that asks the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import attrs
+
+from .chat import Reply, Token, Usage
+from .score import Cost
+
+
+@attrs.frozen
+class KeptReply:
+    """A *reply* and the *nonces* of the call that it answered."""
+
+    reply: Reply
+    nonces: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reply: Mapping[str, Any], nonces: Sequence[str]) -> KeptReply:
+        """Read what :meth:`plain` wrote; told again, it costs nothing.
+
+        :raises TypeError: when *reply* has no text, or what a reply does not have.
+        """
+        usage, logprobs = reply.get("usage"), reply.get("logprobs")
+        more = {
+            "usage": None if usage is None else Usage(**usage),
+            "logprobs": None if logprobs is None else tuple(Token(**token) for token in logprobs),
+            "cost": Cost.zero(),
+        }
+        kept = cls(Reply(**{**reply, **more}), tuple(nonces))
+        if not all(isinstance(text, str) for text in (kept.reply.text, *kept.nonces)):
+            raise TypeError("the text and the nonces of a reply are texts")
+        return kept
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON data, without what it cost."""
+        reply = attrs.evolve(self.reply, metrics=dict(self.reply.metrics))
+        return {"nonces": self.nonces, "reply": attrs.asdict(reply, filter=attrs.filters.exclude("cost"))}
+
+    def told(self, nonces: Sequence[str]) -> Reply:
+        """The reply to a call with other *nonces*: each old one that it quotes becomes the new one with the same number.
+
+        The tokens still make up the text; one that held a part of an old nonce may become empty, or longer.
+        """
+        names = {old: new for old, new in zip(self.nonces, nonces, strict=False) if old and old != new}
+        if not names:
+            return self.reply
+        pattern = re.compile("|".join(map(re.escape, names)))
+        text = pattern.sub(lambda found: names[found[0]], self.reply.text)
+        tokens = self.reply.logprobs and _renamed(self.reply.logprobs, pattern, names)
+        return attrs.evolve(self.reply, text=text, logprobs=tokens)
+
+
+def _renamed(tokens: Sequence[Token], pattern: re.Pattern[str], names: Mapping[str, str]) -> tuple[Token, ...]:
+    text = "".join(token.text for token in tokens)
+    letters = list(text)
+    for found in pattern.finditer(text):
+        letters[found.start() : found.end()] = [names[found[0]], *[""] * (len(found[0]) - 1)]
+    rest = iter(letters)
+    return tuple(Token("".join(islice(rest, len(token.text))), token.logprob) for token in tokens)

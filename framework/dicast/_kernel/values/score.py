@@ -1,0 +1,283 @@
+"""What a metric or a judge returns: a score, a judgment, or a failure, and what it cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from types import UnionType
+from typing import Any, Literal
+
+import attrs
+
+from .basis import BASES, Basis, basis_of
+from .errors import InvalidCost, InvalidScore, ScoringError
+
+Unit = Literal["usd", "msat"]
+UNITS: tuple[Unit, ...] = ("usd", "msat")
+_DIGITS = r"([0-9]{1,40}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,2})?"
+NOT_NEGATIVE = re.compile(rf"^\s*\+?{_DIGITS}\s*$")
+DECIMAL = re.compile(rf"^\s*[-+]?{_DIGITS}\s*$")
+"""Decimals as pipeline files have them: with more digits, or a longer exponent, no sum of money could be written down."""
+MOST = 1e100
+"""A decimal that a file has as a number is smaller than this."""
+MONEY = re.compile(rf"^\s*\+?{_DIGITS} +(usd|msat)\s*$")
+"""An amount of money as pipeline files have it."""
+
+FAILURE_KINDS = (
+    "judge_output_invalid",
+    "judge_call_failed",
+    "throttled_no_heuristic",
+    "subject_not_found",
+    "rubric_invalid",
+    "timeout",
+    "crashed",
+    "refused",
+    "invalid_score",
+    "missing_input",
+)
+JUDGE_KINDS = ("heuristic", "llm", "hybrid", "metrics", "evaluator", "jury", "human")
+
+
+def _amount(value: object) -> Decimal | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise InvalidCost(f"a cost is an int, a string or a Decimal, never {type(value).__name__}: {value!r}")
+    try:
+        amount = Decimal(value)
+    except InvalidOperation as error:
+        raise InvalidCost(f"not an amount of money: {value!r}") from error
+    if not amount.is_finite() or amount < 0:
+        raise InvalidCost(f"a cost is finite and not negative: {value!r}")
+    return amount
+
+
+@attrs.frozen
+class Cost:
+    """An amount of money in one unit; units are never converted and never added to each other.
+
+    *amount* is None when the price is not known, which is not zero. *pricing_version* says which price list it came from.
+
+    :raises InvalidCost: for a float, a negative or a non-finite amount, an unknown unit, or a version that is no text.
+    """
+
+    amount: Decimal | None = attrs.field(converter=_amount)
+    unit: Unit = "usd"
+    pricing_version: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise InvalidCost(f"unknown unit {self.unit!r}: a cost is in {' or '.join(UNITS)}")
+        if self.pricing_version is not None and not is_text(self.pricing_version):
+            raise InvalidCost(f"a pricing_version is text, not {self.pricing_version!r:.100}")
+
+    @classmethod
+    def zero(cls, unit: Unit = "usd") -> Cost:
+        """Nothing, known to be nothing."""
+        return _ZERO if unit == "usd" else _ZERO_MSAT
+
+    @classmethod
+    def unknown(cls, unit: Unit = "usd") -> Cost:
+        """A price that is not known."""
+        return cls(None, unit)
+
+    @classmethod
+    def parse(cls, text: str) -> Cost:
+        """Read ``"0.01 usd"`` or ``"500 msat"``."""
+        amount, _, unit = text.strip().partition(" ")
+        cost = cls(amount, unit.strip())  # type: ignore[arg-type]  # __attrs_post_init__ checks the unit
+        if not MONEY.match(text):
+            raise InvalidCost(f"not an amount of money: {text!r:.100}; write 0.01 usd or 500 msat")
+        return cost
+
+    @property
+    def is_zero(self) -> bool:
+        """True when the amount is known and nothing."""
+        return self.amount is not None and not self.amount
+
+    @property
+    def decimal(self) -> str | None:
+        """The amount as a decimal string, as JSON has it; None when it is not known."""
+        if self is _ZERO or self is _ZERO_MSAT:  # so with most answers
+            return "0"
+        return None if self.amount is None else format(self.amount, "f")
+
+    def __add__(self, other: Cost) -> Cost:
+        """Add two costs of one unit; anything plus an unknown amount is unknown.
+
+        :raises InvalidCost: when the units differ and neither is zero.
+        """
+        if other.is_zero:
+            return self
+        if self.is_zero:
+            return other
+        if self.unit != other.unit:
+            raise InvalidCost(f"{self.unit} and {other.unit} cannot be added")
+        amount = None if self.amount is None or other.amount is None else self.amount + other.amount
+        if self.pricing_version == other.pricing_version:
+            return Cost(amount, self.unit, self.pricing_version)
+        both = "; ".join(filter(None, (self.pricing_version, other.pricing_version)))
+        versions = dict.fromkeys(filter(None, both.split("; ")))
+        return Cost(amount, self.unit, "; ".join(versions) or None)
+
+    def __str__(self) -> str:
+        return f"{self.decimal or 'unknown'} {self.unit}"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickle nothing as the one nothing there is: most answers cost it, and are known by it."""
+        if self is _ZERO or self is _ZERO_MSAT:
+            return "_ZERO" if self is _ZERO else "_ZERO_MSAT"
+        return Cost, (self.amount, self.unit, self.pricing_version)
+
+
+_ZERO = Cost(0)
+_ZERO_MSAT = Cost(0, "msat")
+
+
+def is_text(value: object) -> bool:
+    """Whether *value* is a string that can be written as UTF-8, as everything in a ledger has to be."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+@attrs.frozen
+class Score:
+    """One metric's answer about one subject.
+
+    :param value: in [0, 1], higher is better.
+    :param confidence: in [0, 1], how sure the metric is of *value*.
+    :param details: why, for a reader.
+    :param feedback: what to change, for an optimiser.
+    :param cost: what this answer cost.
+    :param signals: JSON-serialisable evidence, keys in snake_case.
+    :param raw: the number before it was brought to [0, 1].
+    :param basis: one of :data:`BASES`, where the answer rests on something weaker than the metric's tier says: on a judge inside it.
+    :raises InvalidScore: when *value* or *confidence* is anything but a finite number in [0, 1].
+    """
+
+    value: float
+    confidence: float = 1.0
+    details: str = ""
+    feedback: str = ""
+    cost: Cost = _ZERO
+    signals: Mapping[str, object] = attrs.field(factory=dict)
+    raw: float | None = None
+    basis: Basis | None = None
+
+    def __attrs_post_init__(self) -> None:
+        _check_unit_interval(self, "value", self.value)
+        _check_unit_interval(self, "confidence", self.confidence)
+        _check_type("cost", self.cost, Cost)
+        if self.basis is not None:
+            _check_basis(self.basis)
+        if self.raw is not None and type(self.raw) is not float:
+            _check_type("raw", self.raw, int | float)
+            object.__setattr__(self, "raw", float(self.raw))
+
+
+@attrs.frozen
+class Failure:
+    """The answer of a metric or judge that could not judge, or of a task that made no output. Never a score.
+
+    *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it;
+    *throttled_reason* is the cap that left no room, where that is why; *retry* is how a task or a chat model tried, as JSON
+    data, as in :class:`Reply`.
+
+    :raises ScoringError: for an unknown kind.
+    """
+
+    kind: str
+    message: str
+    retryable: bool = False
+    cost: Cost = _ZERO
+    throttled_reason: str | None = None
+    retry: Mapping[str, Any] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        _check_type("message", self.message, str)
+        _check_type("cost", self.cost, Cost)
+        if self.kind not in FAILURE_KINDS:
+            raise ScoringError(f"unknown failure kind {self.kind!r}; one of {', '.join(FAILURE_KINDS)}")
+
+
+@attrs.frozen
+class Secret:
+    """An option whose value is never printed, logged, stored or fingerprinted. Type a field with it; read ``.value``."""
+
+    value: str = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        return "***"
+
+
+@attrs.frozen
+class Rubric:
+    """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path."""
+
+    id: str
+    version: str
+    text: str = ""
+    data: Mapping[str, object] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("id", "version"):
+            if not is_text(getattr(self, name)):
+                raise InvalidScore(f"a rubric's {name} is text, not {getattr(self, name)!r:.100}")
+
+
+def _basis(judgment: Judgment) -> Basis:
+    return basis_of(judgment.judge_kind, judge_model=judgment.judge_model)
+
+
+@attrs.frozen
+class Judgment:
+    """What a judge returns; the kernel makes it a :class:`Verdict`.
+
+    *score* and *confidence* are in [0, 1]; *judge_kind* is one of :data:`JUDGE_KINDS`; *judge_model* is the model that
+    answered, if one did; *rubric* is what was judged by (default: the judge itself and its distribution's version). *basis* is one
+    of :data:`BASES`: a judge that asks others says what their answers rest on (default: what *judge_kind* says).
+
+    :raises InvalidScore: when *score* or *confidence* is anything but a finite number in [0, 1].
+    """
+
+    score: float
+    confidence: float = 1.0
+    judge_kind: str = "evaluator"
+    judge_model: str | None = None
+    cost: Cost = _ZERO
+    signals: Mapping[str, object] = attrs.field(factory=dict)
+    rubric: Rubric | None = None
+    basis: Basis = attrs.field(default=attrs.Factory(_basis, takes_self=True))
+
+    def __attrs_post_init__(self) -> None:
+        _check_unit_interval(self, "score", self.score)
+        _check_unit_interval(self, "confidence", self.confidence)
+        _check_type("cost", self.cost, Cost)
+        _check_type("rubric", self.rubric, Rubric | None)
+        _check_type("judge_model", self.judge_model, str | None)
+        if self.judge_kind not in JUDGE_KINDS:
+            raise ScoringError(f"unknown judge kind {self.judge_kind!r}; one of {', '.join(JUDGE_KINDS)}")
+        _check_basis(self.basis)
+
+
+def _check_basis(basis: object) -> None:
+    if basis not in BASES:
+        raise ScoringError(f"unknown basis {basis!r}; one of {', '.join(BASES)}")
+
+
+def _check_unit_interval(owner: object, name: str, value: object) -> None:
+    """Refuse what is no finite number in [0, 1], and clamp nothing; an integer becomes a float."""
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return
+    if not isinstance(value, float | int) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
+        raise InvalidScore(f"{name} must be a finite number in [0, 1], got {value!r}")
+    object.__setattr__(owner, name, float(value))
+
+
+def _check_type(name: str, value: object, expected: type | UnionType) -> None:
+    if not isinstance(value, expected):
+        raise InvalidScore(
+            f"{name} must be {getattr(expected, '__name__', expected)}, not {type(value).__name__}: {value!r:.100}"
+        )

@@ -1,0 +1,210 @@
+"""Sharing calls among worker processes: messages of as many as are worth it, and what becomes of a call whose worker dies.
+
+A worker that dies costs the call it was at, and that call alone: the others it had are given to the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import pickle
+import time
+from collections import deque
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .._kernel.contract.kinds import parts
+from .._kernel.contract.protocols import ChatModel, Judge
+from .._kernel.pipeline.sections import Slot
+from .._kernel.values import Failure, Subject
+from .._kernel.values.errors import PluginError
+from .process import LATE_SECONDS, Asked, Worker
+
+if TYPE_CHECKING:
+    from .._kernel.asking.call import Call, Caller, Elsewhere
+
+TRIES = 3
+"""How often a call is given to another worker because its own died and was at no call."""
+
+
+def kept(slot: Slot) -> str | None:
+    """Why the metric of *slot* has to be asked in the main process; None when it can be sent to another."""
+    component = slot.component
+    inside = [part for part in parts(component) if attrs.has(type(part)) and part is not component]
+    if slot.kind == "judge":
+        return "it is a judge"
+    if any(hasattr(part, "open") for part in (component, *inside)):
+        return "it is opened once a run"
+    if any(isinstance(part, ChatModel | Judge) for part in inside):
+        return "it asks a model or a judge"
+    if inspect.iscoroutinefunction(component.score):
+        return "it waits (async def)"
+    if hasattr(component, "score_batch"):
+        return "it is asked for many subjects together"
+    try:
+        pickle.dumps(component)
+    except Exception as error:  # the border: whatever a plugin's fields are
+        return f"it cannot be pickled ({type(error).__name__}: {error})"
+    return None
+
+
+class Pool:
+    """As many workers as it is told, started with the first metric; each that dies is replaced."""
+
+    def __init__(self, workers: int) -> None:
+        self._count = workers
+        self._setup = b""
+        self._workers: list[Worker] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._queue: deque[Asked] = deque()
+        self._feeding = False
+        self._last = 0
+        self._pickled: tuple[Subject, bytes] | None = None
+        self._broken: str | None = None
+        self._closed = False
+
+    async def host(self, slots: Sequence[Slot]) -> Mapping[str, Elsewhere]:
+        """Take those metrics of *slots* that can be sent, and that the workers can load; how to ask each one, by its path.
+
+        :raises PluginError: when no worker can be started.
+        """
+        sent = [attrs.evolve(slot, options={}) for slot in slots if kept(slot) is None]
+        if not sent:
+            return {}
+        self._setup = pickle.dumps([pickle.dumps(slot) for slot in sent])
+        starting = [asyncio.create_task(self._start()) for _ in range(self._count)]
+        try:
+            await asyncio.gather(*starting)
+        finally:
+            await asyncio.gather(*starting, return_exceptions=True)
+        self._tasks = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
+        self._tasks.append(asyncio.create_task(self._watch()))
+        refused = self._workers[0].refused
+        return {slot.path: partial(self.ask, number) for number, slot in enumerate(sent) if refused[number] is None}
+
+    def ask(self, slot: int, caller: Caller, call: Call, subject: Subject) -> Awaitable[object]:
+        """Ask the metric with the number *slot* in a worker; a subject that cannot be sent is judged here."""
+        if self._pickled is None or self._pickled[0] is not subject:
+            try:
+                self._pickled = subject, pickle.dumps(subject)
+            except Exception:  # whatever a program's own subjects hold; pickle nests less deep than JSON
+                return caller.call(attrs.evolve(call, elsewhere=None), subject)
+        self._last += 1
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        asked = Asked(self._last, slot, self._pickled[1], call.seconds, future)
+        if self._broken is not None:
+            _fail(asked, self._broken)
+            return future
+        self._queue.append(asked)
+        if not self._feeding:
+            self._feeding = True
+            asyncio.get_running_loop().call_soon(self._feed)
+        return future
+
+    def _feed(self) -> None:
+        """Share what waits among the workers that have room, those with the least to do first."""
+        self._feeding = False
+        free = sorted((worker for worker in self._workers if worker.room), key=lambda worker: len(worker.asked))
+        for left, worker in zip(range(len(free), 0, -1), free, strict=True):
+            share = min(worker.room, math.ceil(len(self._queue) / left))
+            if share:
+                worker.give([self._queue.popleft() for _ in range(share)])
+
+    async def _start(self) -> Worker:
+        try:
+            worker = await Worker.start(self._setup)
+        except OSError as error:
+            raise PluginError(f"a worker process of dicast/processes could not be started: {error}") from error
+        self._workers.append(worker)
+        return worker
+
+    async def _keep(self, worker: Worker) -> None:
+        """Hear *worker*, and those that take its place when it dies, as long as the pool is open."""
+        while not self._closed:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                await self._listen(worker)
+            await worker.process.wait()
+            self._workers.remove(worker)
+            self._bury(worker)
+            worker.asked.clear()
+            await worker.close()
+            try:
+                worker = await self._start()
+            except PluginError as error:
+                if not self._workers:
+                    self._give_up(str(error))
+                return
+            self._feed()
+
+    async def _listen(self, worker: Worker) -> None:
+        """Take answers until the worker ends; one whose answers cannot be read is ended."""
+        while True:
+            try:
+                told = await worker.receive()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                raise
+            except Exception:  # the border: evidence may be of a class that cannot be made anew
+                worker.kill()
+                continue
+            self._hear(worker, *told)
+
+    def _hear(self, worker: Worker, answers: Sequence[tuple[int, object]], seconds: float) -> None:
+        for number, answer in answers:
+            future = worker.asked.pop(number).answer
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        worker.pace = (worker.pace + max(seconds / len(answers), 1e-6)) / 2
+        self._feed()
+
+    def _bury(self, worker: Worker) -> None:
+        """Answer for the call that *worker* died at; what it had not begun waits for another."""
+        how = worker.ending
+        culprit = worker.under_way()
+        for asked in reversed(worker.asked.values()):
+            asked.tries += culprit is None
+            if asked is culprit and worker.late:
+                failure = Failure("timeout", f"no answer within {asked.seconds:g} s", retryable=True)
+                _answer(asked, failure)
+            elif asked is culprit:
+                _fail(asked, f"its worker process {how}")
+            elif asked.tries > TRIES:
+                _fail(asked, f"its worker process {how}, like {TRIES} before it, and was at no call")
+            else:
+                self._queue.appendleft(asked)
+
+    def _give_up(self, why: str) -> None:
+        self._broken = why
+        while self._queue:
+            _fail(self._queue.popleft(), why)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LATE_SECONDS / 4)
+            for worker in self._workers:
+                worker.end_if_late(time.monotonic())
+
+    async def close(self) -> None:
+        """End every worker."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(worker.close() for worker in self._workers))
+
+
+def _answer(asked: Asked, answer: object) -> None:
+    if not asked.answer.done():
+        asked.answer.set_result(answer)
+
+
+def _fail(asked: Asked, why: str) -> None:
+    _answer(asked, Failure("crashed", why))

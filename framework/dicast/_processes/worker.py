@@ -1,0 +1,150 @@
+"""A worker process of ``dicast/processes``: it loads metrics, and is asked about one subject after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import mmap
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from .._kernel.asking.call import Call, Caller
+from .._kernel.asking.stop import Stop
+from .._kernel.asking.timer import Timer
+from .._kernel.run.gc_tuning import patient_collector
+from .._kernel.values import Failure, Subject
+from .._kernel.values.errors import Interrupted
+from .process import HEADER
+
+TELL_SECONDS = 0.025
+"""How long an answer waits for the others of its message before it is told."""
+
+
+def main(lifeline: int, progress: int) -> None:
+    """Answer until the main process closes the pipe, or is gone: then nobody holds the other end of *lifeline*.
+
+    :param progress: a file of 8 bytes, into which the number of the call under way is written.
+    """
+    _die_with(lifeline)
+    asyncio.run(WorkerCalls(Pipe(), mmap.mmap(progress, HEADER.size)).serve())
+
+
+def _die_with(lifeline: int) -> None:
+    """Let the end of *lifeline* be a signal, which ends the process wherever it is, in C code too, and those it has started."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)  # nobody can block it
+    else:
+        signal.signal(signal.SIGIO, lambda *_: os._exit(1))  # ignored by default
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid())  # its group, whose leader it is
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:  # gone before there was a signal
+        os._exit(1)
+
+
+class Pipe:
+    """Messages from and to the main process. What metrics print goes to the standard error, and they read nothing."""
+
+    def __init__(self) -> None:
+        self._source: BinaryIO = os.fdopen(os.dup(0), "rb")
+        self._sink: BinaryIO = os.fdopen(os.dup(1), "wb")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+
+    def receive(self) -> Any:
+        """The next message; None when there is no other."""
+        header = self._source.read(HEADER.size)
+        if len(header) < HEADER.size:
+            return None
+        return pickle.loads(self._source.read(HEADER.unpack(header)[0]))  # noqa: S301  # from our own main process
+
+    def send(self, message: object) -> None:
+        """Write one message."""
+        written = pickle.dumps(message)
+        self._sink.write(HEADER.pack(len(written)) + written)
+        self._sink.flush()
+
+
+class WorkerCalls:
+    """Asks the metrics that the main process named, one call after the other."""
+
+    def __init__(self, wire: Pipe, progress: mmap.mmap) -> None:
+        self._wire, self._progress = wire, progress
+        self._timer = Timer()
+        self._caller = Caller(self._timer, Stop())
+        self._told = time.monotonic()
+
+    async def serve(self) -> None:
+        """Load the metrics, say which could not be, and answer messages until there are no more."""
+        calls = [_loaded(slot) for slot in self._wire.receive() or ()]
+        self._wire.send([call if isinstance(call, str) else None for call in calls])
+        with patient_collector(), self._timer.ticking(bool):
+            while (message := self._wire.receive()) is not None:
+                await self._answer_all(calls, message)
+
+    async def _answer_all(self, calls: Sequence[Call | str], message: Sequence[tuple[int, int, bytes]]) -> None:
+        answers: list[tuple[int, object]] = []
+        self._told, last, subject = time.monotonic(), b"", None
+        for number, slot, pickled in message:
+            if answers and time.monotonic() - self._told > TELL_SECONDS:
+                self._tell(answers)
+            HEADER.pack_into(self._progress, 0, number)
+            if pickled is not last:
+                last, subject = pickled, _read(pickled)
+            answers.append((number, await self._answer(calls[slot], subject)))
+            HEADER.pack_into(self._progress, 0, 0)
+        self._tell(answers)
+
+    async def _answer(self, call: Call | str, subject: Subject | Failure | None) -> object:
+        """The answer; an exception where the run has to stop."""
+        if isinstance(call, str):
+            return Failure("crashed", f"the metric could not be loaded in its worker process: {call}")
+        if not isinstance(subject, Subject):
+            return subject
+        try:
+            return await self._caller.call(call, subject)
+        except Interrupted as error:  # no further call can go better, says the metric
+            return error.__cause__
+
+    def _tell(self, answers: list[tuple[int, object]]) -> None:
+        now = time.monotonic()
+        try:
+            self._wire.send((answers, now - self._told))
+        except Exception:  # the border: evidence may be of any class
+            self._wire.send(([(number, _sendable(answer)) for number, answer in answers], now - self._told))
+        self._told = now
+        answers.clear()
+
+
+def _loaded(pickled: bytes) -> Call | str:
+    """A metric ready to be called, or why it is not."""
+    try:
+        slot = pickle.loads(pickled)  # noqa: S301  # from our own main process
+        return Call.of(slot, slot.component)
+    except Exception as error:  # the border to a plugin's code
+        return f"{type(error).__name__}: {error}"
+
+
+def _read(pickled: bytes) -> Subject | Failure:
+    try:
+        subject: Subject = pickle.loads(pickled)  # noqa: S301  # as above
+    except Exception as error:  # the border: a program's subjects may hold anything
+        why = f"its worker process cannot read the subject ({type(error).__name__}: {error}); use dicast/async"
+        return Failure("crashed", why)
+    return subject
+
+
+def _sendable(answer: object) -> object:
+    try:
+        pickle.dumps(answer)
+    except Exception as error:  # as above
+        why = f"its worker process cannot send the answer ({type(error).__name__}: {error}); use dicast/async"
+        return Failure("invalid_score", why)
+    return answer

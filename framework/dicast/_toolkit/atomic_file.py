@@ -1,0 +1,120 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .._kernel.values.errors import ConfigError
+
+_BLOCK = 1 << 16
+
+
+def output_path(folder: Path, path: Path, base_path: Path | None) -> Path:
+    """Where *path* leads, from *folder*; both it and *base_path*, which it must not leave, may be relative to that.
+
+    :raises ConfigError: when it leads out of *base_path*, links resolved.
+    """
+    found = folder / path
+    if base_path is not None and not found.resolve().is_relative_to((folder / base_path).resolve()):
+        raise ConfigError(
+            f"path {str(path)!r} leads out of base_path {str(base_path)!r}; write it below, or change base_path"
+        )
+    return found
+
+
+class AtomicFile:
+    """A file that appears under its name only when it is whole; folders above it are made.
+
+    The bytes go to a hidden file beside it until :meth:`commit` moves that into place, so a process that dies leaves
+    what was there before. Leaving the ``with`` block without a commit discards them. A file that lacks something, because a
+    :meth:`write` failed and was not repeated, has no commit. With the id of a *run*, the hidden
+    file that a dead process of that run has left is removed: only one process at a time has a run.
+
+    :raises ConfigError: when *path* cannot be written, is no regular file, or exists and *overwrite* is False.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool = True, run: str | None = None) -> None:
+        # Resolved, because a rename would replace a symbolic link and not the file it names.
+        self.path = path.resolve()
+        self._hidden = self.path.with_name(f".{self.path.name}.{run or secrets.token_hex(4)}.tmp")
+        self._overwrite = overwrite
+        self._pending = bytearray()
+        self._size = 0
+        self._lacks: tuple[bytes, OSError] | None = None
+        self._ended = False
+        try:
+            self._refuse_to_replace()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._hidden.unlink(missing_ok=True)
+            self._file = self._hidden.open("xb", buffering=0)
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
+
+    def write(self, data: bytes) -> None:
+        """Append all of *data*, or raise OSError and append nothing, so that the call may be repeated."""
+        before = len(self._pending)
+        self._pending += data
+        if len(self._pending) >= _BLOCK:
+            try:
+                self._flush()
+            except OSError as error:
+                del self._pending[before:]
+                self._lacks = self._lacks or (data, error)
+                raise
+        if self._lacks is not None and self._lacks[0] == data:
+            self._lacks = None
+
+    def commit(self) -> None:
+        """Give the file its name. The second time does nothing; after an OSError it may be repeated.
+
+        :raises OSError: when it cannot, or when a write has failed and was not repeated: with that one's error.
+        """
+        if self._ended:
+            return
+        if self._lacks is not None:
+            raise self._lacks[1]
+        if not self._file.closed:
+            self._flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        self._refuse_to_replace()
+        if self.path.exists():
+            shutil.copymode(self.path, self._hidden)
+        self._hidden.replace(self.path)
+        self._ended = True
+
+    def discard(self) -> None:
+        """Drop what was written, unless it was committed."""
+        if not self._ended:
+            self._file.close()
+            self._hidden.unlink(missing_ok=True)
+            self._ended = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def _flush(self) -> None:
+        # From the known end, so that a write that broke off is written over and not added to.
+        self._file.seek(self._size)
+        written = 0
+        while written < len(self._pending):
+            written += self._file.write(self._pending[written:])
+        self._file.truncate(self._size + written)
+        self._size += written
+        self._pending.clear()
+
+    def _refuse_to_replace(self) -> None:
+        if self.path.exists() and not self.path.is_file():
+            raise FileExistsError(0, "it is not a regular file")
+        if self.path.exists() and not self._overwrite:
+            raise FileExistsError(0, "it exists, and overwrite is false")

@@ -1,0 +1,273 @@
+"""Reading line-based input: what every source of rows or traces shares.
+
+A source reads its input twice. The first pass (:class:`InputCheck`) looks at every line, so that nothing is judged, and
+nothing spent, on a file that is broken further down; the second streams it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import io
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, cast
+
+import attrs
+import orjson
+
+from .._kernel.values.errors import DataError, Problem
+from .._kernel.values.json_path import MAX_DEPTH, inexact, too_deep
+from .._kernel.values.names import json_type, nearest
+
+if TYPE_CHECKING:
+    import sqlite3
+
+MAX_LINE_BYTES = 64 * 2**20
+"""How long a line may be by default."""
+
+KEPT = 100
+"""How many bad lines are named; the others are counted."""
+
+STDIN = Path("-")
+
+_BATCH = 5000
+_SHOWN = 40
+_EXACT = {str, int, bool, type(None)}
+"""Types of values that were read as they are written; what does not fit into 64 bits becomes a float."""
+
+_TOO_DEEP = (
+    f"more than {MAX_DEPTH} levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
+)
+
+T = TypeVar("T")
+Numbered = Iterator[tuple[int, T]]
+
+
+@attrs.frozen
+class InputFile:
+    """A file of lines: UTF-8 with or without a byte order mark, any line end, gzip found by its magic bytes.
+
+    *path* is where its bytes are, *label* what messages call it. Make it with :meth:`opened`, which also takes ``-``.
+    """
+
+    path: Path
+    label: str
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path | str) -> Iterator[InputFile]:
+        """Give the input at *path* for as many passes as are wanted.
+
+        ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first.
+        """
+        path = Path(path)
+        if path != STDIN and (path.is_file() or path.is_dir() or not path.exists()):
+            yield cls(path, str(path))
+            return
+        with tempfile.TemporaryDirectory(prefix="dicast-") as folder, ExitStack() as stack:
+            source = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
+            copy = Path(folder, "input")
+            with copy.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            yield cls(copy, "<stdin>" if path == STDIN else str(path))
+
+    def lines(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Numbered[bytes]:
+        """Yield each line with its physical number, counted from 1, and with its line end; blank lines too.
+
+        Lines that are too long are reported to *check* and left out, without being held in memory. With no *check* the
+        first fault is raised.
+
+        :raises DataError: when the file cannot be opened; without *check*, also for a long line or broken gzip.
+        """
+        digest = None if check is None else check.digest
+        number = 0
+        with self._binary() as file:
+            try:
+                for number, line in enumerate(iter(partial(file.readline, max_line_bytes + 2), b""), 1):
+                    if len(line) > max_line_bytes and len(line.rstrip(b"\r\n")) > max_line_bytes:
+                        self.fault(f"the line is longer than max_line_bytes ({max_line_bytes:,})", number, check)
+                        _skip_line(file, line)
+                        continue
+                    if digest is not None:
+                        digest.update(line)
+                    yield number, line
+            except (EOFError, OSError, zlib.error) as error:
+                self.fault(f"the data cannot be read to its end: {error}", number + 1, check)
+
+    def objects(
+        self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None
+    ) -> Numbered[dict[str, Any]]:
+        """Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`."""
+        for number, line in self.lines(max_line_bytes, check):
+            try:
+                value = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                if line.strip():
+                    self.fault(_not_json(line, error), number, check)
+                continue
+            if type(value) is not dict:
+                self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
+            elif check is not None and too_deep(line, value):
+                self.fault(_TOO_DEEP, number, check)
+            elif check is not None and not _EXACT.issuperset(map(type, value.values())) and (digits := inexact(line)):
+                self.fault(_not_exact(line, digits), number, check)
+            else:
+                yield number, value
+
+    def texts(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Iterator[str]:
+        """Yield every line as text with its line end, an empty one for a line that was left out; faults as :meth:`lines`."""
+        expected = 1
+        for number, line in self.lines(max_line_bytes, check):
+            yield from ("\n" for _ in range(expected, number))
+            expected = number + 1
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                self.fault(_not_utf8(error), number, check)
+                text = line.decode(errors="replace")
+            yield text
+
+    def fault(self, what: str | Problem | DataError, line: int, check: InputCheck | None) -> None:
+        """Report *what* is wrong with *line* to *check*; with none, raise it as a :class:`~dicast.DataError`."""
+        problems = what.problems if isinstance(what, DataError) else (Problem(what) if isinstance(what, str) else what,)
+        placed = [attrs.evolve(problem, file=self.label, line=line) for problem in problems]
+        if check is None:
+            raise DataError(placed)
+        for problem in placed:
+            check.report(problem)
+
+    @contextmanager
+    def _binary(self) -> Iterator[BinaryIO]:
+        with ExitStack() as stack:
+            file: BinaryIO = stack.enter_context(self._raw())
+            if cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b":
+                import gzip  # Most inputs are not compressed.
+
+                packed = stack.enter_context(gzip.open(file))
+                # A GzipFile reads lines in Python, a BufferedReader in C.
+                file = io.BufferedReader(cast("io.RawIOBase", packed), 2**18)
+            try:
+                if cast("io.BufferedReader", file).peek(3)[:3] == codecs.BOM_UTF8:
+                    file.read(3)
+            except (EOFError, OSError, zlib.error) as error:
+                raise DataError(Problem(f"the data cannot be read: {error}", self.label, 1)) from error
+            yield file
+
+    def _raw(self) -> BinaryIO:
+        try:
+            return self.path.open("rb", buffering=2**18)
+        except OSError as error:
+            folder, missing = self.path.parent, isinstance(error, FileNotFoundError)
+            names = [each.name for each in folder.iterdir()] if missing and folder.is_dir() else []
+            wrong = "no such file" if missing else f"the file cannot be opened: {error.strerror}"
+            raise DataError(Problem(wrong, self.label, hint=nearest(self.path.name, names))) from error
+
+
+def _not_json(line: bytes, error: orjson.JSONDecodeError) -> Problem:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as not_utf8:
+        return _not_utf8(not_utf8)
+    return Problem(f"the line is not JSON: {error.msg}", column=min(error.pos, len(text.rstrip())) + 1)
+
+
+def _not_exact(line: bytes, digits: str) -> Problem:
+    shown = digits if len(digits) <= _SHOWN else f"{digits[:_SHOWN]}…"
+    wrong = f"the number {shown} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
+    return Problem(wrong, column=len(line[: line.find(digits.encode())].decode()) + 1, value=shown)
+
+
+def _not_utf8(error: UnicodeDecodeError) -> Problem:
+    byte = error.object[error.start]
+    return Problem(f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8", column=error.start + 1)
+
+
+def _skip_line(file: BinaryIO, line: bytes) -> None:
+    while line and not line.endswith(b"\n"):
+        line = file.readline(2**20)
+
+
+class InputCheck:
+    """The first pass over an input: counts every bad line, keeps the first 100, and finds ids that occur twice.
+
+    Ids wait in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`.
+    """
+
+    def __init__(self, file: InputFile) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+        self.total = 0
+        self._problems: list[Problem] = []
+        self._ids: list[tuple[str, str, int]] = []
+        self._database: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    def report(self, problem: Problem) -> None:
+        """Count *problem*; keep it if it is among the first."""
+        self.total += 1
+        if len(self._problems) < KEPT:
+            self._problems.append(problem)
+
+    def add_id(self, id: str, line: int, kind: str = "id") -> None:
+        """Note that *line* names *id*, which no other line may among those of the same *kind*."""
+        self._ids.append((kind, id, line))
+        if len(self._ids) >= _BATCH:
+            self._spool()
+
+    def finish(self, subjects: int) -> str:
+        """End the pass: return the SHA-256 of the data, in hexadecimal.
+
+        :raises DataError: with every problem that was kept, in the order of the lines, and the number of the others; also
+            when there were no *subjects*.
+        """
+        if self._ids:
+            self._report_duplicates()
+        if not self.total and not subjects:
+            self.report(Problem("there are no subjects in this input", self.file.label))
+        if self.total:
+            problems = sorted(self._problems, key=lambda problem: problem.line or 0)[:KEPT]
+            if more := self.total - len(problems):
+                problems.append(Problem(f"… and {more:,} more", self.file.label))
+            raise DataError(problems)
+        return self.digest.hexdigest()
+
+    def _spool(self) -> sqlite3.Connection:
+        if self._database is None:
+            import sqlite3  # Only a first pass over many ids needs it.
+
+            self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
+            self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
+            self._database.execute("CREATE TABLE ids (kind TEXT, id TEXT, line INTEGER)")
+        self._database.execute("BEGIN")  # else each row is a transaction of its own
+        self._database.executemany("INSERT INTO ids VALUES (?, ?, ?)", self._ids)
+        self._database.execute("COMMIT")
+        self._ids.clear()
+        return self._database
+
+    def _report_duplicates(self) -> None:
+        database = self._spool()
+        grouped = "SELECT kind, id, min(rowid) AS first, count(*) - 1 AS again FROM ids GROUP BY kind, id HAVING again"
+        database.execute(f"CREATE TABLE twice AS {grouped}")
+        (total,) = database.execute("SELECT coalesce(sum(again), 0) FROM twice").fetchone()
+        rows = database.execute(
+            "SELECT ids.kind, ids.id, ids.line, earlier.line FROM twice JOIN ids USING (kind, id) "
+            "JOIN ids AS earlier ON earlier.rowid = first WHERE ids.rowid > first ORDER BY ids.rowid LIMIT ?",
+            (KEPT,),
+        )
+        for kind, id, line, first in rows if total else ():
+            message = f"duplicate {kind} {id!r}, first on line {first}"
+            self._problems.append(Problem(message, self.file.label, line, value=id))
+        self.total += total

@@ -1,0 +1,191 @@
+"""Keeping the calls to one endpoint within its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+import attrs
+
+from .._kernel.values import Cost, Failure
+from .._kernel.values.errors import EndpointUnreachable
+
+T = TypeVar("T")
+
+
+@attrs.define
+class RequestTrace:
+    """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered.
+
+    *spent* is what those of no use did cost.
+    """
+
+    paced: bool = False
+    cut: bool = False
+    spent: Cost = Cost.zero()
+
+
+WIRE: ContextVar[RequestTrace | None] = ContextVar("dicast_wire", default=None)
+"""The call of a chat model that is under way in the current task: a limiter notes there what was sent."""
+
+SLOWER = 0.5
+"""What an endpoint that has too much is left with, of the calls that were under way."""
+
+STARTS = 6
+"""Calls that begin in one round of the event loop, at most: the replies to calls that begin together come together, and while
+they are all read the endpoint has nothing to do."""
+
+
+class RateLimiter:
+    """Spaces calls evenly, by requests and by tokens a minute, and makes fewer at once after the endpoint had too much.
+
+    The number of calls at once is not limited until :meth:`overloaded` is told; then it is halved at most once for the calls
+    that were under way, and grows by one for each round of calls that went well (AIMD, as in TCP's congestion control).
+    """
+
+    def __init__(self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None) -> None:
+        """No limit where None."""
+        self._requests = _Pace(requests_per_minute)
+        self._tokens = _Pace(tokens_per_minute)
+        self._active = 0
+        self._limit: float | None = None
+        self._held_until = 0.0
+        self._calls = self._slowed_at = 0
+        self._freed = asyncio.Condition()
+        self._starts = asyncio.Semaphore(STARTS)
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[int]:
+        """Wait for the turn of a call that takes about *tokens*; the block is the call. Gives the call's number."""
+        wire = WIRE.get() or RequestTrace()
+        wire.paced = True
+        if self._limit is not None:
+            async with self._freed:
+                await self._freed.wait_for(self._has_room)
+        self._active += 1
+        try:
+            await self._requests.take(1)
+            await self._tokens.take(tokens)
+            while (wait := self._held_until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110  # it may grow
+                await asyncio.sleep(wait)
+            await self._starts.acquire()
+            asyncio.get_running_loop().call_soon(self._starts.release)  # whoever waits begins in a later round
+            self._calls += 1
+            try:
+                yield self._calls
+            except asyncio.CancelledError:
+                wire.cut = True
+                raise
+        finally:
+            self._active -= 1
+            if self._limit is not None:
+                async with self._freed:
+                    self._freed.notify_all()
+
+    def overloaded(self, call: int, wait: float = 0.0) -> None:
+        """The endpoint had too much at the call with this number; no other begins for *wait* seconds."""
+        self._held_until = max(self._held_until, asyncio.get_running_loop().time() + wait)
+        if call > self._slowed_at:
+            self._limit = max(1.0, self._active * SLOWER)
+            self._slowed_at = self._calls
+
+    def spent(self, cost: Cost) -> None:
+        """A try of the call under way was of no use, and did cost *cost*, or may have: it counts if the call is given up."""
+        (WIRE.get() or RequestTrace()).spent += cost
+
+    def eased(self) -> None:
+        """A call went well."""
+        if self._limit is not None:
+            self._limit += 1 / self._limit
+
+    def _has_room(self) -> bool:
+        return self._limit is None or self._active < int(self._limit)
+
+
+class Reachability:
+    """Ends a run whose endpoint is dead, where else every subject would be tried on it, and fail.
+
+    A chat model has one for each endpoint, as a task has for its service, and asks through :meth:`watch`.
+    """
+
+    def __init__(self, at_start: int, later: int, *, model: str | None = None, url: str | None = None) -> None:
+        """End the run after *at_start* calls in a row without a connection while none has had one, and after *later* from then on.
+
+        *model* and *url* are shown with the stop; of *url* no password, query or fragment is.
+        """
+        self._at_start, self._later = at_start, later
+        self._details = {"model": model, "url": url and re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url)[0])}
+        self._active = self._missed = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+        self.reached = False
+
+    @property
+    def patient(self) -> bool:
+        """Whether a call without a connection is worth another try: not after one that gave up, before the endpoint was ever reached."""
+        return self.reached or not self._missed
+
+    async def watch(self, call: Awaitable[tuple[T, bool]]) -> T:
+        """The answer of *call*, which says beside it whether the endpoint was reached: any reply or HTTP status does.
+
+        Before the endpoint was ever reached, a Failure is held back until another call under way reaches it or none is left: so
+        subjects that are judged at once do not fail one by one for an endpoint that ends the run.
+
+        :raises EndpointUnreachable: when too many calls in a row got no connection.
+        """
+        self._active += 1
+        try:
+            answer, reached = await call
+            if reached:
+                self.reached, self._missed = True, 0
+            elif isinstance(answer, Failure):
+                self._missed += 1
+                await self._wait()
+                self._refuse(answer)
+            return answer
+        finally:
+            self._active -= 1
+            self._release()
+
+    async def _wait(self) -> None:
+        """Return when it is known what the calls under way come to."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        self._release()
+        try:
+            await waiting
+        finally:
+            self._waiting.discard(waiting)
+
+    def _release(self) -> None:
+        if self.reached or self._missed >= self._at_start or len(self._waiting) >= self._active:
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
+
+    def _refuse(self, last: Failure) -> None:
+        if self._missed >= (self._later if self.reached else self._at_start):
+            message = f"{self._missed} calls in a row got no connection; the last: {last.message}"
+            raise EndpointUnreachable(message, last.cost, {**self._details, "calls": self._missed})
+
+
+class _Pace:
+    """The moments at which amounts may go, so that none is spent ahead: amount / rate apart, in the order they came."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds = 60.0 / per_minute if per_minute else 0.0
+        self._free_at = 0.0
+        self._line = asyncio.Lock()
+
+    async def take(self, amount: float) -> None:
+        """Wait until *amount* may go. Whoever is cancelled while waiting has taken nothing."""
+        if not self._seconds:
+            return
+        async with self._line:
+            now = asyncio.get_running_loop().time()
+            if self._free_at > now:
+                await asyncio.sleep(self._free_at - now)
+            self._free_at = max(self._free_at, now) + amount * self._seconds

@@ -1,0 +1,280 @@
+"""A run as a table: one row a subject, with what its task made of it and what was said of that."""
+
+from __future__ import annotations
+
+import marshal
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from heapq import merge
+from itertools import takewhile
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from .._kernel.values import Event
+from .._kernel.values.errors import DicastError
+from .flat import LEVEL, METRICS, ROW, Columns, Place, leaves, names
+
+SUBJECT = ("subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd")
+"""The columns that every table has."""
+
+_VERDICT = LEVEL + 1
+_SESSION: Place = (_VERDICT, "session_id")
+_ROWS_SESSION: Place = (ROW, "session_id")
+_ENDS = ("eval.completed", "eval.failed")
+_RECORDS = ("record.completed", "record.failed")
+_NOT_IN_A_COLUMN = re.compile(r"[^A-Za-z0-9_]")
+
+_BLOCK = 200
+"""Rows that are written, and read, together."""
+
+Key = tuple[str | None, str | None]
+
+
+@attrs.define
+class Row:
+    """A subject with its record and the terminal events it has had: *ended* maps a label to the payload.
+
+    *first* is the id of the event that told of it first, and such ids ascend in the order of reading; *begun* says that
+    something is made of it, or is to be.
+    """
+
+    kind: str | None
+    id: str | None
+    session_id: str | None
+    first: str
+    begun: bool
+    record: Mapping[str, Any] = attrs.field(factory=dict)
+    ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+
+
+class RunTable:
+    """Takes a run's events and keeps its rows on disk, in a file without a name in *folder*; memory holds what is not finished.
+
+    First come the columns of :func:`~dicast.flat`, where the run has records; then ``subject_kind, subject_id, session_id, score,
+    tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
+    ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
+    another of the seven gets ``row_`` before it. Of other columns with the same name the later one gets ``_2``. With
+    *metrics* False there is none whose name begins with ``metric_``.
+    """
+
+    wants = ("run.started", "subject.read", "eval.started", *_RECORDS, *_ENDS)
+
+    def __init__(self, folder: Path, *, metrics: bool = True) -> None:
+        self.started: Mapping[str, Any] | None = None
+        self._levels: Mapping[str, Any] = {}
+        self._makes_records = False
+        self._metrics = metrics
+        self._columns = Columns()
+        self._spool = _Spool(folder)
+        self._rows: dict[Key, Row] = {}
+        self._newest: Key | None = None
+        self._verdicts: _Verdicts | None = None
+
+    def take(self, events: Sequence[Event]) -> int:
+        """Note *events*, and return how many rows are finished with them. May be repeated after an OSError.
+
+        The events that end subjects come in the order in which these were read: one for a later subject finishes the earlier.
+        A subject that is judged again may come later: all is told of it then, the event that it was read as well.
+        """
+        for event in events:
+            if event.type == "run.started":
+                self._start(event.payload)
+            else:
+                self._note(event)
+        return 0 if self._newest is None else self._keep(list(takewhile(self._newest.__ne__, self._rows)))
+
+    def end(self) -> int:
+        """Take the subjects that are left for finished, and return their number.
+
+        Those that nobody judges have a row, too; those that were about to be judged when the run stopped have none.
+        """
+        return self._keep([key for key, row in self._rows.items() if row.ended or row.record or not row.begun])
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._spool.close()
+
+    def columns(self) -> list[str]:
+        """The names of all columns; known when the last row is."""
+        return names(self._places(), {*SUBJECT} - {"session_id"})
+
+    def rows(self) -> Iterator[list[object]]:
+        """The rows, in the order in which the subjects were read; what is missing is None. From the beginning each time."""
+        numbers = [self._columns.numbers[_SESSION if place == _ROWS_SESSION else place] for place in self._places()]
+        width = len(self._columns.numbers)
+        in_order = numbers == list(range(width))
+        for _, row in merge(_ascending(self._spool, False), _ascending(self._spool, True), key=itemgetter(0)):
+            cells = row if len(row) == width else row + [None] * (width - len(row))
+            yield cells if in_order else [cells[number] for number in numbers]
+
+    def _places(self) -> list[Place]:
+        places = self._columns.ordered()
+        if _ROWS_SESSION in self._columns.numbers:
+            places.remove(_SESSION)
+        return places
+
+    def _start(self, payload: Mapping[str, Any]) -> None:
+        if self._verdicts is None:
+            self.started = payload
+            self._levels = {"security_level": payload.get("security_level")}
+            self._makes_records = bool(payload.get("task") or payload.get("extractors"))
+            self._verdicts = _Verdicts.of(payload, metrics=self._metrics)
+            for place in self._verdicts.places:
+                self._columns.number(place)
+
+    def _note(self, event: Event) -> None:
+        key = event.subject_kind, event.subject_id
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = Row(*key, event.session_id, event.id, self._makes_records)
+        if event.type == "eval.started":
+            row.begun = True
+        elif event.type in _ENDS:
+            row.ended[str(event.payload["judge"])] = event.payload
+            self._newest = key
+        elif event.type in _RECORDS:
+            row.record = event.payload
+            self._newest = key
+
+    def _keep(self, keys: list[Key]) -> int:
+        if not keys:
+            return 0
+        if self._verdicts is None:
+            raise DicastError("a table was told of subjects before run.started, which names its columns")
+        # The rows are forgotten only when they are written, so that the kernel may try again.
+        verdicts, rows = self._verdicts, map(self._rows.__getitem__, keys)
+        self._spool.add([(row.first, self._cells(verdicts, row)) for row in rows])
+        for key in keys:
+            del self._rows[key]
+        return len(keys)
+
+    def _cells(self, verdicts: _Verdicts, row: Row) -> list[object]:
+        cells = verdicts.cells(row)  # their columns have the first numbers
+        if row.record:
+            found = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
+            self._columns.put(cells, found if self._metrics else (one for one in found if one[0][0] != METRICS))
+        return cells
+
+
+@attrs.frozen
+class _Verdicts:
+    """What is said of a subject: *metrics* and *judges* have columns of their own; *counted* labels make its score."""
+
+    metrics: tuple[str, ...]
+    judges: tuple[str, ...]
+    counted: tuple[str, ...]
+    places: tuple[Place, ...]
+
+    @classmethod
+    def of(cls, started: Mapping[str, Any], *, metrics: bool) -> _Verdicts:
+        """Read the labels from the payload of ``run.started``."""
+        labels, judges = tuple(started["metrics"]) if metrics else (), tuple(started["judges"])
+        columns = [*SUBJECT, *(f"metric_{name}" for name in _column_names(labels))]
+        for name in _column_names(judges):
+            columns += (f"judge_{name}_{what}" for what in ("score", "confidence", "kind", "failure"))
+        return cls(labels, judges, tuple(started["counted"]), tuple((_VERDICT, column) for column in columns))
+
+    def cells(self, row: Row) -> list[object]:
+        """The cells of *row*; what is missing is None."""
+        score, tier, failure = self._outcome(row)
+        failure = failure or row.record.get("failure_mode")  # of its task, where nothing was judged
+        cells: list[object] = [row.kind, row.id, row.session_id, score, tier, failure, _cost(row)]
+        if self.metrics:
+            values = row.ended.get("metrics", {}).get("signals", {}).get("metrics", {})
+            cells += map(values.get, self.metrics)
+        for judge in self.judges:
+            ended = row.ended.get(judge, {})
+            cells += (ended.get(key) for key in ("score", "confidence", "judge_kind", "failure_mode"))
+        return cells
+
+    def _outcome(self, row: Row) -> tuple[object, object, object]:
+        """Score, tier and failure; of several counted labels that judged the subject none is *the* score."""
+        counted = [row.ended[label] for label in self.counted if label in row.ended]
+        if len(counted) == 1:
+            only = counted[0]
+            return only.get("score"), only.get("tier"), only.get("failure_mode")
+        return None, None, next((mode for ended in counted if (mode := ended.get("failure_mode"))), None)
+
+
+class _Spool:
+    """Rows on disk. What was added before an OSError is written over when it is added again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # closed by close()
+        self._size = 0
+
+    def add(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Keep *rows*, or raise OSError and keep none of them."""
+        blocks = [_packed(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
+        data = b"".join(len(block).to_bytes(8, "big") + block for block in blocks)
+        self._file.seek(self._size)
+        written = 0
+        while written < len(data):
+            written += self._file.write(data[written:])
+        self._size += len(data)
+
+    def rows(self) -> Iterator[Any]:
+        """The rows, each time from the first."""
+        place = 0
+        while place < self._size:
+            self._file.seek(place)
+            length = int.from_bytes(self._read(8), "big")
+            yield from marshal.loads(self._read(length))  # noqa: S302  # what this process has written
+            place += 8 + length
+
+    def _read(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length and (more := self._file.read(length - len(data))):
+            data += more
+        return data  # one that is shorter than what was written is refused as what it is to be
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._file.close()
+
+
+def _ascending(spool: _Spool, late: bool) -> Iterator[Any]:
+    """The rows in *spool* that came in the order of reading; or those that came *late*, behind one that was read later."""
+    newest = ""
+    for row in spool.rows():
+        if (row[0] < newest) == late:
+            yield row
+        newest = max(newest, row[0])
+
+
+def _packed(rows: Any) -> bytes:
+    try:
+        return marshal.dumps(rows)
+    except ValueError:  # something in them is no plain value: written as JSON has it
+        return marshal.dumps([(first, [_as_json(value) for value in cells]) for first, cells in rows])
+
+
+def _as_json(value: object) -> object:
+    return value if type(value) in (str, int, float, bool, type(None)) else orjson.loads(orjson.dumps(value, _plain))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def _cost(row: Row) -> str | None:
+    """What judging *row* cost, a plain decimal number; None when a part of it is not known."""
+    costs: list[Any] = [ended.get("judge_cost_usd") for ended in row.ended.values()]
+    if not costs or None in costs:
+        return None
+    return format(sum(map(Decimal, costs)), "f")
+
+
+def _column_names(labels: Sequence[str]) -> Iterator[str]:
+    """Make *labels* fit for a column name: ASCII letters, digits and ``_``; a repeated one gets ``_2``, ``_3`` …."""
+    return iter(names((_VERDICT, _NOT_IN_A_COLUMN.sub("_", label)) for label in labels))
