@@ -46,6 +46,19 @@ def npm(script: str) -> dict[str, str]:
         ("python3 -m no_such_module.cli", {}, "No module named 'no_such_module'"),
         ("python3 -B -X dev -m pytest -q", TESTS, "No module named 'pytest'"),
         ("npm test", npm("no-such-runner --all"), "no program 'no-such-runner'"),
+        ("sh -c 'no-such-runner'", {}, "no program 'no-such-runner'"),
+        (("bash", "-ec", "cd sub && exec no-such-runner -q"), {"sub/a": ""}, "no program 'no-such-runner'"),
+        (("sh", "-c", "cd sub && ./run.sh"), {"run.sh": "#!/bin/sh\n"}, "no 'sub/run.sh' in the workspace"),
+        ("sh -c 'no-such-runner || true'", {}, None),
+        ("env no-such-runner", {}, "no program 'no-such-runner'"),
+        ('/usr/bin/env X=1 sh -c "no-such-runner"', {}, "no program 'no-such-runner'"),
+        ("env PATH=/opt no-such-runner", {}, None),
+        ("bash missing.sh", {}, "no 'missing.sh' in the workspace"),
+        ("bash -e sub/run.sh", {"sub/run.sh": "true\n"}, None),
+        ("./run.sh", {"run.sh": "#!/no/such/interpreter -x\n"}, "no program '/no/such/interpreter'"),
+        ("./run.sh", {"run.sh": "#!/usr/bin/env no-such-interpreter\n"}, "no program 'no-such-interpreter'"),
+        ("sh run.sh", {"run.sh": "#!/no/such/interpreter\n"}, None),
+        ("npm test", npm("env no-such-runner"), "no program 'no-such-runner'"),
     ],
 )
 def test_a_runner_that_cannot_start_is_a_failure_that_names_it(command, files, message):
@@ -69,6 +82,9 @@ def test_a_runner_that_cannot_start_is_a_failure_that_names_it(command, files, m
         ("python3 -m pack.tool", "solution.py", "print('sh: 1: python3: not found'); raise SystemExit(127)"),
         ("python3 -c 'import solution'", "solution.py", "import no_such_module"),
         ("test -x gone || no-such-runner", "solution.py", ""),
+        ("env sh solution.sh", "solution.sh", "exec no-such-program"),
+        ("sh -c 'python3 solution.py'", "solution.py", "print('1 test'); raise SystemExit(127)"),
+        ("sh -c './solution.sh'", "solution.sh", "#!/no/such/interpreter\n"),
     ],
 )
 def test_a_candidate_cannot_make_its_0_a_runner_that_could_not_start(command, output_file, output):

@@ -20,6 +20,8 @@ _VARIABLE = re.compile(r"(\w+)=")
 _LOOKUPS = ("PATH", "PYTHON", "NODE", "NPM")
 _OPERATORS = frozenset("();|&")
 _RUNNERS = frozenset(("pytest", "unittest", "nose2", "tox", "jest", "vitest", "mocha", "ava", "tap"))
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
+_FLAGS = re.compile(r"-[cefilux]+")
 _SCRIPTS = ("npm", "pnpm", "yarn")
 _PROBE = """PATH="$PATH:/tmp/node_modules/.bin:/node_modules/.bin"
 case $1 in */*) test -f "$1" && test -x "$1";; *) command -v "$1" >/dev/null;; esac || { echo no program; exit; }
@@ -34,7 +36,8 @@ except ImportError as error: print("no module:", error)' "$module"
 class Start:
     """A *program* that has to start; *module* is what it runs where it is a Python, with the words before it as *python*.
 
-    *folder* is where it starts in the workspace, None where that is not known. *words* is the whole command.
+    *folder* is where it starts in the workspace, None where that is not known. *words* is the whole command. *is_script* says that
+    a shell reads it, so that it need not be executable.
     """
 
     program: str
@@ -42,6 +45,7 @@ class Start:
     python: tuple[str, ...] = ()
     module: str = ""
     words: tuple[str, ...] = ()
+    is_script: bool = False
 
     def probe(self, limits: Limits) -> Program:
         """What looks it up in an empty workspace."""
@@ -121,15 +125,49 @@ def _module(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 
 def starts(command: str | tuple[str, ...], given: Given) -> Iterator[Start]:
-    """All that has to start: of ``npm test``, too, what the script of *given* starts with."""
+    """All that has to start: what ``env``, a shell, a script's first line and the script of ``npm test`` lead to, too."""
     start = first(command)
-    if start is None:
-        return
-    yield start
+    while start is not None:
+        yield start
+        start = _inner(start, given)
+
+
+def _inner(start: Start, given: Given) -> Start | None:
+    """What *start* starts first in its turn; None where that is not certain."""
+    name = posixpath.basename(start.program)
+    if start.is_script or ("/" in start.program and not start.program.startswith("/")):
+        return _interpreter(start, given)
+    if name == "env":
+        return _start(start.words[1:], start.folder) if not start.words[1:2] or start.words[1][:1] != "-" else None
+    if name in _SHELLS:
+        return _by_shell(start)
     package = given.file(posixpath.join(start.folder or "", "package.json")) if _is_npm(start) else None
     inner = first(script(package))
     if inner is not None and inner.folder == "" and b"pretest" not in (package or b""):
-        yield attrs.evolve(inner, folder=start.folder)
+        return attrs.evolve(inner, folder=start.folder)
+    return None
+
+
+def _by_shell(start: Start) -> Start | None:
+    """What a shell runs: the command behind ``-c``, or a script, which need not be executable."""
+    at = next((at for at, word in enumerate(start.words[1:], 1) if not _FLAGS.fullmatch(word)), None)
+    if at is None or start.words[at].startswith("-"):
+        return None
+    if any("c" in word for word in start.words[1:at]):
+        inner = first(start.words[at])
+        folder = None if inner is None or inner.folder is None else _inside(start.folder, inner.folder or ".")
+        return inner and attrs.evolve(inner, folder=folder)
+    word = start.words[at]
+    known = _PLAIN.fullmatch(word) and not word.startswith("/")
+    return Start(word, start.folder, words=(word,), is_script=True) if known else None
+
+
+def _interpreter(start: Start, given: Given) -> Start | None:
+    """What the first line of a script in the workspace says that runs it; a shell that is given a script does not read it."""
+    path = None if start.is_script else _inside(start.folder, start.program)
+    line = (given.file(path) or b"").partition(b"\n")[0] if path else b""
+    words = line[2:].decode(errors="replace").split(None, 1) if line.startswith(b"#!") else []
+    return _start(" ".join(words).split() if words[:1] == ["/usr/bin/env"] else words, start.folder)
 
 
 def _is_npm(start: Start) -> bool:
@@ -156,7 +194,7 @@ def in_workspace(start: Start, given: Given, output_file: str, *, patch: bool) -
     What a patch could add is not certain to be missing; only of test runners is it, which nobody writes in one.
     """
     runs = start.module or start.program
-    if start.module or "/" not in start.program:
+    if not start.is_script and (start.module or "/" not in start.program):
         may = patch and runs not in _RUNNERS
         return may or any(_provides(name, runs, start) for name in (*given.names, *(() if patch else (output_file,))))
     if start.program.startswith("/"):
@@ -166,7 +204,7 @@ def in_workspace(start: Start, given: Given, output_file: str, *, patch: bool) -
         return True
     if path not in given.names:
         return f"there is no {path!r} in the workspace"
-    return True if given.is_executable(path) else f"{path!r} in the workspace is not executable"
+    return True if start.is_script or given.is_executable(path) else f"{path!r} in the workspace is not executable"
 
 
 def _provides(name: str, runs: str, start: Start) -> bool:
