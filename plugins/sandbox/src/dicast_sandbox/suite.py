@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,7 @@ from .workspace import Given, takes_output
 FORGEABLE_CONFIDENCE = 0.5
 """How sure a score is at most that the candidate could have made itself: it ran in one process with what tests it."""
 
+_STARRED = r"^[ \t]*(from[ \t]+(?:[\w.]*\.)?{}[ \t]+import[ \t]+\*)"
 _SERVER = ".dicast/candidate.py"
 _VALUES = ".dicast/candidate_values.py"
 
@@ -79,6 +81,12 @@ class SuiteMetric(SandboxMetric):
     def _check_isolated(self) -> None:
         if takes_output(self.files):
             raise ConfigError("mode: isolated keeps the output out of the tests' sandbox, and one of the files has it")
+        for name, content in self.files.items() if isinstance(self.files, Mapping) else ():
+            if starred := re.search(_STARRED.format(re.escape(Path(self.output_file).stem)), content, re.MULTILINE):
+                raise ConfigError(
+                    f"mode: isolated: the file {name!r} has {starred[1]!r}, which brings no names of the candidate here; "
+                    "name what it imports"
+                )
         for name in self.candidate_files or ():
             if self.template is None and self.repository is None:
                 raise ConfigError("candidate_files are of the template or the repository; name one of them, too")
