@@ -107,6 +107,7 @@ def test_pairs_within_a_task_leave_out_what_the_task_says():
     assert SEPARATION["auc"](good, bad) < 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_separation_is_what_the_script_measures():
     folder = Path(os.environ.get("DICAST_OUTSIDE_DATA", ROOT.parent / "shared" / "data"))

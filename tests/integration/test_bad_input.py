@@ -356,6 +356,7 @@ def test_a_long_line_is_refused_by_its_number(refused, shop):
     assert "max_line_bytes" in error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory of a child as Linux reports it")
 def test_a_line_of_a_gigabyte_is_refused_without_being_held(shop):
     with open(shop / "data.jsonl", "wb") as file:

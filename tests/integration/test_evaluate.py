@@ -303,6 +303,7 @@ def airline():
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_conversations_judged_again_get_the_same_verdicts(shop, airline):
     options = {"path": str(airline), "id": "{{ task_id }}-{{ trial }}", "subjects": ["tool_cycle", "turn", "session"]}

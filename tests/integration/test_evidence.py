@@ -228,6 +228,7 @@ def airline(count):
         return [json.loads(next(file)) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_a_real_model_judges_a_real_session_within_a_small_context(shop, model_server):
     """The tests' server has 4,096 tokens for a request and its reply; the session here is twice as long."""

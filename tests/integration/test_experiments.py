@@ -586,6 +586,7 @@ def test_check_builds_every_experiment(shop, model):
     assert model.count == 0
 
 
+@pytest.mark.slow
 def test_experiment_whose_gate_fails_keeps_no_other_from_running(shop, model):
     gated = "metrics: [proxy/keywords: {required: ['2']}]\n"
     text = SUITE + gated + "gate: {min_score: 0.9}\n"
@@ -609,6 +610,7 @@ def test_missing_baseline_of_a_suite_ends_it_before_anything_is_asked(shop, mode
     assert (done.code, model.count) == (2, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 def test_killed_suite_is_taken_up_where_it_was(shop, model):
     text = SUITE + AGAINST_PLAIN + ALONE
@@ -651,6 +653,7 @@ def test_suite_that_is_taken_up_decides_by_its_gate_of_now_what_had_ended(shop, 
     assert shop.dicast("show", run_id, "--json").json["gate"] == done.json["experiments"]["plain"]["gate"]
 
 
+@pytest.mark.slow
 def test_tried_rows_are_nothing_of_a_suite_that_is_taken_up(shop, model):
     name = shop.pipeline(SUITE + ALONE).name
     model.answer = but(401, "better r2 depth")
@@ -707,6 +710,7 @@ def test_suite_that_was_never_begun_has_nothing_to_resume(shop, model):
     assert "no unfinished run of this suite" in done.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_retry_failed_of_a_suite_asks_about_what_failed_alone(shop, model):
     model.answer = but(500, "better r1 clarity")
     first = shop.run(SUITE)

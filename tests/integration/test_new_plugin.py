@@ -16,6 +16,8 @@ import pytest
 from dicast._kernel.cli import main
 from dicast._kernel.cli.new import KINDS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

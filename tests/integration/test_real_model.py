@@ -9,6 +9,8 @@ import pytest
 
 from .conftest import finish
 
+pytestmark = pytest.mark.slow
+
 PRICE = "price: {input_per_mtok: 0.1, output_per_mtok: 0.4}"
 MODELS = {
     "openai/chat": f'{{openai/chat: {{base_url: "${{MODEL_URL}}", model: gemma-3-270m, {PRICE}, timeout: 120}}}}',

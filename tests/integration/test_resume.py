@@ -515,6 +515,7 @@ def words(shop, name):
     return (shop / name).read_text().split() if (shop / name).exists() else []
 
 
+@pytest.mark.slow
 def test_an_answer_whose_cost_nobody_announced_is_not_bought_again_after_a_kill(holding):
     holding.rows(1, 1, 1)
     holding.pipeline("metrics: [holding/unannounced, holding/holds]\nsinks: [csv/rows: {path: out.csv}]\n" + RICH)
@@ -557,6 +558,7 @@ def test_retry_failed_does_not_buy_the_good_answers_beside_the_failed_one_again(
     assert scores(holding) == {("r0", "metrics"): pytest.approx(0.8375), ("r1", "metrics"): pytest.approx(0.9125)}
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_is_carrying_out_is_not_resumed(holding):
     holding.rows(1, 1)
     holding.pipeline("metrics: [holding/holds]\n")
@@ -622,6 +624,7 @@ def conversation(name, turns):
     return {"id": name, "messages": messages}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2, 3, 5, 7, 8, 13])
 def test_trace_events_are_told_once_however_often_a_run_is_taken_up(shop, unfinished, after):
     shop.write("chats.jsonl", [conversation("one", 2), conversation("two", 2)])

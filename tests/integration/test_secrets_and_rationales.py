@@ -8,6 +8,8 @@ import stat
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 KEY, PASS = "sk-live-7Qw3rTy9ZxCv", "gateway-pass-4Hj8Lp2M"
 REASONS = "The capital is Canberra, as the answer says, so I like it."
 FILE = """\

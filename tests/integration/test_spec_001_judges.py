@@ -258,6 +258,7 @@ def test_ledger_verdicts_and_document_agree_on_what_was_spent(shop):
 # 14.2
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(prices=st.lists(st.integers(0, 9), min_size=1, max_size=4))
 def test_judging_again_never_lowers_what_was_spent(prices):

@@ -31,6 +31,7 @@ KEYS = ["rubric", "expect_substring_in_final_response", "llm_judge_model", "weig
 blocks = st.dictionaries(st.sampled_from(KEYS), values | texts | credit, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)  # two runs
 @given(blocks)
 def test_source_and_judge_take_and_refuse_the_same_blocks(tmp_path_factory, block):

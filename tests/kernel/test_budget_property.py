@@ -324,6 +324,7 @@ class Shoppers(RuleBasedStateMachine):
         self.totals["orphans"] += len(self.orphans)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="a run is held by a lock that only POSIX has")
 def test_no_order_of_reserving_settling_and_dying_passes_a_cap(tmp_path):
     pool = Pool(tmp_path)

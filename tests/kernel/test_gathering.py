@@ -96,6 +96,7 @@ def test_subjects_under_way_are_asked_about_together(kind):
     assert len(component.sizes) <= 4
 
 
+@pytest.mark.slow
 @EITHER
 @settings(max_examples=30, deadline=None)  # two runs
 @given(

@@ -76,6 +76,7 @@ def check(plugin, tmp_path, monkeypatch):
 ANSWERS = "test_answers_every_subject_with_a_score_or_a_failure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "body", "found"),
     [
@@ -379,6 +380,7 @@ def test_unwritable_path_that_nobody_refuses_is_found(check):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "found"),
     [

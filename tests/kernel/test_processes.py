@@ -155,6 +155,7 @@ OUTPUTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 @settings(
     max_examples=6,
@@ -196,6 +197,7 @@ def test_a_worker_that_dies_costs_its_subject_and_no_other(word, how):
     assert [verdict.subject_id for verdict in done.verdicts] == [str(n) for n in range(60) if str(n) not in died]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 def test_workers_that_die_again_and_again_cost_no_other_subject():
     outputs = ["die" if n % 2 else "fine" for n in range(14)]
@@ -228,6 +230,7 @@ def test_a_timeout_is_tried_again():
     assert done.document["failures"] == {"timeout": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 def test_metrics_that_compute_are_asked_in_workers_and_the_others_here():
     here, model = str(os.getpid()), {"model": FakeChatModel("")}

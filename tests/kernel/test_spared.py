@@ -7,6 +7,7 @@ from collections import Counter
 from decimal import Decimal
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,6 +125,7 @@ def test_a_metric_of_another_kind_of_subject_is_not_spared():
     assert told(run([[0.0]], {"t": Priced({"0": Cost("0.01")})}, options={"on": ["turn"]}))[0] == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), min_size=2, max_size=2), st.integers(0, 30)), min_size=1, max_size=6),

@@ -209,6 +209,7 @@ def test_what_came_before_an_orderly_stop_is_sent_again_only_where_a_sink_had_lo
     assert [name for name, _ in rows].count("experiment_complete") == 1
 
 
+@pytest.mark.slow
 def test_what_was_under_way_at_a_kill_is_sent_by_the_process_that_takes_the_run_up(ingested, tmp_path):
     rows = 1_500
     (tmp_path / "rows.jsonl").write_text(

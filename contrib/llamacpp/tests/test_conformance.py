@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from dicast.testing import ChatModelConformance
+
+pytestmark = pytest.mark.slow
 
 
 class TestChat(ChatModelConformance):

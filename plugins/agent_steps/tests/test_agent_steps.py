@@ -116,6 +116,7 @@ KEYS = ["subtasks", *EXECUTION, *SYNTHESIS, *STEP, "step_utility_norm"]
 outputs = anything | st.dictionaries(st.sampled_from(KEYS), anything | plans)
 
 
+@pytest.mark.slow
 @given(outputs)
 def test_any_output_gets_a_score_that_its_checks_add_up_to(output):
     for metric in METRICS:
@@ -129,6 +130,7 @@ def test_any_output_gets_a_score_that_its_checks_add_up_to(output):
         assert score.value == pytest.approx(sum(earned))
 
 
+@pytest.mark.slow
 @given(outputs.filter(lambda output: not isinstance(output, str)))
 def test_json_text_scores_as_what_it_says(output):
     for metric in METRICS:

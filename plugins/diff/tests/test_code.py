@@ -91,6 +91,7 @@ def test_what_is_no_text_is_no_code(output):
     assert judged("x", output).kind == "missing_input"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "nested", ["(" * 100_000 + ")" * 100_000, "-" * 100_000 + "1", "x" + ".x" * 100_000, "[" * 90 + "]" * 90]
 )

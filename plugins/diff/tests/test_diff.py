@@ -59,6 +59,7 @@ def nested(levels):
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strictness", ["exact", "normalized_whitespace"])
 def test_no_nesting_is_too_deep_to_be_equal(strictness):
     assert judged(nested(100_000), nested(100_000), strictness=strictness).value == 1.0

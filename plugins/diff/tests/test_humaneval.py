@@ -97,6 +97,7 @@ def test_solutions_in_two_formats_are_equivalent(solutions, one, other, tmp_path
     assert values(first, solutions).count(1.0) == values(second, solutions).count(1.0) == 164
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_solutions_with_one_operator_changed_are_not(solutions, tmp_path):
     changed, what = zip(*map(mutated, solutions), strict=True)

@@ -128,6 +128,7 @@ def test_a_field_is_compared_alone():
     assert "'args'" in judged({}, {"a": 1}, field="args").details
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignore_order", [False, True])
 def test_no_nesting_is_too_deep(ignore_order):
     deep = other = 1

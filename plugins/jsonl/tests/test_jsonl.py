@@ -88,6 +88,7 @@ json_values = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), json_values))
 def test_any_payload_comes_back(tmp_path_factory, payload):
     folder = tmp_path_factory.mktemp("jsonl")

@@ -114,6 +114,7 @@ def test_the_chain_can_be_recomputed_with_the_standard_library(template, opened)
         assert recomputed(template) == (ROWS, ledger.head().digest)
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # each example waits for the disk
 @given(payloads=st.lists(st.dictionaries(st.text(), JSON_VALUES, max_size=3), max_size=5), text=st.text())
 def test_any_payload_comes_back_and_is_chained_as_documented(opened, make_event, payloads, text):

@@ -68,6 +68,7 @@ def failure(answers):
     return answer
 
 
+@pytest.mark.slow
 def test_reply_has_text_model_usage_and_cost(chat_server):
     chat_server.script(chat_server.reply("Fine.", model="some-model-0613"))
     (reply,) = ask(chat(chat_server))
@@ -322,6 +323,7 @@ def test_claude_is_asked_in_its_own_protocol(chat_server):
     assert sent.body["system"][0]["cache_control"] == {"type": "ephemeral"}
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_logged_or_read_on_import(chat_server, tmp_path):
     """A process that can reach nothing but the endpoint, in a folder with a .env file, with every call going wrong."""
     (tmp_path / ".env").write_text("FROM_DOTENV=1\n")

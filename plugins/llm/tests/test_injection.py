@@ -183,6 +183,7 @@ def test_a_model_that_echoes_the_whole_message_gives_no_verdict(hostile, sealed)
     assert answer.kind == "judge_output_invalid"
 
 
+@pytest.mark.slow
 @SEAL
 @TABLE
 def test_a_model_that_quotes_the_judged_text_and_then_judges_gives_its_own_verdict(hostile, sealed):

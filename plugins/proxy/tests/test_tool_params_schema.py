@@ -149,6 +149,7 @@ def test_a_hundred_megabytes_are_told_in_a_few_words():
     assert len(json.dumps(score.signals)) < 2000
 
 
+@pytest.mark.slow
 def test_a_million_violations_are_cut():
     score = judged({"tool": "t", "params": [0] * 100_000}, {"t": {"items": {"type": "string"}}})
     assert score.value == 0.0

@@ -142,6 +142,7 @@ def test_interval_is_the_same_again_and_holds_alpha():
     assert interval.low < found.alpha < interval.high < interval.low + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("presort", [False, True])
 def test_interval_of_many_subjects_is_that_of_resampling_each(presort):
     draw = random.Random(8)

@@ -260,6 +260,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "code"), BOMBS.values(), ids=BOMBS)
 def test_a_bomb_strikes_its_limit_in_time(limit, code):
     limits = attrs.evolve(SMALL, wall=3 if limit == "wall" else 20, cpu=2 if limit == "cpu" else 20)

@@ -77,12 +77,14 @@ def score(output: str, mode: str, **options) -> Score:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", FORGERIES.values(), ids=FORGERIES)
 def test_a_forgery_in_the_tests_process_is_found_out_or_said_to_be_possible(code):
     found = score(code, "shared")
     assert found.value == 0 or (found.signals["forgeable"] is True and found.confidence <= 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", FORGERIES.values(), ids=FORGERIES)
 def test_no_forgery_succeeds_from_another_sandbox(code):
     found = score(code, "isolated")

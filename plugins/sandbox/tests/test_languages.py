@@ -303,6 +303,7 @@ def test_the_wrong_candidate_fails(language, box):
     )
 
 
+@pytest.mark.slow
 def test_a_candidate_that_cannot_be_built_or_imported_fails(language, box):
     assert scored(language, language.broken, box).value == 0
 

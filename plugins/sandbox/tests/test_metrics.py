@@ -244,6 +244,7 @@ def box():
         yield made
 
 
+@pytest.mark.slow
 def test_pytest_s_own_report_is_read_from_what_is_mounted(box):
     tests = (
         "from solution import f\nimport pytest\ndef test_a(): assert f(2) == 4\n@pytest.mark.skip\ndef test_b(): pass\n"
@@ -272,6 +273,7 @@ def test_pytest_s_report_is_found_wherever_it_is_written(box, command):
     assert (found.value, found.signals["passed"], found.signals["collected"]) == (1, 1, 1), found
 
 
+@pytest.mark.slow
 def test_pytest_s_report_is_found_without_a_sandbox():
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
     metric = PassingTests(

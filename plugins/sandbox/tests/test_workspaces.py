@@ -227,6 +227,7 @@ def test_the_environment_of_a_git_hook_does_not_lead_elsewhere(checkout, monkeyp
     assert judge(Command(command="./run.sh", repository=checkout)).value == 1
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_what_has_no_room_in_the_workspace_is_no_zero(checkout, tmp_path):
     with (checkout / "big").open("wb") as file:

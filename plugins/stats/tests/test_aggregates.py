@@ -276,6 +276,7 @@ metrics = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.fixed_dictionaries({"metrics": metrics}, optional={"response": anything}), max_size=5))
 def test_whatever_records_hold_the_document_is_json_without_nan(aggregated, records):
     for component in ALL:

@@ -321,6 +321,7 @@ def scaled(value, power):
         return None
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25, phases=[Phase.explicit, Phase.generate])  # shrinking would take minutes
 @given(whole, st.integers(-1074, 1013))
 def test_the_size_of_scores_changes_no_test(results, pairs, power):
@@ -438,6 +439,7 @@ def wilcoxon_p(differences):
     return round(sum(ways) / len(ways), 12)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(-10, 10), st.integers(-10, 10)), min_size=2, max_size=15),
     st.sampled_from([10.0**k for k in range(-9, 10)] + [3.0, 0.7, 1 / 3]),
@@ -457,6 +459,7 @@ def test_neither_scale_nor_shift_changes_what_a_test_says(results, pairs, factor
         same_as(found, expected, ("t", "p_value", "effect_size", "df"))
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-3, 3), min_size=4, max_size=12), st.sampled_from([0.1, 0.7, 1 / 3, 10.0]))
 @settings(max_examples=6)
 def test_the_bootstrap_interval_follows_the_scale(results, differences, factor):

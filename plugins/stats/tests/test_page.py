@@ -15,6 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "statistics.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?[^\n]*\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_printed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(PAGE.read_text("utf-8"))

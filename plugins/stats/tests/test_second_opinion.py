@@ -276,6 +276,7 @@ def binomial(one, other):
     return min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
 
 
+@pytest.mark.slow
 def test_bootstrap_interval_holds_the_mean_as_often_as_it_says(results):
     """Of 200 samples of a skewed distribution some 95 % of the intervals hold its mean."""
     held = 0

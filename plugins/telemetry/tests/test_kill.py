@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROWS = 6_000
 
 

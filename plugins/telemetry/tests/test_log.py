@@ -62,6 +62,7 @@ def test_a_lone_surrogate_loses_no_line(caplog):
     assert "\\ud800" in caplog.text
 
 
+@pytest.mark.slow
 def test_on_the_command_line_the_lines_go_to_stderr(tmp_path):
     (tmp_path / "in.jsonl").write_text('{"id": "1", "output": "Ankara"}\n')
     (tmp_path / "run.yaml").write_text(

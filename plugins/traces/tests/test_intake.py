@@ -273,6 +273,7 @@ def attrs_evolve_type(entry, type):
     return attrs.evolve(entry, event=attrs.evolve(entry.event, type=type))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_killed_watch_and_its_successors_judge_everything_once_for_each_trigger(seed):

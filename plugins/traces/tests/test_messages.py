@@ -299,6 +299,7 @@ message = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(message, max_size=8), min_size=1, max_size=3))
 def test_any_conversation_makes_unique_subjects_whose_counts_agree(tmp_path_factory, conversations):
     made = source(tmp_path_factory.mktemp("chats"), *conversations, subjects=["tool_cycle", "turn", "session"])

@@ -213,6 +213,7 @@ def made(steps):
                 yield event(what, session, turn if second % 2 else None, second, n=second)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(STEPS, st.sampled_from(["as they happened", "otherwise", "unknown", "some unknown"]))
 def test_subjects_of_any_trace_are_what_was_judged_whatever_its_times(steps, times):

@@ -225,6 +225,7 @@ def test_once_judges_what_is_due_and_ends(shop):
     assert {id for kind, id in shop.verdicts() if kind == "turn"} == {*(f"over/{n}" for n in range(8)), "old/0"}
 
 
+@pytest.mark.slow
 def test_the_next_watch_goes_on_where_one_that_was_asked_to_end_did(shop):
     def once():
         done = subprocess.run(shop.command("--once"), cwd=shop.folder, capture_output=True, text=True, check=False)
@@ -344,6 +345,7 @@ def test_directory_is_watched_through_rotation(shop):
     assert {key: value[-1][1:] for key, value in shop.verdicts().items()} == shop.run_over(shop.trace)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 def test_a_killed_watch_judges_everything_once():
     command = [sys.executable, ROOT / "benchmarks" / "run.py", "watch-kill", "--kills", "4", "--json"]
@@ -355,6 +357,7 @@ def test_a_killed_watch_judges_everything_once():
     assert values["watch.kills.subjects"] > 100
 
 
+@pytest.mark.slow
 @pytest.mark.outside_data
 def test_replayed_airline_conversations_are_judged_as_run_judges_the_finished_file(shop):
     data = Path(os.environ.get("DICAST_OUTSIDE_DATA", ROOT.parent / "shared" / "data"), "tau_bench_airline.jsonl.gz")

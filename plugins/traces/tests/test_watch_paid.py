@@ -50,6 +50,7 @@ def wait_for(condition, process):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_what_was_being_judged_is_judged_by_the_next_watch_and_bought_once(tmp_path, chat_server, how):
