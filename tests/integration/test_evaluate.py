@@ -66,7 +66,7 @@ def test_it_appends_and_the_old_verdicts_stay(traced):
     old = verdicts(traced, "--kind", "turn")
     done = evaluate(traced, "--subject", "turn", "--rubric", "turn-heuristic-v1", "--json")
     assert (done.code, done.json["scored"], done.json["name"], done.json["cost"]["usd"]) == (0, 3, "evaluate", "0")
-    assert done.err == "3 turn(s) to judge again, at no cost\n"
+    assert done.err == "3 turn(s) to judge, at no cost\n"
     both = verdicts(traced, "--kind", "turn")
     assert both[:3] == old
     assert {one["run_id"] for one in both[3:]} == {done.json["run_id"]}
@@ -152,7 +152,27 @@ def test_each_verdict_is_a_line_beside_the_one_before(traced):
     *_, title, first, second = done.out.splitlines()
     assert title == "re-evaluated 2 turn(s):"
     assert first.startswith("a1 score=0.250 confidence=0.500 judge=fake/turns_only rubric=fake/turns_only@")
-    assert (first.split("(")[1], second.split("(")[1]) == ("was 0.833)", "was 1.000)")
+    assert (first.split("(")[1], second.split("(")[1]) == ("heuristic/turn gave 0.833)", "heuristic/turn gave 1.000)")
+    again = evaluate(
+        traced, "--subject", "turn", "--judge", "fake/turns_only", "--since", "2026-01-31", "--session", "a"
+    )
+    assert again.out.splitlines()[-1].endswith("(was 0.250)")  # the same judge's
+
+
+def test_what_nobody_has_judged_yet_is_not_judged_again(shop):
+    shop.rows("0.5")
+    shop.run("task: {task/command: {command: cat}}")
+    done = evaluate(shop, "--subject", "row", "--judge", "fake/opinion")
+    assert done.err == "1 row(s) to judge, at no cost\n"
+    assert "\nevaluated 1 row(s):\n" in done.out
+
+
+def test_a_rubric_of_another_kind_is_refused_with_the_kind_it_is_for(traced):
+    done = evaluate(traced, "--subject", "session", "--rubric", "turn-hybrid-v1")
+    assert done.code == 2
+    assert (
+        "rubric 'turn-hybrid-v1' is for subjects of kind 'turn', not 'session'; give --subject turn with it" in done.err
+    )
 
 
 def test_twenty_lines_are_enough(shop):
@@ -260,7 +280,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_spent(priced, monkeypatch
     before = priced.events()
     done = paid(priced)
     assert (done.code, priced.events()) == (2, before)
-    assert "4 row(s) to judge again, for at most 0.04 usd" in done.err
+    assert "4 row(s) to judge, for at most 0.04 usd" in done.err
     assert "--yes agrees" in done.json["error"]["message"]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dicast._kernel.cli.summary import run_text
+
 WORDS = """
 source: {rows/jsonl: {path: data.jsonl}}
 metrics: [proxy/format, proxy/keywords: {as: tidy, forbidden: [TODO]}]
@@ -191,6 +193,25 @@ def test_several_judges_say_in_80_columns_how_one_of_them_counts(shop):
     told = next(line for line in shop.dicast("run", "p.yaml").out.splitlines() if line.startswith("score: "))
     assert "gate: {on: LABEL}" in told
     assert len(told) <= 80
+
+
+def test_explicit_feedback_is_no_fallback_and_an_aggregates_own_failures_are_shown(shop):
+    shop.rows(1, 1)
+    done = shop.run("judges: [fake/opinion]").json
+    row = {"subject_kind": "row", "subject_id": "r0", "failure_mode": "crashed"}
+    done["judges"]["fake/opinion"]["fallbacks"] = {"explicit_feedback": 2, "budget_exhausted": 1}
+    done["aggregates"] = {
+        "mine": {"n": 2, "failures": [{"why": "odd"}]},
+        "own": {"failures": 3},
+        "plain": {"failures": [row]},
+    }
+    lines = run_text(done).splitlines()
+    assert "2 kept for explicit feedback, 1 fell back (budget_exhausted)" in " ".join(map(str.strip, lines))
+    assert [line for line in lines if line.startswith(("mine", "own", "plain"))] == [
+        "mine: n 2, failures [{'why': 'odd'}]",
+        "own: failures 3",
+        "plain:",
+    ]
 
 
 def test_failures_and_what_fell_back_stand_in_80_columns(shop):

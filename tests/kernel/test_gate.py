@@ -76,6 +76,27 @@ def test_two_hundred_wrong_answers_fail_a_gate_that_is_about_them(gate, expected
     assert done.document["metrics"]["t"]["passes"]["n"] == 200
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (0.6500001, "the pass rate of t is 0.65, below min_pass_rate 0.6500001"),
+        (0.7, "the pass rate of t is 0.65, below min_pass_rate 0.7"),
+        (0.6512345, "the pass rate of t is 0.65, below min_pass_rate 0.651235"),
+    ],
+)
+def test_a_value_and_its_line_have_as_many_digits_as_make_them_differ(line, reason):
+    done = truths({"on": "t", "min_pass_rate": line}, [1.0] * 13 + [0.0] * 7)
+    assert done.document["gate"]["reasons"] == [reason]
+
+
+def test_what_failed_is_said_before_what_is_undecided():
+    done = truths([{"on": "t", "min_score": 0.5, "bound": "interval"}, {"on": "t", "min_score": 0.9}], [1.0, 0.0] * 4)
+    assert passed(done) is False
+    undecided = "the 95 % interval of the mean of t is"
+    first, second = done.document["gate"]["reasons"]
+    assert (first, second[: len(undecided)]) == ("the mean of t is 0.5, below min_score 0.9", undecided)
+
+
 def test_a_clause_says_what_it_was_held_against():
     done = truths([{"on": "t", "min_score": 0.5, "min_coverage": 0.9}, {"min_pass_rate": 1}], [1.0, 0.5, 0.0, 0.0])
     coverage, mean, other, rate = done.document["gate"]["clauses"]

@@ -433,6 +433,20 @@ def test_an_unset_variable_names_the_nearest():
     assert "secret" not in str(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("JUDGE_KEY", None),
+        ("JUDGE_UR", "JUDGE_URL"),
+        ("JUDGEURL", "JUDGE_URL"),
+        ("JUGDE_URL", "JUDGE_URL"),
+        ("OTHER", None),
+    ],
+)
+def test_a_variable_with_a_word_of_its_own_is_no_misspelt_one(name, nearest):
+    assert the_problem(f"m: {{url: '${{{name}}}'}}\n", (), {"JUDGE_URL": "x", "HOME": "/"}).hint == nearest
+
+
 @pytest.mark.parametrize("text", ["${", "${}", "${a b}", "${1}", "x ${A"])
 def test_a_malformed_variable_says_how_to_write_it(text):
     assert "$${" in the_problem({"a": text}, (), {"A": "1"}).message

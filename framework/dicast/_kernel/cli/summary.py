@@ -92,9 +92,13 @@ def _table(title: str, tallies: Document) -> Iterator[str]:
             mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
             extra = f", {tally['skipped']:,} skipped" if tally.get("skipped") else ""
             extra += f", {tally['escalated']:,} escalated" if tally.get("escalated") else ""
-            extra += "".join(f", {count:,} fell back ({why})" for why, count in tally.get("fallbacks", {}).items())
+            extra += "".join(_fallback(why, count) for why, count in tally.get("fallbacks", {}).items())
             sure = "" if tally.get("mean_confidence") is None else f", confidence {tally['mean_confidence']:.2f}"
             yield f"  {label:<{width}}  {mean:>6}  ({tally['scored']:,} of {tally['total']:,}{extra}){sure}"
+
+
+def _fallback(why: str, count: int) -> str:
+    return f", {count:,} kept for explicit feedback" if why == "explicit_feedback" else f", {count:,} fell back ({why})"
 
 
 def _worst_lines(done: Document) -> Iterator[str]:
@@ -118,7 +122,7 @@ def _failed_lines(done: Document) -> Iterator[str]:
 def _findings_lines(done: Document) -> Iterator[str]:
     """What the records come to, and how they compare with the baseline's."""
     for name, found in done["aggregates"].items():  # whose failures stand above already
-        yield from _tree(name, found and {k: v for k, v in found.items() if (k, type(v)) != ("failures", list)})
+        yield from _tree(name, found and {k: v for k, v in found.items() if k != "failures" or not _is_of_rows(v)})
     baseline = done["baseline"]
     if baseline is not None and baseline["run_id"] is None:
         yield f"compared with nothing: no run of {done['name']} has ended before this one (baseline: {baseline['run']})"
@@ -132,6 +136,14 @@ def _findings_lines(done: Document) -> Iterator[str]:
         for label, found in done["comparison"].items():
             yield from _tree(label, found)
     yield from (f"BROKEN: {message}" for message in done["broken"].values())
+
+
+def _is_of_rows(failures: object) -> bool:
+    """Whether *failures* are the rows without a record, which the run adds to what an aggregate says."""
+    row = {"subject_kind", "subject_id", "failure_mode"}
+    return isinstance(failures, list | tuple) and all(
+        isinstance(one, Mapping) and one.keys() == row for one in failures
+    )
 
 
 def _tree(name: str, found: object, depth: int = 0) -> Iterator[str]:

@@ -13,6 +13,7 @@ import attrs
 
 from ..values.errors import ConfigError, Problem
 from ..values.json_path import MISSING
+from ..values.names import nearest
 from .include import Composer
 from .overrides import apply
 from .suite_file import SECTION, experiments
@@ -185,10 +186,16 @@ class _Reader:
             return ""
         value = self.environ.get(name)
         if value is None and default is None:
-            hint = next(iter(get_close_matches(name, self.environ, 1)), None)
+            hint = next((near for near in get_close_matches(name, self.environ) if _is_misspelt(name, near)), None)
             message = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             self.problems.append(node.place.problem(message, path, node.value, hint))
         return value or default or ""
+
+
+def _is_misspelt(name: str, near: str) -> bool:
+    """Whether *name* is *near* in each word: what has a word of its own, as ``JUDGE_KEY`` beside ``JUDGE_URL``, is another name."""
+    words, others = name.split("_"), near.split("_")
+    return len(words) != len(others) or all(map(nearest, words, ([other] for other in others)))
 
 
 def _text(path: Path, start: Place, asked: Place) -> str:

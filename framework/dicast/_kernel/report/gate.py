@@ -42,14 +42,17 @@ def gate_document(
 
     All clauses have to hold: one that failed fails the gate, and else one that is undecided leaves it so.
     """
-    found, reasons, answers = list[Finding](), list[str](), list[Answer]()
+    found, open_ends, answers = list[Finding](), list[tuple[Answer, str]](), list[Answer]()
     for clause in gate.clauses:
         on = clause.on or label
         rules = [*_rules(clause, on, report, coverage)]
         decided = rules[0].passed is not None and report.scored > 0  # the first is coverage
         found += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
-        reasons += (rule.reason for rule in rules if not rule.passed)
+        open_ends += ((rule.passed if decided else None, rule.reason) for rule in rules if not rule.passed)
         answers += (rule.passed if decided else None for rule in rules)
+    reasons = [
+        reason for _, reason in sorted(open_ends, key=lambda one: one[0] is not False)
+    ]  # what failed comes first
     if not report.scored:
         reasons = ["nothing was scored"]
     done = {"passed": _all(answers), "reasons": reasons, "clauses": [_told(one) for one in found]}
@@ -101,7 +104,8 @@ def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding
     if coverage is None:
         reason = f"{of}nothing was scored"
     else:
-        reason = f"{of}coverage {_apart(coverage, line)} is below min_coverage {line:g}"
+        shown, drawn = _apart(line, coverage)
+        reason = f"{of}coverage {shown} is below min_coverage {drawn}"
     return Finding(on, "min_coverage", line, coverage, passed, reason)
 
 
@@ -150,17 +154,18 @@ def _held_against(
     what = what if clause.bound == "point" else f"the 95 % interval of {what}"
     if low is None or high is None:
         return None, f"{what} is not known, as it takes two sessions or more: {name} is {line:g}"
-    shown = _apart(low, line) if low == high else f"{_apart(low, line)} to {_apart(high, line)}"
+    *ends, drawn = _apart(line, low, high)
+    shown = " to ".join(dict.fromkeys(ends))
     right = low >= line - TOLERANCE if above else high <= line + TOLERANCE
     wrong = high < line - TOLERANCE if above else low > line + TOLERANCE
     if right or wrong:
-        return right, f"{what} is {shown}, {'below' if above else 'above'} {name} {line:g}"
-    return None, f"{what} is {shown}, with {name} {line:g} in between"
+        return right, f"{what} is {shown}, {'below' if above else 'above'} {name} {drawn}"
+    return None, f"{what} is {shown}, with {name} {drawn} in between"
 
 
-def _apart(value: float, line: float) -> str:
-    """*value* in 4 digits, or in as many as it takes to tell it from *line*."""
+def _apart(line: float, *values: float) -> list[str]:
+    """*values* in 4 digits and *line* in up to 6, or all in as many as it takes to tell them from *line*."""
     digits = 4
-    while digits < 17 and f"{value:.{digits}g}" == f"{line:.{digits}g}":
+    while digits < 17 and any(f"{value:.{digits}g}" == f"{line:.{digits}g}" for value in values if value != line):
         digits += 1
-    return f"{value:.{digits}g}"
+    return [*(f"{value:.{digits}g}" for value in values), f"{line:.{max(digits, 6)}g}"]

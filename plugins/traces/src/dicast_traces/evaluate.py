@@ -78,7 +78,7 @@ def evaluate(
     head = read_ledger(ledger, lambda live: live.head())  # a run would create a ledger that is not there
     count, *costs = _forecast(text, source, rubric_id, modelled=model is not None)
     caps = "; no cap holds for this run (--override-cap)" if override_cap else ""
-    _agree(f"{count:,} {kind}(s) to judge again", [cost for cost in costs if not cost.is_zero], caps, yes=yes)
+    _agree(f"{count:,} {kind}(s) to judge", [cost for cost in costs if not cost.is_zero], caps, yes=yes)
     code = run_command(text, lambda _: source, override_caps=override_cap, as_json=as_json)
     if not as_json:
         for line in read_ledger(ledger, lambda live: list(_lines(live, kind, head.seq if head else 0))):
@@ -116,6 +116,10 @@ def _by_rubric(kind: str, id: str, model: str | None) -> str:
     """
     if id == f"{kind}-hybrid-v1" and kind in _JUDGES:
         return _hybrid(kind, id, model)
+    if (other := id.removesuffix("-hybrid-v1")) != id and other in _JUDGES:
+        raise ConfigError(
+            f"rubric {id!r} is for subjects of kind {other!r}, not {kind!r}; give --subject {other} with it"
+        )
     if rubric(id).data.keys() <= {"id", "version"}:
         if model is None:
             raise ConfigError(f"rubric {id!r} is a text for a model; name the model with it: --model '{_MODEL}'")
@@ -201,16 +205,20 @@ def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
     query = Query(run_id=run_id, types=("eval.completed",))
     first = [entry.event for entry in islice(ledger.read(query), _SHOWN)]
     count = sum(1 for _ in ledger.read(query))
-    yield f"re-evaluated {count:,} {kind}(s)" + (":" if count else "")
     before = _before(ledger, kind, run_id, {str(event.subject_id) for event in first})
+    again = "re-" if before or not first else ""  # what nobody has judged yet is evaluated for the first time
+    yield f"{again}evaluated {count:,} {kind}(s)" + (":" if count else "")
     for event in first:
         yield _line(event.payload, before.get(str(event.subject_id)))
     if count > len(first):
         yield f"… (dicast verdicts --run {run_id} lists them all)"
 
 
-def _line(found: Mapping[str, Any], before: float | None) -> str:
-    was = "" if before is None else f" (was {before:.3f})"
+def _line(found: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+    was = ""
+    if before is not None:  # another judge's score is no earlier one of this judge
+        same = before["judge"] == found["judge"]
+        was = f" (was {before['score']:.3f})" if same else f" ({before['judge']} gave {before['score']:.3f})"
     rubric = f"{found['rubric_id']}@{found['rubric_version']}"
     return (
         f"{found['subject_id']} score={found['score']:.3f} confidence={found['confidence']:.3f} "
@@ -218,15 +226,13 @@ def _line(found: Mapping[str, Any], before: float | None) -> str:
     )
 
 
-def _before(ledger: Ledger, kind: str, run_id: str, ids: set[str]) -> Mapping[str, float]:
-    """The newest score of each subject in *ids* from another run."""
-    scores: dict[str, float] = {}
+def _before(ledger: Ledger, kind: str, run_id: str, ids: set[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The newest verdict on each subject in *ids* from another run."""
+    verdicts: dict[str, Mapping[str, Any]] = {}
     for entry in ledger.read(Query(types=("eval.completed",), subject_kind=kind, newest_first=True)):
         event = entry.event
         if event.run_id != run_id and event.subject_id in ids:
-            score = event.payload["score"]
-            assert isinstance(score, float)  # a Verdict's
-            scores.setdefault(str(event.subject_id), score)
-            if len(scores) == len(ids):
+            verdicts.setdefault(str(event.subject_id), event.payload)
+            if len(verdicts) == len(ids):
                 break
-    return scores
+    return verdicts
