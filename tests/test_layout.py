@@ -188,6 +188,28 @@ def test_kernel_and_plugins_have_one_version():
     assert len(set(versions.values())) == 1, versions
 
 
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+"""The versions of Python that CI runs, where the machine has them."""
+
+
+def test_the_versions_of_python_are_the_same_wherever_they_are_named():
+    prefix = "Programming Language :: Python :: 3."
+    for folder in [ROOT, *MEMBERS, *CONTRIB]:
+        metadata = project(folder)["project"]
+        named = [line.rpartition(" ")[2] for line in metadata.get("classifiers", []) if line.startswith(prefix)]
+        assert named in ([*VERSIONS], []), folder
+        assert named or folder not in (ROOT, ROOT / "framework")
+        assert metadata["requires-python"] == f">={VERSIONS[0]}", folder
+    first, last = VERSIONS[0], VERSIONS[-1]
+    said = {
+        path: " ".join((ROOT / path).read_text(encoding="utf-8").split())
+        for path in ("README.md", "CONTRIBUTING.md", ".ci/run")
+    }
+    assert f"CI runs {', '.join(VERSIONS[:-1])} and {last}" in said["README.md"]
+    assert f"Python from {first} to {last}" in said["CONTRIBUTING.md"]
+    assert f"3.1[{first[-1]}-{last[-1]}]" in said[".ci/run"]
+
+
 @pytest.mark.parametrize("folder", [ROOT, *MEMBERS], ids=lambda path: path.name)
 def test_siblings_are_required_as_a_range(folder):
     metadata = project(folder)["project"]

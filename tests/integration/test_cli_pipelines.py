@@ -229,3 +229,12 @@ def test_python_runs_within_a_running_loop(shop):
     shop.rows(1)
     awaited, blocking = asyncio.run(_nested(shop.pipeline("metrics: [fake/wait]\n")))
     assert awaited.score == blocking.score
+
+
+@pytest.mark.parametrize(("weights", "code"), [((0,), 2), ((0, 0), 2), ((0, 1), 0)])
+def test_metrics_that_all_have_weight_0_are_an_error_of_the_file(shop, weights, code):
+    shop.rows(1)
+    items = ", ".join(f"fake/act: {{as: m{place}, weight: {weight}}}" for place, weight in enumerate(weights))
+    done = shop.dicast("check", shop.pipeline(f"metrics: [{items}]\n").name, "--json")
+    assert (done.code, done.json["ok"]) == (code, not code)
+    assert all("every metric has weight 0 (m0" in one["message"] for one in done.json["errors"])

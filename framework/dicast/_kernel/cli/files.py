@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..contract.registry import Plugin, Registry
 from ..pipeline.schema import json_schema, options_schema
 from ..pipeline.sections import Pipeline
 from ..values import ChatRequest, Message, Subject
-from ..values.errors import RequestError
+from ..values.errors import ConfigError, Problem, RequestError
 from .output import only_document, print_json, problems_json
 from .runs import as_json, overrides
 from .suites import load_experiments
@@ -34,6 +34,8 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     try:
         with only_document(as_json):
             pipelines = load_experiments(file, overrides)
+            if weightless := [*_weightless(pipelines)]:
+                raise ConfigError(weightless)
     except RequestError as error:
         if as_json:
             print_json({"ok": False, "errors": problems_json(error)})
@@ -47,6 +49,17 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
         for label, why in _placement(pipelines).get("main_process", {}).items():
             click.echo(f"{label} is asked in the main process: {why}")
     return 0
+
+
+def _weightless(pipelines: Iterable[Pipeline]) -> Iterator[Problem]:
+    """What would fail each of its subjects in a run: metrics none of which counts."""
+    for pipeline in pipelines:
+        if pipeline.metrics and not any(slot.weight for slot in pipeline.metrics):
+            labels = ", ".join(slot.label for slot in pipeline.metrics)
+            message = (
+                f"every metric has weight 0 ({labels}), so that no subject gets a score; give one of them a weight"
+            )
+            yield Problem(message, file=pipeline.file, path="metrics", value=0)
 
 
 def _placement(pipelines: Iterable[Pipeline]) -> dict[str, Mapping[str, str]]:
