@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Failure, Judgment, Subject, TraceEvent, Trail
-from dicast.testing import FakeChatModel
+from dicast import Cost, Failure, Judgment, Subject, TraceEvent, Trail
+from dicast.testing import FakeChatModel, run_pipeline
 from dicast_llm import Jury, LlmJudge, Pairwise
 
 SEAL = re.compile(r"^seal: ([0-9a-f]{12})$", re.MULTILINE)
@@ -299,3 +300,31 @@ def test_a_pair_is_compared_under_the_conversation_before_it():
         assert message.count("Done.") == 1
         assert f"FEEDBACK (on {own}):" in message
     assert answer.signals["evidence"]["sections"][:3] == ["POLICY", "EARLIER TURNS", "CONVERSATION"]
+
+
+class Counted(Sequence):
+    """A session's log that counts how often it is read."""
+
+    def __init__(self, events):
+        self.events, self.reads = events, 0
+
+    def __len__(self):
+        return len(self.events)
+
+    def __getitem__(self, at):
+        return self.events[at]
+
+    def __iter__(self):
+        self.reads += 1
+        return iter(self.events)
+
+
+@pytest.mark.parametrize(("judge", "reads"), [(LlmJudge, 1), (Pairwise, 2)])
+@pytest.mark.parametrize("subject", [TURN, CYCLE], ids=["turn", "tool_cycle"])
+def test_a_paid_call_reads_the_session_once_for_all_it_shows(judge, reads, subject):
+    log = Counted(LOG)
+    subject = attrs.evolve(subject, reference="gold", trail=Trail(log, subject.trail.stop))
+    model = FakeChatModel(verdict, cost=Cost("0.001"))
+    done = run_pipeline("judges: [j]\nbudget: {run: 1 usd}", subjects=[subject], components={"j": judge(model)})
+    assert (done.document["scored"], done.document["failures"]) == (1, {})
+    assert log.reads == reads  # Pairwise: an order each

@@ -12,7 +12,7 @@ import orjson
 
 from dicast import Subject, TraceEvent
 
-_ERROR_CHARS = 200  # of each error of a model's call: what came of it, not its whole traceback
+ERROR_CHARS = 200  # of each error of a call: what came of it, not its whole traceback
 _WORD_DIGITS = 12
 _FEEDBACK = ("feedback.explicit", "feedback.implicit")
 _SYSTEM = ("system", "developer")
@@ -76,9 +76,8 @@ def has_trace(subject: Subject) -> bool:
     return subject.kind == "turn" or (subject.kind in KINDS and bool(subject.events or subject.trail.stop))
 
 
-def hides_content(subject: Subject) -> bool:
-    """Whether tools were called of which the source has hashes and sizes alone."""
-    events = _log(subject)
+def hides_content(subject: Subject, events: Sequence[TraceEvent]) -> bool:
+    """Whether tools were called, in all *events* of :func:`log`, of which the source has hashes and sizes alone."""
     own = _cycle(subject) if subject.kind == "tool_cycle" else events
     if any(key in event.payload for event in own for key in _CONTENT.get(event.type, ())):
         return False
@@ -88,9 +87,9 @@ def hides_content(subject: Subject) -> bool:
     return any(event.type.startswith("tool.") for event in events)
 
 
-def conversation(subject: Subject, *, answered: bool = True) -> Conversation:
-    """What was said and done, up to *subject*; its answer is left out unless it is *answered*."""
-    reader = _Reader(subject, answered)
+def conversation(subject: Subject, events: Sequence[TraceEvent], *, answered: bool = True) -> Conversation:
+    """What was said and done, by all *events* up to *subject*; its answer is left out unless it is *answered*."""
+    reader = _Reader(subject, events, answered)
     earlier, own = reader.turns()
     feedback = [] if subject.kind == "tool_cycle" else [_opinion(each, subject) for each in reader.feedback]
     return Conversation(
@@ -102,7 +101,7 @@ def conversation(subject: Subject, *, answered: bool = True) -> Conversation:
     )
 
 
-def _log(subject: Subject) -> list[TraceEvent]:
+def log(subject: Subject) -> list[TraceEvent]:
     """All that had happened, and the subject's own events that came later, such as feedback."""
     events = [*subject.trail]
     known = {id(event) for event in events}
@@ -125,8 +124,8 @@ def _next_call(subject: Subject) -> TraceEvent | None:
 class _Reader:
     """Reads the events of one subject's session, turn by turn. What a model's calls repeat of it is taken once."""
 
-    def __init__(self, subject: Subject, answered: bool) -> None:
-        self._subject, self._answered = subject, answered
+    def __init__(self, subject: Subject, events: Sequence[TraceEvent], answered: bool) -> None:
+        self._subject, self._events, self._answered = subject, events, answered
         self.policy: dict[str, None] = {}
         self.feedback = [event for event in subject.events if event.type in _FEEDBACK]
         self._seen: set[tuple[str, str]] = set()
@@ -137,7 +136,7 @@ class _Reader:
         current = subject.id if subject.kind == "turn" else subject.parent_id
         own = {id(event) for event in (_cycle(subject) if subject.kind == "tool_cycle" else subject.events)}
         groups: dict[str | None, list[TraceEvent]] = {}
-        for event in _log(subject):
+        for event in self._events:
             if event.type not in _FEEDBACK:
                 turn = current if id(event) in own and subject.kind != "session" else event.turn_id
                 groups.setdefault(turn, []).append(event)
@@ -272,11 +271,12 @@ def _lifecycle(subject: Subject) -> Iterator[str]:
             yield "the call has no result"
         return
     for event in events:
-        if (line := _lived(event.type, event.payload)) is not None:
+        if (line := lived(event.type, event.payload)) is not None:
             yield line
 
 
-def _lived(type_: str, payload: Mapping[str, object]) -> str | None:
+def lived(type_: str, payload: Mapping[str, object]) -> str | None:
+    """The line of LIFECYCLE for an event; None for one that says nothing of how a subject went and ended."""
     match type_:
         case "turn.completed":
             return f"turn completed{details(payload, 'stop_reason', 'tool_call_count')}"
@@ -285,7 +285,7 @@ def _lived(type_: str, payload: Mapping[str, object]) -> str | None:
         case "route.decided":
             return f"routed to {_line(str(payload.get('chosen_model')))}"
         case "llm.call_failed":
-            return f"model call failed: {str(payload.get('error'))[:_ERROR_CHARS]}"
+            return f"model call failed: {str(payload.get('error'))[:ERROR_CHARS]}"
         case "llm.call_completed" if payload.get("stop_reason") == "max_tokens":
             return "model call stopped at its limit of tokens"
     return None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, Subject, lookup
+from dicast import MISSING, Failure, Subject, TraceEvent, lookup
 
 from . import room
 from .asking import Section
-from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, transcript
+from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, log, transcript
 from .material import Hints, activity, summary, with_context
 from .room import Shown
 
@@ -70,6 +70,32 @@ class Evidence:
         }
 
 
+T = TypeVar("T")
+_KEPT = 64
+
+
+@attrs.define
+class Prepared(Generic[T]):
+    """What an estimate has gathered of a subject, for the call that follows; of the subjects that came last, if it never does."""
+
+    _kept: dict[int, tuple[Subject, T]] = attrs.field(factory=dict)
+
+    def keep(self, subject: Subject, made: Callable[[], T]) -> T:
+        """What was gathered of *subject*, or is *made* now and kept."""
+        found = self._kept.get(id(subject))
+        if found is not None and found[0] is subject:
+            return found[1]
+        if len(self._kept) >= _KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[id(subject)] = (subject, evidence := made())
+        return evidence
+
+    def take(self, subject: Subject, made: Callable[[], T]) -> T:
+        """The same, and keep it no longer."""
+        found = self._kept.pop(id(subject), None)
+        return found[1] if found is not None and found[0] is subject else made()
+
+
 def gather(subject: Subject, showing: Showing, compared: Compared | None = None) -> Evidence | Failure:
     """What is to be shown of *subject*; a Failure ``missing_input`` where that is nothing."""
     if compared is not None and subject.output is None:
@@ -77,17 +103,20 @@ def gather(subject: Subject, showing: Showing, compared: Compared | None = None)
     showing = attrs.evolve(showing, hints=with_context(showing.hints, subject)) if compared is None else showing
     if not has_trace(subject):
         return _row(subject, showing, compared)
-    hidden = hides_content(subject)
+    events = log(subject)  # a session's log is long, and is read once
+    hidden = hides_content(subject, events)
     if showing.evidence == "full" and not hidden:
-        return _traced(subject, showing, compared)
+        return _traced(subject, events, showing, compared)
     if subject.kind != "turn":
         why = "the source has hashes and sizes alone" if hidden else "evidence: summary shows turns alone"
         return Failure("missing_input", f"of {subject.kind} {subject.id} nothing can be shown: {why}")
     return _row(subject, showing, compared)
 
 
-def _traced(subject: Subject, showing: Showing, compared: Compared | None) -> Evidence | Failure:
-    found = conversation(subject, answered=compared is None)
+def _traced(
+    subject: Subject, events: Sequence[TraceEvent], showing: Showing, compared: Compared | None
+) -> Evidence | Failure:
+    found = conversation(subject, events, answered=compared is None)
     if not found.own and compared is None:
         return Failure(
             "missing_input", f"of {subject.kind} {subject.id} nothing can be shown: nothing was said or done"

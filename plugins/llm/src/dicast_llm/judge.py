@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from math import inf
 from typing import Literal
@@ -28,7 +29,7 @@ from dicast import rubric as installed
 from .asking import Asked, Question, Section, ask, is_free
 from .choosing import Choice
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
-from .evidence import MAX_CHARS, Evidence, Showing, gather
+from .evidence import MAX_CHARS, Evidence, Prepared, Showing, gather
 from .fence import Marks
 from .instructions import Form, body, closing, has_dimensions, system_message
 from .likelihood import NoLikelihood, likelihood
@@ -126,6 +127,7 @@ class LlmJudge:
     models: Mapping[str, ChatModel] = attrs.field(factory=dict)
     _dimensions: tuple[Dimension, ...] = attrs.field(init=False, eq=False, repr=False)
     _showing: Showing = attrs.field(init=False, eq=False, repr=False)
+    _prepared: Prepared[Evidence | Failure] = attrs.field(init=False, factory=Prepared, eq=False, repr=False)
     _form: Form = attrs.field(init=False, eq=False, repr=False)
     _turn: Briefing = attrs.field(init=False, eq=False, repr=False)
     _row: Briefing = attrs.field(init=False, eq=False, repr=False)
@@ -145,7 +147,7 @@ class LlmJudge:
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure):
             return model
-        evidence = gather(subject, self._showing)
+        evidence = self._prepared.take(subject, partial(gather, subject, self._showing))
         if isinstance(evidence, Failure):
             return evidence
         asked = await ask(model, self._question(subject, evidence.sections), self.retries, self._read)
@@ -156,7 +158,7 @@ class LlmJudge:
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure) or is_free(model):
             return Cost.zero()
-        evidence = gather(subject, self._showing)
+        evidence = self._prepared.keep(subject, partial(gather, subject, self._showing))
         shown = () if isinstance(evidence, Failure) else evidence.sections
         return self._question(subject, shown).estimate(model, self.retries)
 

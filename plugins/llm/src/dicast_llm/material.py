@@ -9,11 +9,11 @@ import attrs
 from dicast import Subject, TraceEvent
 
 from .asking import Section
-from .conversation import KINDS, as_text, details
+from .conversation import ERROR_CHARS, KINDS, as_text, details, lived
 from .room import Shown
 
 _TURN_CHARS = 2000
-_ERROR_CHARS = 200  # of each tool's error: what came of a call, not its whole traceback
+_LIFE = ("turn.completed", "llm.call_failed", "llm.call_completed")
 _AGENTS = (*KINDS, "workload")
 
 
@@ -93,7 +93,7 @@ def _acted(type_: str, payload: Mapping[str, object]) -> str | None:
         case "tool.completed":
             return f"completed {name}{details(payload, 'success', 'output_size')}"
         case "tool.failed":
-            return f"failed {name}: {str(payload.get('error'))[:_ERROR_CHARS]}"
+            return f"failed {name}: {str(payload.get('error'))[:ERROR_CHARS]}"
         case "route.decided":
             return f"routed to {payload.get('chosen_model')}"
     return None
@@ -101,15 +101,5 @@ def _acted(type_: str, payload: Mapping[str, object]) -> str | None:
 
 def _lifecycle(events: Sequence[TraceEvent]) -> str | None:
     """How the turn ended, and which calls of its model did not end well; None when that is not known."""
-    return "\n".join(line for event in events if (line := _lived(event.type, event.payload))) or None
-
-
-def _lived(type_: str, payload: Mapping[str, object]) -> str | None:
-    match type_:
-        case "turn.completed":
-            return f"completed{details(payload, 'stop_reason', 'tool_call_count')}"
-        case "llm.call_failed":
-            return f"model call failed: {str(payload.get('error'))[:_ERROR_CHARS]}"
-        case "llm.call_completed" if payload.get("stop_reason") == "max_tokens":
-            return "model call stopped at its limit of tokens"
-    return None
+    lines = (lived(event.type, event.payload) for event in events if event.type in _LIFE)
+    return "\n".join(line.removeprefix("turn ") for line in lines if line is not None) or None

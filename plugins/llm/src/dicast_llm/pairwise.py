@@ -28,7 +28,7 @@ from dicast import (
 )
 
 from .asking import Asked, Question, Section, ask, is_free, total
-from .evidence import MAX_CHARS, Compared, Evidence, Showing
+from .evidence import MAX_CHARS, Compared, Evidence, Prepared, Showing
 from .evidence import gather as evidence_of
 from .fence import MESSAGES, RULES, Marks
 from .labels import Labels, Side
@@ -135,6 +135,7 @@ class Pairwise:
     context: tuple[str, ...] = ()
     fallback: Judge | None = None
     _showing: Showing = attrs.field(init=False, eq=False, repr=False)
+    _prepared: Prepared[list[Evidence | Failure]] = attrs.field(init=False, factory=Prepared, eq=False, repr=False)
     _rubric: Rubric = attrs.field(init=False, eq=False, repr=False)
     _labels: Labels | None = attrs.field(init=False, eq=False, repr=False)
     _system: str = attrs.field(init=False, eq=False, repr=False)
@@ -169,7 +170,7 @@ class Pairwise:
         """What both orders may cost at most, with every reply asked for again."""
         if is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
-        shown = [self._evidence(subject, opponent, at) for at in _PLACES]
+        shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
         sections = [() if isinstance(each, Failure) else each.sections for each in shown]
         return total([self._question(each).estimate(self.model, self.retries) for each in sections])
 
@@ -182,7 +183,7 @@ class Pairwise:
         opponent = self._opponent(subject)
         if isinstance(opponent, Failure):
             return opponent
-        shown = [self._evidence(subject, opponent, at) for at in _PLACES]
+        shown = self._prepared.take(subject, partial(self._shown, subject, opponent))
         if isinstance(shown[0], Failure):
             return shown[0]
         good = [each for each in shown if isinstance(each, Evidence)]
@@ -200,6 +201,9 @@ class Pairwise:
             else partial(_read_json, place, sealed=self.seal)
         )
         return await ask(self.model, self._question(shown.sections), self.retries, read)
+
+    def _shown(self, subject: Subject, opponent: str) -> list[Evidence | Failure]:
+        return [self._evidence(subject, opponent, at) for at in _PLACES]
 
     def _evidence(self, subject: Subject, opponent: str, place: Side) -> Evidence | Failure:
         """What is shown with the output in *place*, and the opponent in the other one."""
