@@ -88,6 +88,11 @@ class Report:
         lowest = sorted(self._worst, reverse=True)
         return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
 
+    def mean(self, label: str) -> float | None:
+        """The mean of the scores of *label*; None without any, and of a criterion."""
+        tally = self.metrics.get(label) or self.judges.get(label)
+        return None if tally is None else tally.mean()
+
     def basis(self, label: str) -> Basis | None:
         """The weakest that the scores of *label* rest on; None where that is not known, as of a criterion."""
         tally = self.metrics.get(label) or self.judges.get(label)

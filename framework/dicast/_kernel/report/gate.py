@@ -90,7 +90,7 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
     bounded = on not in report.criteria
     for rule, line, above in (("min_score", clause.min_score, True), ("max_score", clause.max_score, False)):
         if line is not None:
-            yield _mean(clause, str(on), watched, (rule, line, above), bounded=bounded)
+            yield _mean(clause, str(on), watched, (rule, line, above), mean=report.mean(str(on)), bounded=bounded)
     if clause.min_pass_rate is not None:
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
@@ -109,12 +109,15 @@ def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding
     return Finding(on, "min_coverage", line, coverage, passed, reason)
 
 
-def _mean(clause: Clause, on: str, watched: Watched, rule: tuple[str, float, bool], *, bounded: bool) -> Finding:
+def _mean(
+    clause: Clause, on: str, watched: Watched, rule: tuple[str, float, bool], *, mean: float | None, bounded: bool
+) -> Finding:
     name, line, above = rule
     scores = watched.scores
     if not scores.count + scores.spared:
         return Finding(on, name, line, None, None, f"{on} has no score to hold {name} {line:g} against")
-    mean = scores.trimmed(0) if scores.count else None
+    if mean is None and scores.count:  # a criterion's, of which no sum is kept
+        mean = scores.trimmed(0)
     if scores.spared:
         (least, low), (most, high) = possible_means(scores, mean or 0.0)
     else:
