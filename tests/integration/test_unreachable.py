@@ -264,3 +264,13 @@ def test_what_the_tries_did_cost_is_told_with_the_error():
     with pytest.raises(EndpointUnreachable) as raised:
         asyncio.run(play())
     assert raised.value.cost == Cost("0.5")
+
+
+def test_an_endpoint_that_too_few_rows_ask_to_be_called_dead_is_explained_once(shop, closed):
+    shop.rows(1, 1, 1)
+    shop.pipeline(JUDGED.format(url=closed, more=QUICK, concurrency=32))
+    done = shop.dicast("run", "p.yaml")
+    assert done.code == 3  # decided by the rule for 10 calls alone: three rows were asked about, and failed
+    told = " ".join(done.out.split())
+    assert told.count("no connection to") == 1
+    assert [told.count(f"row r{place} llm/judge: judge_call_failed: as above") for place in range(3)].count(1) == 2

@@ -114,7 +114,10 @@ def _failed_lines(done: Document) -> Iterator[str]:
         yield "failed: " + (
             ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none that counts"
         )
-        yield from (f"  {failure_line(failed)}" for failed in shown)
+        messages = [failed["error_message"] for failed in shown]
+        for place, failed in enumerate(shown):  # of a dead endpoint each row says the same, at some length
+            repeats = failed["failure_mode"] == "judge_call_failed" and messages[place] in messages[:place]
+            yield f"  {failure_line({**failed, 'error_message': 'as above'} if repeats else failed)}"
         if sum(done["failures"].values()) > len(shown):
             yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
 
