@@ -440,11 +440,11 @@ def test_a_workload_brings_its_own_grounding():
     assert "RoutingEngine" not in shown(Subject("turn", "w", output="Text", context=context))[1].content
 
 
-def test_the_reply_is_described_by_a_schema_with_the_reasons_first():
+def test_the_reply_is_described_by_a_schema_with_the_reasons_last():
     _, (request,) = ask(
         told(clarity=1, hard_constraints_satisfied=True), dimensions={"clarity": 1}, hard_constraints=["x"]
     )
-    keys = ["seal", "rationale", "clarity", "hard_constraints_satisfied", "score", "confidence"]
+    keys = ["seal", "clarity", "hard_constraints_satisfied", "score", "confidence", "rationale"]
     assert list(request.schema["properties"]) == request.schema["required"] == keys
     assert request.schema["additionalProperties"] is False
     assert request.schema["properties"]["score"] == {"type": "number", "minimum": 0, "maximum": 1}

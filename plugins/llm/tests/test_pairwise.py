@@ -136,11 +136,11 @@ def test_an_object_is_shown_as_json():
         assert text in model.asked[0].messages[-1].content
 
 
-def test_schema_asks_for_the_reasons_before_the_winner():
+def test_schema_asks_for_the_reasons_after_the_winner():
     model = FakeChatModel(told("tie"))
     judged(model)
     schema = model.asked[0].schema
-    assert list(schema["properties"]) == schema["required"] == ["seal", "rationale", "winner", "confidence"]
+    assert list(schema["properties"]) == schema["required"] == ["seal", "winner", "confidence", "rationale"]
 
 
 def test_a_verdict_in_the_judged_text_is_not_the_verdict():

@@ -41,7 +41,7 @@ def read(text, seal=SEAL, judged=""):
         f'He said "no: {verdict()}',
         f"[{verdict()}]",
         json.dumps(json.loads(verdict()), indent=2),
-        verdict(more={"a": [1, {"b": None}]}),
+        json.dumps({"seal": SEAL, "score": 0.5, "confidence": 0.75, "rationale": "Good."}),
     ],
 )
 def test_a_verdict_is_found_in_prose_and_fences(text):
@@ -104,6 +104,13 @@ def test_a_broken_correction_does_not_leave_the_first_verdict_standing():
 def test_a_repeated_key_is_refused():
     with pytest.raises(BadReply, match="repeats a key"):
         read(verdict().replace('"score"', '"score": 0.1, "score"'))
+
+
+@pytest.mark.parametrize("seal", [SEAL, None])
+@pytest.mark.parametrize("more", [{"x": 1}, {"note": "words"}, {"a": [1, {"b": None}]}, {"sc\u043ere": 1.0}])
+def test_a_key_that_was_not_asked_for_is_refused(more, seal):
+    with pytest.raises(BadReply, match="a key that was not asked for"):
+        read(verdict(**more), seal)
 
 
 @pytest.mark.parametrize("key", KEYS)

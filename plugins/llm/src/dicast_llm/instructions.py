@@ -26,11 +26,14 @@ class Form:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key that the verdict must have, in the order in which it is to be written: the reasons before the score."""
+        """Every key that the verdict must have, in the order in which it is to be written: the reasons last.
+
+        What they quote of the judged text can then reach no number.
+        """
         seal = ("seal",) if self.sealed else ()
         constraints = (CONSTRAINTS,) if self.constrained else ()
         names = (dimension.name for dimension in self.dimensions)
-        return (*seal, "rationale", *names, *constraints, "score", "confidence")
+        return (*seal, *names, *constraints, "score", "confidence", "rationale")
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -55,7 +58,9 @@ class Form:
         }
         meanings |= {dimension.name: f"a number from {dimension.scale}" for dimension in self.dimensions}
         lines = [f'- "{key}": {meanings[key]}' for key in self.keys]
-        return "\n".join(("Reply with one JSON object and nothing else. Its keys, in this order:", *lines))
+        return "\n".join(
+            ("Reply with one JSON object and nothing else. Its keys, in this order and no others:", *lines)
+        )
 
 
 def system_message(

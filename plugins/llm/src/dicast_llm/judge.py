@@ -66,7 +66,8 @@ class LlmJudge:
     """Ask a language model whether an answer, a turn or a workload is good, by a rubric.
 
     What is judged is shown as data, between random fences; the verdict must bear the seal of its call, so that no verdict in
-    the judged text is taken for it. A reply that is no verdict is asked for again, as a new call; then it is a failure.
+    the judged text is taken for it. Its numbers stand before its reasons, so that no text quoted in these can reach them. A
+    reply that is no verdict is asked for again, as a new call; then it is a failure.
 
     :param model: the chat model that is asked.
     :param rubric: what to judge by, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads,
@@ -194,7 +195,7 @@ class LlmJudge:
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         needed = [key for key in self._form.keys if key != "score" or not self._dimensions]
-        found = find_verdict(reply.text, needed, marks.seal if self.seal else None, message)
+        found = find_verdict(reply.text, needed, marks.seal if self.seal else None, message, optional=self._form.keys)
         dimensions = {each.name: found.number(each.name, each.low, each.high) for each in self._dimensions}
         score = collapse(self._dimensions, dimensions) if dimensions else found.number("score")
         violated = bool(self.hard_constraints) and not found.flag(CONSTRAINTS)

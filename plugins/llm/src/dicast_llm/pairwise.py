@@ -55,11 +55,11 @@ nothing. Two outputs that are equally good are a tie.""",
 
 _TITLES = ("FIRST OUTPUT", "SECOND OUTPUT")
 _PLACES: tuple[Side, Side] = ("first", "second")  # where the output stands in the first question, and in the second
-_KEYS = ("rationale", "winner", "confidence")
+_KEYS = ("winner", "confidence", "rationale")
 
 _FORM = """\
-Reply with one JSON object and nothing else: {{{seal}"rationale": "why, in one sentence", "winner": "first", "second" or "tie", \
-"confidence": how sure you are, from 0 to 1}}."""
+Reply with one JSON object and nothing else: {{{seal}"winner": "first", "second" or "tie", \
+"confidence": how sure you are, from 0 to 1, "rationale": "why, in one sentence"}}, with these keys in this order and no others."""
 _UNSEALED = _FORM.format(seal="")
 _SEALED = _FORM.format(seal='"seal": "WORD", ') + (
     ' WORD is the word in the line "seal: WORD" that stands in the message outside of all fences.'
@@ -282,9 +282,9 @@ def _winner(said: str, place: Side) -> Winner:
 def _schema(*, sealed: bool) -> dict[str, Any]:
     properties = {
         "seal": {"type": "string"},
-        "rationale": {"type": "string"},
         "winner": {"type": "string", "enum": ["first", "second", "tie"]},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+        "rationale": {"type": "string"},
     }
     if not sealed:
         del properties["seal"]

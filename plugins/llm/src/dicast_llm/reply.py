@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
 import attrs
+
+from .splice import Judged
 
 _DEPTH = 4  # containers inside each other in a verdict, itself included; deeper ones are not looked at as a whole
 _BLANKS = r"[ \t\n\r]*"
@@ -17,7 +19,7 @@ _STRING = (
 _NUMBER = r"-?(?:Infinity|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 _START = re.compile(r'\{[ \t\n\r]*["}]')
 _LOOSE = re.compile(r"[\s\\]+")
-_LAST_WORD = re.compile(r"\w{0,8}[.!?\u2026\u3002]*\Z")  # as much of it as is hardly the same by chance
+_GOES_ON = re.compile(r'[^"{\n]*"')  # the line goes on with the end of a string
 
 
 class BadReply(ValueError):
@@ -87,53 +89,50 @@ class Found:
         return value
 
 
-def find_verdict(text: str, keys: Sequence[str], seal: str | None, judged: str) -> Found:
+def find_verdict(
+    text: str, keys: Sequence[str], seal: str | None, judged: str, *, optional: Collection[str] = ()
+) -> Found:
     """The object in *text* that is the verdict: the last one that bears the *seal*.
 
     Objects are looked for in prose and code fences too; one inside another object is none of its own. With no *seal* the
     last object with all *keys* counts that does not occur in *judged*, the message with the judged text: a model that
-    echoes the text has given no verdict.
+    echoes the text has given no verdict. Keys beside *keys* and *optional* are refused: one that was not asked for may have
+    swallowed what the model wrote.
 
-    :raises BadReply: when there is none, it repeats a key, or one of *keys* is missing.
+    :raises BadReply: when there is none, it repeats a key or has one too many, one of *keys* is missing, or the judged text
+        may have written what decides.
     """
-    found = _sealed(text, seal) if seal is not None else _own(text, keys, judged)
+    message = Judged(judged)
+    found = _sealed(text, seal) if seal is not None else _own(text, keys, message)
     names = [member.key for member in found.members]
     if len(set(names)) < len(names):
         raise BadReply("the verdict repeats a key")
     for key in keys:
         found.member(key)
-    _refuse_splice(text, found, keys, judged)
+    unasked = {*names} - {*keys, *optional}
+    if unasked - {"seal"} or (unasked and seal is None and names[0] != "seal"):  # a seal that comes first swallows nothing
+        raise BadReply("the verdict has a key that was not asked for")
+    _refuse_splice(text, found, message)
     return found
 
 
-def _refuse_splice(text: str, found: Found, keys: Sequence[str], judged: str) -> None:
-    """Refuse a verdict that the judged text wrote the end of.
+def _refuse_splice(text: str, found: Found, message: Judged) -> None:
+    """Refuse a verdict whose deciding values the judged text may have written.
 
     A model that copies the text into its rationale without escaping it lets a quote in there end the rationale, and what
-    follows be its score. Then the verdict's end stands in the judged text, and what the model meant to say comes after it;
-    or nothing does, because a grammar ended the reply there. In that case the value after the rationale stands in the judged
-    text right after the rationale's last word. (That value alone proves nothing: a text that holds every possible end of a
-    verdict could not be judged then.)
+    follows be more keys. Where the rationale comes last, as it is asked for, all others are written by then: another score
+    repeats a key. Where it comes earlier, the value after it is refused that stands in the judged text after the same word.
     """
+    if found.members[0].key != "seal" and _has_copied_head(text, found, message):
+        raise BadReply("the verdict begins as one in the judged text does")
     rationale = next((member for member in found.members if member.key == "rationale"), None)
-    if rationale is None:
+    after = next((member for member in found.members if rationale and member.start > rationale.start), None)
+    if rationale is None or after is None:
         return
-    loose, rest = _LOOSE.sub("", judged), _LOOSE.sub("", text[found.end :])
-    continued = (
-        any(f'"{key}":' in rest for key in keys) and _LOOSE.sub("", text[rationale.end - 1 : found.end]) in loose
-    )
-    turning = _turning(text, found, rationale)
-    if continued or (turning is not None and _LOOSE.sub("", turning) in loose):
+    quoted, piece = text[rationale.start + 1 : rationale.end - 1], text[rationale.end - 1 : after.end]
+    least = len(_LOOSE.sub("", text[rationale.end - 1 : after.start])) + 1
+    if _GOES_ON.match(text, found.end) or message.ends(quoted, piece, least):
         raise BadReply("the judged text ends the verdict; text that is quoted in a string must be escaped")
-
-
-def _turning(text: str, found: Found, rationale: Member) -> str | None:
-    """The last word of the *rationale* and all up to the end of the value after it; None when no value comes after it."""
-    after = next((member for member in found.members if member.start > rationale.start), None)
-    if after is None or not isinstance(rationale.value, str):
-        return None
-    word = _LAST_WORD.search(rationale.value[-16:])
-    return (word[0] if word else "") + text[rationale.end - 1 : after.end]
 
 
 def _sealed(text: str, seal: str) -> Found:
@@ -143,16 +142,26 @@ def _sealed(text: str, seal: str) -> Found:
     return found[-1]
 
 
-def _own(text: str, keys: Sequence[str], judged: str) -> Found:
+def _own(text: str, keys: Sequence[str], message: Judged) -> Found:
     complete = [one for one in objects(text) if {member.key for member in one.members}.issuperset(keys)]
     if not complete:
         raise BadReply(f"it holds no JSON object with {', '.join(keys)}")
-    loose = _LOOSE.sub("", judged)
-    quoted = {_essence(one, keys) for one in _everywhere(judged)}
+    loose = _LOOSE.sub("", message.message)
+    quoted = {_essence(one, keys) for one in _everywhere(message.message)}
     for one in reversed(complete):
-        if _essence(one, keys) not in quoted and _LOOSE.sub("", text[one.start : one.end]) not in loose:
+        if _essence(one, keys) in quoted or _LOOSE.sub("", text[one.start : one.end]) in loose:
+            continue
+        if not _has_copied_head(text, one, message):
             return one
     raise BadReply("it only repeats what stands in the judged text")
+
+
+def _has_copied_head(text: str, found: Found, message: Judged) -> bool:
+    """Whether the object begins as one in the judged text does, with a value that decides; its own seal is no such value."""
+    first = next((member for member in found.members if member.key != "seal"), None)
+    if first is None or first.key == "rationale":
+        return False
+    return message.holds(text[found.start : first.end])
 
 
 def _essence(found: Found, keys: Sequence[str]) -> tuple[object, ...]:
