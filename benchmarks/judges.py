@@ -153,11 +153,14 @@ def _asked(done: Measured, url: str, calls: int) -> Asked:
 
 
 @contextmanager
-def endpoint(folder: Path, record: str | None = None, latency: float = LATENCY) -> Iterator[str]:
+def endpoint(folder: Path, record: str | None = None, latency: float = LATENCY, *, vary: bool = False) -> Iterator[str]:
     """Serve ``chat_endpoint.py`` while the block runs, and give its URL; *record* is the file that takes the bodies."""
     command = [sys.executable, HERE / "chat_endpoint.py", "--latency", str(latency)]
     with subprocess.Popen(
-        [*command, *(["--record", record] if record else [])], cwd=folder, stdout=subprocess.PIPE, text=True
+        [*command, *(["--record", record] if record else []), *(["--vary"] if vary else [])],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as server:
         assert server.stdout is not None
         try:

@@ -20,7 +20,6 @@ import experiments
 import heuristic
 import judges
 import kill
-import kill_paid
 import memory
 import processes_executor
 import proxy
@@ -35,7 +34,6 @@ WHAT = (
     "cold-start",
     "kill",
     "judges",
-    "kill-paid",
     "experiments",
     "heuristic",
     "processes",
@@ -56,7 +54,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeats", type=int, default=3, help="pairs of runs in throughput and judges, of which medians are given"
     )
-    parser.add_argument("--kills", type=int, help=f"moments to kill at ({kill.KILLS})")
+    parser.add_argument("--kills", type=int, help=f"moments to kill at ({kill.MOMENTS} in kill)")
     parser.add_argument("--seed", type=int, default=kill.SEED, help="of the moments to kill at")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="a folder of environments, as README.md makes them")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -96,10 +94,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return diff.measure(folder)
         case "sandbox":
             return sandbox.measure(folder, given.rows, given.repeats)
-        case "kill-paid":
-            return kill_paid.measure(folder, given.rows, given.kills, given.seed)
         case _:
-            return kill.measure(folder, given.rows, given.kills, given.seed)
+            return kill.figures(folder, given.kills or kill.MOMENTS, given.seed)
 
 
 def main() -> int:

@@ -1,0 +1,135 @@
+"""The kinds of runs that ``kill.py`` kills: their files, their commands, and how many replies each needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import workload
+from processes import DICAST
+
+AT_ONCE = 6
+"""The executor's ``concurrency``."""
+ROWS = 36
+PLAIN_ROWS = 1_500
+
+RUN = (DICAST, "run", "pipeline.yaml", "--json")
+WATCH = (DICAST, "watch", "pipeline.yaml", "--once", "--json")
+
+MODEL = """\
+define: {{grader: {{openai/chat: {{base_url: {url}, model: m, price: {{input_per_mtok: 1, output_per_mtok: 2}}}}}}}}
+budget: {{run: 1000 usd, day: 1000 usd, session: 100 usd}}
+ledger: {{ledger/sqlite: {{path: ledger.db}}}}
+"""
+PAID = """\
+source: {{rows/jsonl: {{path: rows.jsonl}}}}
+sinks: [csv/rows: {{path: rows.csv}}]
+executor: {{dicast/async: {{concurrency: {at_once}}}}}
+"""
+JUDGE = "judges: [llm/judge: {{model: grader}}]\n"
+JURY = """\
+judges:
+  - llm/jury:
+      judges:
+        - llm/judge: {{model: grader, criteria: [is right]}}
+        - llm/judge: {{model: grader, criteria: [is brief]}}
+        - llm/judge: {{model: grader, criteria: [is kind]}}
+"""
+TASK = """\
+task:
+  prompt/chat:
+    model: grader
+    system: "${{SYSTEM:-You rate notes.}}"
+    criteria: {{clarity: {{user: "How clear is this? {{{{ output }}}}"}}, tone: {{user: "How kind is this? {{{{ output }}}}"}}}}
+extractors: [score_extractor/scores: {{threshold: 0.5}}]
+aggregates: [stats/score_stats]
+source: {{rows/jsonl: {{path: rows.jsonl}}}}
+sinks: [csv/rows: {{path: "${{experiment:-rows}}.csv"}}]
+executor: {{dicast/async: {{concurrency: {at_once}}}}}
+"""
+SUITE = """\
+include: task.yaml
+experiments: {{plain: {{}}, strict: {{variables: {{SYSTEM: "You rate notes, and you are strict."}}}}}}
+"""
+WATCHED = """\
+source: {{traces/events: {{path: trace.jsonl, subjects: [tool_cycle, turn, session]}}}}
+judges:
+  - heuristic/tool_cycle
+  - hybrid/cascade: {{as: turn, stages: [heuristic/turn, {{llm/judge: {{model: grader}}}}], escalation_threshold: 1}}
+  - heuristic/session
+executor: {{dicast/async: {{concurrency: {at_once}}}}}
+"""
+WORKERS = """\
+source: {{rows/jsonl: {{path: rows.jsonl}}}}
+metrics: [proxy/format, {{proxy/length: {{min: 1, max: 1000}}}}, {{llm/judge: {{model: grader}}}}]
+sinks: [csv/rows: {{path: rows.csv}}]
+executor: {{dicast/processes: {{workers: 2, concurrency: 3}}}}
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of run. *replies* are bought by an undisturbed run; *files* puts its input into a folder."""
+
+    name: str
+    pipeline: str
+    replies: int
+    files: Callable[[Path], object]
+    begin: tuple[str, ...] = RUN
+    resume: tuple[str, ...] = (*RUN, "--resume")
+    at_once: int = AT_ONCE
+
+    def write(self, folder: Path, url: str) -> None:
+        """Put the pipeline, which asks the endpoint at *url*, and its input into *folder*."""
+        self.files(folder)
+        text = self.pipeline if self.name == "plain" else (MODEL + self.pipeline).format(url=url, at_once=AT_ONCE)
+        if self.name == "suite":
+            (folder / "task.yaml").write_text((MODEL + TASK).format(url=url, at_once=AT_ONCE), encoding="utf-8")
+            text = self.pipeline.format()
+        (folder / "pipeline.yaml").write_text(text, encoding="utf-8")
+
+
+def _plain(folder: Path) -> None:
+    workload.write(folder, PLAIN_ROWS, sessions=PLAIN_ROWS // 10)
+
+
+def _rows(count: int) -> Callable[[Path], object]:
+    def write(folder: Path) -> None:
+        rows = [
+            {"id": f"row-{number}", "input": f"Summarise note {number}.", "output": f"Note {number} is short."}
+            for number in range(count)
+        ]
+        (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+    return write
+
+
+def _trace(folder: Path) -> None:
+    """Sessions of three turns each, with a tool call in each turn."""
+    events = []
+    for number in range(ROWS):
+        session, turn = f"s{number // 3}", f"s{number // 3}/{number % 3}"
+        call = {"tool_use_id": f"{turn}/c", "tool_name": "f"}
+        texts = {"user_prompt_text": f"Summarise note {number}.", "final_response_text": f"Note {number} is short."}
+        done = {"stop_reason": "end_turn", "tool_call_count": 1, "signals_extra": texts}
+        told = [("tool.called", turn, {**call, "input_hash": "a"}), ("tool.completed", turn, {**call, "success": True})]
+        told.append(("turn.completed", turn, done))
+        if number % 3 == 2:
+            told.append(("session.ended", None, {"disposition": "completed"}))
+        for type_, about, payload in told:
+            time = f"2026-03-02T09:{number:02}:{len(events) % 60:02}Z"
+            events.append({"type": type_, "time": time, "session_id": session, "turn_id": about, "payload": payload})
+    (folder / "trace.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events), encoding="utf-8")
+
+
+KINDS = (
+    Kind("plain", workload.PIPELINE + workload.CSV_SINK, 0, _plain),
+    Kind("paid", PAID + JUDGE, ROWS, _rows(ROWS)),
+    Kind("jury", PAID + JURY, ROWS // 2 * 3, _rows(ROWS // 2)),
+    Kind("task", TASK, ROWS // 2 * 2, _rows(ROWS // 2)),
+    Kind("suite", SUITE, ROWS // 3 * 4, _rows(ROWS // 3)),
+    Kind("watch", WATCHED, ROWS, _trace, WATCH, WATCH),
+    Kind("workers", WORKERS, ROWS, _rows(ROWS)),
+)
