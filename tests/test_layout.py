@@ -31,11 +31,11 @@ MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_kernel/asking": 1550,
-    "_kernel/cli": 1100,
+    "_kernel/cli": 1150,
     "_kernel/contract": 600,
     "_kernel/pipeline": 2150,
     "_kernel/records": 300,
-    "_kernel/report": 800,
+    "_kernel/report": 850,
     "_kernel/resume": 300,
     "_kernel/run": 1000,
     "_kernel/stream": 500,
