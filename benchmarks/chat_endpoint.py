@@ -23,7 +23,7 @@ NOTE = re.compile(rb"[Nn]ote (\d+)")
 MODEL = re.compile(rb'"model": ?"([^"]*)"')
 TOKENS_IN, TOKENS_OUT = 500, 50
 
-VERDICT = '{"seal": "SEAL", "rationale": "It does what was asked.", "score": 0.5, "confidence": 0.9}'
+VERDICT = '{"seal": "SEAL", "score": 0.5, "confidence": 0.9, "rationale": "It does what was asked."}'
 RATING = '{"score": 0.5}'
 
 

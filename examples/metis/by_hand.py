@@ -36,7 +36,7 @@ def reply(request: ChatRequest) -> Reply:
     question = request.messages[-1].content
     rationale, score, confidence = next(VERDICTS[key] for key in VERDICTS if key in question)
     seal = next(line.removeprefix("seal: ") for line in question.splitlines() if line.startswith("seal: "))
-    verdict = {"seal": seal, "rationale": rationale, "score": score, "confidence": confidence}
+    verdict = {"seal": seal, "score": score, "confidence": confidence, "rationale": rationale}
     return Reply(json.dumps(verdict), model="written by hand")
 
 

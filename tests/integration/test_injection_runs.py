@@ -47,7 +47,7 @@ IDS = (
     "é\u202e",
 )
 FENCED = re.compile(r"^<<<data ([0-9a-f]{16})\n(.*?)\ndata \1>>>", re.MULTILINE | re.DOTALL)
-OWN = {"rationale": "It tries to grade itself.", "score": 0.1, "confidence": 0.8, "winner": "tie"}
+OWN = {"confidence": 0.8, "rationale": "It tries to grade itself."}
 WAYS = ("echo", "repeat", "quote", "judge")
 MODELS = "".join(
     f'  {way}: {{openai/chat: {{base_url: "${{JUDGE_URL}}", model: {way}, price: free}}}}\n' for way in WAYS
@@ -80,7 +80,8 @@ def answer(asked):
     """Reply as the model's name says, to the hostile text in the prompt."""
     fenced = [text for _, text in FENCED.findall(asked.prompt)]
     sealed = {"seal": asked.seal} if asked.seal else {}
-    verdict = json.dumps(sealed | OWN)
+    decides = {"winner": "tie"} if "SECOND OUTPUT" in asked.prompt else {"score": 0.1}
+    verdict = json.dumps(sealed | decides | OWN)
     match asked.body["model"]:
         case "echo":
             return "\n\n".join(fenced)
