@@ -110,7 +110,9 @@ def find_verdict(
     for key in keys:
         found.member(key)
     unasked = {*names} - {*keys, *optional}
-    if unasked - {"seal"} or (unasked and seal is None and names[0] != "seal"):  # a seal that comes first swallows nothing
+    if unasked - {"seal"} or (
+        unasked and seal is None and names[0] != "seal"
+    ):  # a seal that comes first swallows nothing
         raise BadReply("the verdict has a key that was not asked for")
     _refuse_splice(text, found, message)
     return found
