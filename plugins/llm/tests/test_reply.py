@@ -107,10 +107,17 @@ def test_a_repeated_key_is_refused():
 
 
 @pytest.mark.parametrize("seal", [SEAL, None])
-@pytest.mark.parametrize("more", [{"x": 1}, {"note": "words"}, {"a": [1, {"b": None}]}, {"sc\u043ere": 1.0}])
+@pytest.mark.parametrize(
+    "more", [{"x": 1}, {"note": "words"}, {"a": [1, {"b": None}]}, {"sc\u043ere": 1.0}, {"winner": "words"}]
+)
 def test_a_key_that_was_not_asked_for_is_refused(more, seal):
     with pytest.raises(BadReply, match="a key that was not asked for"):
         read(verdict(**more), seal)
+
+
+@pytest.mark.parametrize("more", [{"winner": "tie"}, {"hard_constraints_satisfied": True}])
+def test_a_choice_or_a_flag_that_another_judge_asks_for_is_let_pass(more):
+    assert read(verdict(**more)) == ("Good.", 0.5, 0.75)
 
 
 @pytest.mark.parametrize("key", KEYS)

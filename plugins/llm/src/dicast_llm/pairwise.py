@@ -33,7 +33,7 @@ from .evidence import gather as evidence_of
 from .fence import MESSAGES, RULES, Marks
 from .labels import Labels, Side
 from .opponent import EarlierRun, reference
-from .reply import BadReply, find_verdict
+from .reply import WINNERS, BadReply, find_verdict
 from .together import gather
 
 Winner = Literal["output", "opponent", "tie"]
@@ -263,7 +263,7 @@ class Pairwise:
 def _read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: bool) -> Ballot:
     found = find_verdict(reply.text, _KEYS, marks.seal if sealed else None, judged)
     winner = found.text("winner")
-    if winner not in ("first", "second", "tie"):
+    if winner not in WINNERS:
         raise BadReply("'winner' is not first, second or tie")
     return Ballot(_winner(winner, place), found.number("confidence"), found.text("rationale").strip())
 
@@ -282,7 +282,7 @@ def _winner(said: str, place: Side) -> Winner:
 def _schema(*, sealed: bool) -> dict[str, Any]:
     properties = {
         "seal": {"type": "string"},
-        "winner": {"type": "string", "enum": ["first", "second", "tie"]},
+        "winner": {"type": "string", "enum": list(WINNERS)},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "rationale": {"type": "string"},
     }

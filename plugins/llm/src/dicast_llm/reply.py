@@ -9,7 +9,11 @@ from functools import cache
 
 import attrs
 
+from .dimensions import CONSTRAINTS
 from .splice import Judged
+
+WINNERS = ("first", "second", "tie")
+"""What the key ``winner`` of a comparison may be."""
 
 _DEPTH = 4  # containers inside each other in a verdict, itself included; deeper ones are not looked at as a whole
 _BLANKS = r"[ \t\n\r]*"
@@ -97,7 +101,7 @@ def find_verdict(
     Objects are looked for in prose and code fences too; one inside another object is none of its own. With no *seal* the
     last object with all *keys* counts that does not occur in *judged*, the message with the judged text: a model that
     echoes the text has given no verdict. Keys beside *keys* and *optional* are refused: one that was not asked for may have
-    swallowed what the model wrote.
+    swallowed what the model wrote. Only a score, a choice or a flag is let pass, which a model adds that other judges ask too.
 
     :raises BadReply: when there is none, it repeats a key or has one too many, one of *keys* is missing, or the judged text
         may have written what decides.
@@ -109,13 +113,19 @@ def find_verdict(
         raise BadReply("the verdict repeats a key")
     for key in keys:
         found.member(key)
-    unasked = {*names} - {*keys, *optional}
-    if unasked - {"seal"} or (
-        unasked and seal is None and names[0] != "seal"
-    ):  # a seal that comes first swallows nothing
+    if any(_may_swallow(member, found, seal) for member in found.members if member.key not in {*keys, *optional}):
         raise BadReply("the verdict has a key that was not asked for")
     _refuse_splice(text, found, message)
     return found
+
+
+def _may_swallow(member: Member, found: Found, seal: str | None) -> bool:
+    """Whether a key that was not asked for may hold what the model wrote; a number, a flag or a choice of a verdict cannot."""
+    if member.key == "seal":
+        return member.value != seal and member != found.members[0]
+    if member.key == "winner":
+        return member.value not in WINNERS
+    return member.key not in ("score", CONSTRAINTS) or not isinstance(member.value, float | bool)
 
 
 def _refuse_splice(text: str, found: Found, message: Judged) -> None:
