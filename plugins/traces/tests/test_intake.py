@@ -193,6 +193,16 @@ def test_requests_are_answered_with_what_became_of_each_line():
     assert process.errors.getvalue() == ""
 
 
+def test_the_answer_to_a_flood_of_bad_lines_names_the_first_hundred_and_counts_them():
+    process = Process(Run())
+    post = Post([Line("<http>", number, b"{}") for number in range(1, 1_001)])
+    process.take(posts=[post])
+    *errors, last = post.answer.result(0)["errors"]
+    assert {each["line"] for each in errors} == set(range(1, 101))
+    assert last == {"line": 100, "message": "of 1,000 bad lines the first 100 are named"}
+    assert process.intake.snapshot(0, NOON).bad_lines == 1_000
+
+
 def test_bad_lines_are_named_and_do_not_stop_the_others():
     process = Process(Run(messages=0))
     process.take({"type": "x"}, completed("a"), {**completed("a"), "payload": {"stop_reason": "error"}}, completed("b"))

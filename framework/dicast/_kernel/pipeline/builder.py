@@ -178,8 +178,8 @@ class Builder:
         found = self._file_path(text, path)
         if self.reads and not found.is_file():
             there = f"is not a file: {found}" if found.exists() else f"does not exist: {found}"
-            beside = (one.name for one in found.parent.iterdir()) if found.parent.is_dir() else ()
-            near = nearest(found.name, beside)
+            looked = found.parent.is_dir() and not found.exists()
+            near = nearest(found.name, (one.name for one in found.parent.iterdir() if one.is_file()) if looked else ())
             raise Invalid(
                 [Fault(path, f"the file {text!r} {there}", text, near and str(FilePath(text).with_name(near)))]
             )

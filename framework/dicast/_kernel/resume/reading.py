@@ -7,11 +7,12 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 import attrs
+from cattrs import BaseValidationError
 
 from ..contract.protocols import Ledger
 from ..pipeline.plain_values import structure
 from ..values import KINDS, Event, Query, Verdict
-from ..values.errors import ConfigError, Problem
+from ..values.errors import ConfigError, LedgerError, Problem
 from ..values.names import nearest
 
 _RECORD = "record"
@@ -21,9 +22,15 @@ _FIELDS = frozenset(field.name for field in attrs.fields(Verdict))
 
 
 def verdict(event: Event) -> Verdict:
-    """The verdict that an ``eval.completed`` event holds."""
+    """The verdict that an ``eval.completed`` event holds.
+
+    :raises LedgerError: when it holds none, because the ledger was changed.
+    """
     payload = {key: value for key, value in event.payload.items() if key in _FIELDS}
-    return structure({**payload, "created_at": event.time, "run_id": event.run_id}, Verdict)
+    try:
+        return structure({**payload, "created_at": event.time, "run_id": event.run_id}, Verdict)
+    except BaseValidationError as error:
+        raise LedgerError(f"the event {event.id} is no verdict: run dicast ledger verify") from error
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -40,6 +41,20 @@ Link = Callable[[str, Sequence[str | None], bytes], str]
 """The digest of a row after the digest *prev*, from the values of :data:`COLUMNS` and its payload; it raises TypeError for what
 cannot be JSON text in UTF-8.
 """
+
+
+def payload_of(row: Row, path: Path) -> dict[str, Any]:
+    """The payload of a row of the file *path*.
+
+    :raises LedgerError: when the row is none that a ledger has written.
+    """
+    try:
+        found = orjson.loads(row[10])
+    except ValueError as error:
+        raise LedgerError(f"row {row[0]} of {path} was changed ({error}): run dicast ledger verify") from error
+    if not isinstance(found, dict) or any(isinstance(column, bytes) for column in row):
+        raise LedgerError(f"row {row[0]} of {path} was changed: run dicast ledger verify")
+    return found
 
 
 def _link_list(prev: str, values: Sequence[str | None], payload: bytes) -> str:

@@ -189,8 +189,8 @@ class Live:
         return known
 
     def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
-        seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, payload, prev, digest = row
-        loaded = orjson.loads(payload)
+        seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, _, prev, digest = row
+        loaded = chain.payload_of(row, self.path)
         if type == "subject.read" and loaded.get("content") is None:
             loaded["content"] = self._stored(connection, loaded)
         event = Event(id, type, time, run_id, loaded, session, turn, kind, subject, sensitivity)

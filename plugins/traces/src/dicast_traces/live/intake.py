@@ -26,6 +26,10 @@ POSITION = "source.position"
 """The row that follows the events of each batch: how far the files were read, and what was found due, in one transaction."""
 
 
+_NAMED = 100
+"""How many bad lines of a request are named in its answer."""
+
+
 class Intake:
     """Takes lines, and says what is due.
 
@@ -135,15 +139,18 @@ class Intake:
     def _read_post(self, post: Post, now: float, events: list[TraceEvent]) -> dict[str, Any]:
         """Add the request's new events to *events*; what to answer once they are recorded."""
         errors: list[dict[str, Any]] = []
-        accepted, duplicates = len(events), self.duplicates
+        accepted, duplicates, rejected = len(events), self.duplicates, self.rejected
         for line in post.lines:
             try:
                 event = self._admit(line, now)
             except DataError as error:
                 self.rejected += 1
-                errors += [{"line": line.number, "message": _unplaced(problem)} for problem in error.problems]
+                if self.rejected - rejected <= _NAMED:
+                    errors += [{"line": line.number, "message": _unplaced(problem)} for problem in error.problems]
             else:
                 events += [] if event is None else [event]
+        if (bad := self.rejected - rejected) > _NAMED:
+            errors.append({"line": errors[-1]["line"], "message": f"of {bad:,} bad lines the first {_NAMED} are named"})
         return {"accepted": len(events) - accepted, "duplicates": self.duplicates - duplicates, "errors": errors}
 
     def _admit(self, line: Line, now: float) -> TraceEvent | None:

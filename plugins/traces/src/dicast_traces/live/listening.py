@@ -111,6 +111,7 @@ class Listener:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # with 5, as is usual, a burst of connections waits for seconds
 
     def __init__(self, address: Address, handler: type[BaseHTTPRequestHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -1,0 +1,109 @@
+"""Data that somebody wrote to hang, to exhaust or to break whoever reads it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+
+import pytest
+
+DEEP = 100_000
+BOMB = gzip.compress(b"a" * 2**24, 9) * 16
+"""256 MiB in a quarter of a MiB: one line, in as many members."""
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        pytest.param(b'{"id": "1", "output": %b}' % (b"[" * DEEP + b"]" * DEEP), "depth limit exceeded", id="arrays"),
+        pytest.param(
+            b'{"id": "1", "output": %b1%b}' % (b'{"a":' * DEEP, b"}" * DEEP), "depth limit exceeded", id="objects"
+        ),
+        pytest.param(b'{"id": "1", "c": %b}' % (b"[" * 500 + b"]" * 500), "more than 200 levels", id="some"),
+        pytest.param(b'{"id": "1", "output": %b}' % (b"9" * 1_000_000), "infinity", id="a number of a million digits"),
+        pytest.param(b'{"id": "1", "output": 1e999}', "infinity", id="an exponent"),
+        pytest.param(b'{"id": "1", "output": NaN}', "not JSON", id="nan"),
+        pytest.param(b'{"id": "\\ud800", "output": "a"}', "surrogate", id="half of a character"),
+    ],
+)
+def test_a_row_that_cannot_be_kept_is_refused_with_its_line(attack, row, said):
+    attack.write("rows.jsonl", b'{"id": "0", "output": "a"}\n' + row + b"\n")
+    ended = attack.dicast("run", attack.rows())
+    assert ended.code == 2
+    assert "rows.jsonl:2" in ended.errors
+    assert said in ended.errors
+    assert len(ended.errors) < 1_000
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["rows/csv: {path: bomb.gz}", "traces/events: {path: bomb.gz}"],
+    ids=lambda text: text.partition(":")[0],
+)
+def test_a_gzip_bomb_is_read_in_pieces(attack, source):
+    attack.write("bomb.gz", gzip.compress(b'{"id": "') + BOMB)
+    section = "metrics: [proxy/format]" if source.startswith("rows") else "judges: [heuristic/turn]"
+    attack.write("pipeline.yaml", f"source: {{{source}}}\n{section}\n")
+    ended = attack.bounded("run", "pipeline.yaml", gib=0.5)
+    assert (ended.code, ended.errors.count("\n")) == (2, 1)
+    assert "bomb.gz:1: the line is longer than max_line_bytes" in ended.errors
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "circle"])
+def test_what_is_no_file_is_not_waited_for(attack, kind):
+    made = {
+        "fifo": os.mkfifo,
+        "device": lambda path: path.symlink_to("/dev/zero"),
+        "folder": lambda path: path.mkdir(),
+        "circle": lambda path: path.symlink_to(path),
+    }
+    made[kind](attack.folder / "rows.jsonl")
+    ended = attack.bounded("check", attack.rows(), gib=4, seconds=10)
+    assert ended.code == 2
+    assert "'rows.jsonl' " in ended.errors
+    assert "did you mean" not in ended.errors
+
+
+@pytest.mark.parametrize("path", [".", "..", "./", "/"])
+def test_a_folder_as_path_is_named_in_words(attack, path):
+    ended = attack.dicast("check", attack.rows(path))
+    assert ended.code == 2
+    assert f"the file '{path}' is not a file" in ended.errors
+
+
+@pytest.mark.parametrize("sink", ["csv/rows", "jsonl/events"])
+def test_a_sink_does_not_wait_for_a_reader_of_a_fifo(attack, sink):
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    os.mkfifo(attack.folder / "out")
+    ended = attack.bounded("run", attack.rows(more=f"sinks: [{sink}: {{path: out}}]\n"), gib=4, seconds=10)
+    assert ended.code == 2
+    assert "it is not a regular file" in ended.errors
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        'metrics: [proxy/keywords: {required: ["(a+)+$"], regex: true}]',
+        'metrics: [proxy/format]\nextractors: [extract/regex: {pattern: "(a+)+$", into: x}]',
+        'metrics: [proxy/format]\nextractors: [extract/label: {labels: {"(a+)+$": 1}, into: x}]',
+    ],
+    ids=["proxy/keywords", "extract/regex", "extract/label"],
+)
+def test_no_output_makes_a_pattern_backtrack_for_ever(attack, component):
+    attack.write("rows.jsonl", json.dumps({"id": "1", "output": "a" * 100_000 + "!"}) + "\n")
+    text = "source: {rows/jsonl: {path: rows.jsonl}}\nledger: {ledger/sqlite: {path: ledger.db}}\n"
+    attack.write("pipeline.yaml", text + component)
+    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=4, seconds=20)
+    assert ended.code in (0, 3), ended
+    assert json.loads(ended.output)["failures"] == {}
+
+
+@pytest.mark.parametrize(
+    "cut", [b"\x1f\x8b\x08\x00" + bytes(range(200)), BOMB[: len(BOMB) // 32]], ids=["rubbish", "cut"]
+)
+def test_gzip_that_is_broken_is_refused(attack, cut):
+    attack.write("rows.jsonl", cut)
+    ended = attack.bounded("run", attack.rows(), gib=0.75)
+    assert ended.code == 2
+    assert "rows.jsonl:1" in ended.errors

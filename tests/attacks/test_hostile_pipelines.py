@@ -1,0 +1,52 @@
+"""Pipeline files, such as one that is included, that were written to exhaust or to run something."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+MULTIPLIED = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(MULTIPLIED, "more than 100,000 values, aliases expanded", id="aliases that multiply"),
+        pytest.param("a: &a [*a]\n", "stands inside the value it names", id="an alias in itself"),
+        pytest.param("a: &a {b: *a}\n", "stands inside the value it names", id="an alias in its mapping"),
+        pytest.param("a: " + "[" * 20_000 + "]" * 20_000, "nested deeper than 100 levels", id="brackets"),
+        pytest.param(
+            "\n".join(" " * depth + "a:" for depth in range(2_000)), "nested deeper than 100 levels", id="blocks"
+        ),
+        pytest.param("- " * 5_000 + "a", "nested deeper than 100 levels", id="dashes"),
+        pytest.param("a: " + "9" * 100_000, "too long to read", id="a number of 100,000 digits"),
+        pytest.param("a: 0x" + "f" * 100_000, "too long to read", id="a hexadecimal one"),
+        pytest.param('a: !!python/object/apply:os.system ["touch ran"]', "does not fit here", id="a tag that calls"),
+        pytest.param("a: !!python/name:os.system", "does not fit here", id="a tag that names"),
+        pytest.param("include: hostile.yaml\n", "goes round in a circle", id="an include of itself"),
+        pytest.param("? {a: b}\n: 1\n", "a key must be text", id="a mapping as key"),
+        pytest.param("<<: {source: 1}\n", "merge keys", id="a merge"),
+    ],
+)
+def test_a_hostile_file_that_is_included_is_refused_at_its_place(attack, text, said):
+    attack.write("hostile.yaml", text)
+    attack.write(
+        "pipeline.yaml", "include: hostile.yaml\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/format]\n"
+    )
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    began = time.process_time()
+    ended = attack.dicast("check", "pipeline.yaml")
+    assert ended.code == 2
+    assert "hostile.yaml:" in ended.errors
+    assert said in ended.errors
+    assert time.process_time() - began < 5
+    assert not (attack.folder / "ran").exists()
+
+
+def test_a_device_as_pipeline_is_not_read_to_its_end(attack):
+    ended = attack.bounded("check", "/dev/zero", gib=1, seconds=10)
+    assert ended.code == 2
+    assert "larger than 16 MiB" in ended.errors
