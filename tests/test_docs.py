@@ -266,6 +266,14 @@ def test_links_lead_somewhere(page):
         assert "://" in link or not anchor or anchor in anchors(file), link
 
 
+def test_the_tests_that_the_threat_model_names_are_there():
+    named = re.findall(
+        r"`((?:[\w-]+/)*tests/[\w/]+\.py)`", (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    )
+    assert len(named) > 40
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
 def test_every_page_is_in_the_sites_navigation():
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     listed = [

@@ -79,6 +79,7 @@ def test_every_action_is_pinned():
 # Wheels
 
 
+@pytest.mark.slow
 @needs_uv
 @needs_bash
 def test_the_same_files_give_the_same_wheels(tmp_path):

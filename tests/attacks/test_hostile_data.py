@@ -9,8 +9,8 @@ import os
 import pytest
 
 DEEP = 100_000
-BOMB = gzip.compress(b"a" * 2**24, 9) * 16
-"""256 MiB in a quarter of a MiB: one line, in as many members."""
+BOMB = gzip.compress(b"a" * 2**24, 9) * 10
+"""160 MiB in a fraction of a MiB: one line, in as many members."""
 
 
 @pytest.mark.parametrize(
