@@ -93,6 +93,7 @@ from ._kernel.values.names import identifier, nearest
 from ._toolkit.atomic_file import AtomicFile, output_path
 from ._toolkit.flat import flat
 from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from ._toolkit.printable import one_line
 from ._toolkit.run_table import RunTable
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ __all__ = [
     "mean",
     "metric",
     "nearest",
+    "one_line",
     "output_path",
     "read_json",
     "read_ledger",

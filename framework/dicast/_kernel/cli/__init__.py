@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..._toolkit.printable import printable_output
 from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
 from .output import print_error
 
@@ -104,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: the code stays what it was
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(given)
+        with printable_output():
+            return _run(given)
     except OSError as error:  # of printing; any other has become a message
         sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
         if isinstance(error, BrokenPipeError):

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import orjson
 
+from ..._toolkit.printable import one_line
 from ..contract.kinds import Component
 from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry
@@ -17,7 +18,7 @@ from ..pipeline.schema import json_schema, options_schema
 from ..pipeline.sections import Pipeline
 from ..values import ChatRequest, Message, Subject
 from ..values.errors import ConfigError, Problem, RequestError
-from .output import only_document, print_json, problems_json
+from .output import only_document, print_json, problems_json, problems_text
 from .runs import as_json, overrides
 from .suites import load_experiments
 
@@ -40,14 +41,14 @@ def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
         if as_json:
             print_json({"ok": False, "errors": problems_json(error)})
         else:
-            click.echo(str(error), err=True)
+            click.echo(problems_text(error), err=True)
         return 2
     if as_json:
         print_json({"ok": True, "errors": [], **_placement(pipelines)})
     else:
-        click.echo(f"{file}: ok")
+        click.echo(one_line(f"{file}: ok"))
         for label, why in _placement(pipelines).get("main_process", {}).items():
-            click.echo(f"{label} is asked in the main process: {why}")
+            click.echo(one_line(f"{label} is asked in the main process: {why}"))
     return 0
 
 
@@ -95,7 +96,7 @@ def _print_plugins(found: Sequence[Plugin]) -> None:
     for row, plugin in zip(rows, (None, *found), strict=True):
         click.echo(f"{row[0]:<{name}}  {row[1]:<{distribution}}  {row[2]}")
         if plugin and plugin.error:
-            click.echo(f"    {plugin.error}")
+            click.echo(f"    {one_line(plugin.error)}")
         for component in (plugin and plugin.components) or ():
             click.echo(_component_text(component))
 
@@ -184,5 +185,5 @@ def schema(as_json: bool) -> None:
     """Print the JSON Schema of the pipeline file, with the options of the installed plugins, for editors; with --json it is the same."""
     document, broken = json_schema(Registry())
     for name, error in broken.items():
-        click.echo(f"left out plugin {name!r}: {error}", err=True)
+        click.echo(one_line(f"left out plugin {name!r}: {error}"), err=True)
     print_json(document)

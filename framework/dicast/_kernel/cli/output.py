@@ -10,6 +10,7 @@ from typing import Any
 import click
 import orjson
 
+from ..._toolkit.printable import one_line
 from ..values.errors import DicastError, RequestError
 
 
@@ -20,7 +21,9 @@ def only_document(as_json: bool) -> AbstractContextManager[object]:
 
 def print_json(document: object) -> None:
     """Print one JSON document, and nothing else, to stdout."""
-    click.echo(orjson.dumps(document, default=_plain, option=orjson.OPT_INDENT_2).decode())
+    click.echo(
+        orjson.dumps(document, default=_plain, option=orjson.OPT_INDENT_2)
+    )  # as bytes: they are written as they are
 
 
 def _plain(value: object) -> Any:
@@ -36,6 +39,11 @@ def print_error(error: BaseException, code: int, *, as_json: bool) -> None:
         print_json({"error": {"kind": _kind(error, code), "message": message, "errors": problems_json(error)}})
     else:
         click.echo(message, err=True)
+
+
+def problems_text(error: RequestError) -> str:
+    """The problems that *error* carries, one a line."""
+    return "\n".join(one_line(str(problem)) for problem in error.problems)
 
 
 def problems_json(error: BaseException) -> list[dict[str, Any]]:
@@ -62,15 +70,17 @@ def _kind(error: BaseException, code: int) -> str:
 
 def _message(error: BaseException, code: int) -> str:
     if isinstance(error, click.UsageError) and error.ctx is not None and "--help" not in error.format_message():
-        return f"{error.format_message()} ({error.ctx.command_path} --help)"
+        return f"{one_line(error.format_message())} ({error.ctx.command_path} --help)"
     if isinstance(error, click.ClickException):
-        return error.format_message()
+        return one_line(error.format_message())
+    if isinstance(error, RequestError):
+        return problems_text(error)
     if isinstance(error, DicastError):
-        return str(error)
+        return one_line(str(error))
     if code == 130:
         return "interrupted"
     return (
-        f"this is a defect in dicast, not in your files: {type(error).__name__}: {error}\n"
+        f"this is a defect in dicast, not in your files: {one_line(f'{type(error).__name__}: {error}')}\n"
         "Please report it with the output of the same command under --traceback, and with: "
         f"dicast {_version()}, Python {platform.python_version()}, {platform.platform()}"
     )

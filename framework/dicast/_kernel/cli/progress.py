@@ -15,7 +15,10 @@ class Progress:
     """One line that is written over: subjects, rate, spend."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._stream = getattr(
+            sys.stderr, "stream", sys.stderr
+        )  # the terminal itself, which a line of its own is written to
+        self._shown = self._stream.isatty()
         self._began = time.monotonic()
         self._next = self._began + EVERY_SECONDS
         self._wrote = False
@@ -25,8 +28,8 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         if self._wrote:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
 
     def update(self, report: Report) -> None:
         """Show how far *report* is."""
@@ -37,8 +40,8 @@ class Progress:
         self._wrote = True
         rate = report.judged / max(now - self._began, 1e-9)
         left = self._left(report, rate)
-        sys.stderr.write(f"\r\x1b[K{report.judged:,} judged · {rate:,.0f}/s · spent {report.spent['usd']}{left}")
-        sys.stderr.flush()
+        self._stream.write(f"\r\x1b[K{report.judged:,} judged · {rate:,.0f}/s · spent {report.spent['usd']}{left}")
+        self._stream.flush()
 
     def _left(self, report: Report, rate: float) -> str:
         if report.expected is None or not rate:

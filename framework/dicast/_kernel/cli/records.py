@@ -10,6 +10,7 @@ import attrs
 import click
 import orjson
 
+from ..._toolkit.printable import one_line
 from ..api import known_run, read_ledger
 from ..contract.protocols import Ledger
 from ..resume.reading import Selection, failure, verdict
@@ -120,7 +121,7 @@ def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
         newest = f", head {found.head.seq} {found.head.digest}" if found.head else ""
         click.echo(f"ok: {found.events:,} events{newest}")
     else:
-        click.echo(f"broken at row {found.bad_seq}: {found.reason}")
+        click.echo(one_line(f"broken at row {found.bad_seq}: {found.reason}"))
     return 0 if found.ok else 1
 
 

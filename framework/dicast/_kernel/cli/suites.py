@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
+from ..._toolkit.printable import one_line
 from ..api import in_loop, ledger_slot, with_ledger
 from ..contract.protocols import Ledger
 from ..pipeline.build import load_pipeline
@@ -26,7 +27,7 @@ from ..run.run import Outcome, Request
 from ..values import Query
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem, RequestError
-from .output import problems_json
+from .output import problems_json, problems_text
 from .runs import carried_out
 from .summary import run_text
 
@@ -65,8 +66,8 @@ class Suite:
     def text(self) -> str:
         """The summary of each experiment, and a table of all."""
         documents: dict[str, Mapping[str, Any]] = self.document["experiments"]
-        texts = [*map(run_text, documents.values()), "\n".join(_table(documents, self.baseline))]
-        return "\n\n".join([*texts, *([] if self.error is None else [f"not begun: {self.error}"])])
+        texts = [*map(run_text, documents.values()), "\n".join(map(one_line, _table(documents, self.baseline)))]
+        return "\n\n".join([*texts, *([] if self.error is None else [f"not begun: {problems_text(self.error)}"])])
 
 
 def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Sequence[str], *, head: bool) -> Suite:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import fill
 from typing import Any
 
+from ..._toolkit.printable import one_line, short_name
 from ..values import BASES, Verdict
 
 Document = Mapping[str, Any]
@@ -26,7 +27,7 @@ def run_text(done: Document) -> str:
         return f"{done['name']}: disabled; nothing was read and nothing judged"
     if done["run_id"] is None:
         return f"{done['name']}: {done['stopped']['reason']} before anything was judged"
-    return "\n".join(map(_folded, "\n".join(_run_lines(done)).split("\n")))
+    return "\n".join(_folded(one_line(line)) for line in _run_lines(done))
 
 
 def _run_lines(done: Document) -> Iterator[str]:
@@ -105,7 +106,7 @@ def _worst_lines(done: Document) -> Iterator[str]:
     worst = [one for one in done["worst"] if one["score"] < 1]
     if worst:
         yield "worst: (dicast show ID says why)"
-        yield from (f"  {one['score']:.4f}  {one['subject_kind']} {one['subject_id']}" for one in worst)
+        yield from (f"  {one['score']:.4f}  {one['subject_kind']} {short_name(one['subject_id'])}" for one in worst)
 
 
 def _failed_lines(done: Document) -> Iterator[str]:
@@ -228,13 +229,16 @@ def subject_text(found: Document) -> str:
     """A subject with every verdict on it, and what each verdict rests on."""
     subject = found["subject"]
     shown = (key for key in ("input", "output", "reference") if subject.get(key) is not None)
-    lines = [f"{subject['kind']} {subject['id']}", *(f"  {key}: {_cut(repr(subject[key]))}" for key in shown)]
+    lines = [
+        f"{subject['kind']} {short_name(subject['id'])}",
+        *(f"  {key}: {_cut(repr(subject[key]))}" for key in shown),
+    ]
     record = subject.get("record", {})
     for name, response in (record.get("responses") or {"response": record.get("response")}).items():
         if response is not None:
             lines.append(f"  {name}: {_cut(repr(response['content']))}")
     if record.get("metrics"):
-        lines += _tree("metrics", record["metrics"], 1)
+        lines += map(one_line, _tree("metrics", record["metrics"], 1))
     for verdict in found["verdicts"]:
         lines += [verdict_line(verdict), *_grounds(verdict)]
     lines += [failure_line(failure) for failure in found["failures"]]
@@ -245,13 +249,14 @@ def _grounds(verdict: Verdict) -> Iterator[str]:
     """What each metric said; of a judge its signals."""
     for score in verdict.scores:
         said = "  " + _cut(str(score["details"])).replace("\n", "\n      ") if score["details"] else ""
-        yield f"    {score['metric']}  {score['value']:.4f} ({score.get('basis', score['tier'])}){said}"
+        yield f"    {one_line(str(score['metric']))}  {score['value']:.4f} ({score.get('basis', score['tier'])}){said}"
     for one in (*verdict.skipped, *verdict.spared):
-        yield f"    {one['metric']}  " + (f"skipped: {one['reason']}" if "reason" in one else "spared by the gate")
+        why = f"skipped: {one['reason']}" if "reason" in one else "spared by the gate"
+        yield one_line(f"    {one['metric']}  {why}")
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
-        yield _folded("    " + _cut(", ".join([f"by {by}", *(f"{name}: {value}" for name, value in told)])))
+        yield _folded(one_line("    " + _cut(", ".join([f"by {by}", *(f"{key}: {value}" for key, value in told)]))))
         if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
             yield "    its reasons were not kept; capture_rationale: true keeps them"
 
@@ -262,9 +267,9 @@ def _cut(text: str) -> str:
 
 def verdict_line(verdict: Verdict) -> str:
     """One verdict in one line."""
-    subject = f"{verdict.subject_kind} {verdict.subject_id}"
+    subject = f"{verdict.subject_kind} {short_name(verdict.subject_id)}"
     rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
-    return (
+    return one_line(
         f"{verdict.created_at}  {subject}  {verdict.judge}: {verdict.score:.4f}, confidence {verdict.confidence:.2f} "
         f"({verdict.basis}, {rubric})"
     )
@@ -272,5 +277,5 @@ def verdict_line(verdict: Verdict) -> str:
 
 def failure_line(failure: Mapping[str, Any]) -> str:
     """One failure in one line."""
-    subject = f"{failure['subject_kind']} {failure['subject_id']}"
-    return f"{subject}  {failure['judge']}: {failure['failure_mode']}: {failure['error_message']}"
+    subject = f"{failure['subject_kind']} {short_name(failure['subject_id'])}"
+    return one_line(f"{subject}  {failure['judge']}: {failure['failure_mode']}: {failure['error_message']}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import orjson
 
-from dicast import ConfigError
+from dicast import ConfigError, one_line
 
 from .parts import Difference, nearest, parts
 from .store import Entry, Store
@@ -46,7 +46,9 @@ def _list(store: Store, *, as_json: bool) -> None:
         tokens = one["tokens"]
         used = f"not kept: {one['unfit']}" if one["unfit"] else f"{sum(tokens.values())} tokens" if tokens else "kept"
         asked = f"attempt {one['attempt']}  rollout {one['rollout']}"
-        click.echo(f"{one['key'][:12]}  {one['time']}  {one['model'] or '-'}  {asked}  {used}  {one['begins']}")
+        click.echo(
+            one_line(f"{one['key'][:12]}  {one['time']}  {one['model'] or '-'}  {asked}  {used}  {one['begins']}")
+        )
 
 
 def _summary(entry: Entry) -> dict[str, Any]:
@@ -76,13 +78,13 @@ def _explain(store: Store, key: str, against: str | None, *, as_json: bool) -> N
         return
     click.echo(f"{entry.digest}\nasked {entry.time}, {_outcome(entry)}")
     for name, value in parts(entry.key).items():
-        click.echo(f"  {name}: {_short(value)}")
+        click.echo(one_line(f"  {name}: {_short(value)}"))
     if other is None or differing is None:
         click.echo("there is no other key")
         return
     click.echo(f"{'compared with' if against else 'nearest'}: {other.digest}\nasked {other.time}, {_outcome(other)}")
     for line in differing.lines():
-        click.echo(f"  {line}")
+        click.echo(one_line(f"  {line}"))
 
 
 def _outcome(entry: Entry) -> str:
@@ -111,4 +113,4 @@ def _short(value: object) -> str:
 
 
 def _print_json(document: object) -> None:
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))

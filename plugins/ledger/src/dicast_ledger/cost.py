@@ -9,7 +9,7 @@ from typing import Any
 import click
 import orjson
 
-from dicast import Ledger, Query, known_run, read_ledger
+from dicast import Ledger, Query, known_run, one_line, read_ledger
 
 from .accounts import AGENT, EVALS, GROUPS, SPENT, Accounts, Group, Tally
 
@@ -26,10 +26,10 @@ def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | No
     """Add up what was spent: the agent's own calls, as its trace tells them, and with --include-eval the judging of them."""
     found = read_ledger(ledger, lambda live: _read(live, group, run_id, include_eval=include_eval))
     if as_json:
-        click.echo(orjson.dumps(_document(found, group), option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(_document(found, group), option=orjson.OPT_INDENT_2))
         return
     for line in _lines(found, group):
-        click.echo(line)
+        click.echo(one_line(line))
     if not include_eval:
         click.echo("the agent's own calls alone; --include-eval adds what judging them cost", err=True)
 

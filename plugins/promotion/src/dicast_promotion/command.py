@@ -11,7 +11,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Ledger, Problem, Query, known_run, nearest, read_ledger, rubric
+from dicast import ConfigError, Ledger, Problem, Query, known_run, nearest, one_line, read_ledger, rubric
 
 from .gates import GATES, STATES, Gates, Passage, State
 from .records import Records, Standing
@@ -57,10 +57,10 @@ def promotion(
     asked = Asked(read_gates(rubric(gates)), state, goal, label, allow_incomparable)
     found = read_ledger(ledger, lambda live: asked.answer(live, baseline, candidate))
     if as_json:
-        click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2))
     else:
         for line in found.lines():
-            click.echo(line)
+            click.echo(one_line(line))
     return 0 if found.state == goal else 1
 
 

@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, InputCheck, InputFile, Problem, identifier, nearest
+from dicast import ConfigError, DataError, InputCheck, InputFile, Problem, identifier, nearest, one_line
 
 from .factors import Factors
 
@@ -34,12 +34,12 @@ def priority(file: Path, limit: int | None, as_json: bool) -> None:
     found.sort(key=lambda module: (-float(f"{module[1].priority:.12g}"), module[0]))  # but for rounding
     if as_json:
         data = [{"id": id, "priority": known.priority, "urgency": known.urgency} for id, known in found[:limit]]
-        click.echo(orjson.dumps({"data": data}, option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps({"data": data}, option=orjson.OPT_INDENT_2))
         return
     for id, known in found[:limit]:
         why = sorted(known.urgency.items(), key=lambda item: -item[1])
         said = ", ".join(f"{name} {amount:.3g}" for name, amount in why if amount)
-        click.echo(f"{known.priority:12,.3f}  {id}" + (f"  ({said})" if said else ""))
+        click.echo(one_line(f"{known.priority:12,.3f}  {id}" + (f"  ({said})" if said else "")))
 
 
 def _read(lines: InputFile, check: InputCheck) -> Iterator[tuple[str, Factors]]:

@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, read_ledger
+from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, one_line, read_ledger
 
 from .comparison import Comparison
 from .options import as_json, check_labels, ledger_path, share
@@ -54,10 +54,10 @@ def agreement(
     asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold)
     found = read_ledger(ledger, lambda live: asked.compare(live, window, worst)).document()
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
     for line in lines(found):
-        click.echo(line)
+        click.echo(one_line(line))
 
 
 @attrs.frozen

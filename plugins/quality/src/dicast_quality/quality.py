@@ -13,7 +13,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, read_ledger
+from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, one_line, read_ledger
 
 from .options import as_json, check_labels, ledger_path, moment, share, shown, written
 from .verdicts import GROUPINGS, NOTHING, Group, Grouping, Verdicts
@@ -63,10 +63,10 @@ def quality(
     asked = Asked(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
     report = read_ledger(ledger, lambda live: asked.read(live, run_id))
     if as_json:
-        click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
         return
     for line in report.lines():
-        click.echo(line)
+        click.echo(one_line(line))
     if report.elsewhere is not None:
         click.echo(report.elsewhere, err=True)
 

@@ -19,6 +19,7 @@ from dicast import (
     Query,
     Results,
     nearest,
+    one_line,
     read_ledger,
     results,
 )
@@ -79,10 +80,10 @@ def compare(
             raise
         pair, found = read(None)
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
     for line in lines(pair.a, pair.b, found):
-        click.echo(line)
+        click.echo(one_line(line))
 
 
 @attrs.frozen

@@ -14,7 +14,19 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Cost, Ledger, Problem, Query, RequestError, Source, forecast, read_ledger, rubric
+from dicast import (
+    ConfigError,
+    Cost,
+    Ledger,
+    Problem,
+    Query,
+    RequestError,
+    Source,
+    forecast,
+    one_line,
+    read_ledger,
+    rubric,
+)
 from dicast.commands import as_json, ledger_path, run_command
 
 from .recorded import Recorded
@@ -82,7 +94,7 @@ def evaluate(
     code = run_command(text, lambda _: source, override_caps=override_cap, as_json=as_json)
     if not as_json:
         for line in read_ledger(ledger, lambda live: list(_lines(live, kind, head.seq if head else 0))):
-            click.echo(line)
+            click.echo(one_line(line))
     return code
 
 
@@ -139,7 +151,7 @@ def _hybrid(kind: str, id: str, model: str | None) -> str:
         message = (
             f"{id}: no model is named (--model '{_MODEL}'), so none is asked; the verdicts are those of {heuristic}"
         )
-        click.echo(message, err=True)
+        click.echo(one_line(message), err=True)
         return heuristic
     return f"hybrid/cascade:\n  stages:\n  - {heuristic}\n  - llm/judge:\n      model:\n{indent(model, ' ' * 8)}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import orjson
 
-from dicast import read_ledger
+from dicast import one_line, read_ledger
 
 from .judged import read
 from .report import Report
@@ -34,7 +34,7 @@ def workloads(
     """Report on judged workloads: quality and its spread by workload and model, cost, savings on successful work."""
     report = Report.of(read_ledger(ledger, lambda live: read(live, run_ids, judge, only)))
     if as_json:
-        click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2).decode())
+        click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
         return
     for line in report.lines():
-        click.echo(line)
+        click.echo(one_line(line))

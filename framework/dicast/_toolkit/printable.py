@@ -1,0 +1,66 @@
+"""Text of others on a terminal: what would steer it, hide or pass for a line of ours is written as an escape."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO
+
+_STEERING = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1: ESC begins what moves the cursor, sets the title, or answers for the user
+    r"\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # bidi, invisible, line separators
+    r"\ud800-\udfff\U000e0000-\U000e007f"
+)
+_ANYWHERE = re.compile(f"[{_STEERING}]")
+_IN_A_LINE = re.compile(f"[\n\t{_STEERING}]")
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+LONGEST_NAME = 60
+"""How many characters of an id or another name are shown."""
+
+
+def printable(text: str) -> str:
+    r"""*text* with escapes (``\u001b``) in place of control, bidi and invisible characters, but for newlines and tabs.
+
+    They are written as JSON writes them, so that a document stays the document it is.
+    """
+    return _ANYWHERE.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    r"""The same, in one line: newlines and tabs are ``\n`` and ``\t``."""
+    return _IN_A_LINE.sub(lambda found: _SHORT.get(found[0]) or _escape(found), text)
+
+
+def short_name(text: object) -> str:
+    """An id or another name, cut where it is long."""
+    shown = one_line(str(text))
+    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+class Printable:
+    """A stream to people: all text written to it becomes :func:`printable`. Bytes go to its ``buffer`` as they are."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write *text*."""
+        return self.stream.write(printable(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def printable_output() -> Iterator[None]:
+    """While the block runs, let everything that is printed, by whomever, be :func:`printable`."""
+    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):
+        yield
