@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
 from ._kernel.contract.define import judge, maybe_await, metric
 from ._kernel.contract.hooks import hookimpl
+from ._kernel.contract.leasing import Leasing
 from ._kernel.contract.protocols import (
     Aggregate,
     ChatModel,
@@ -48,6 +49,7 @@ from ._kernel.values import (
     InputPath,
     Judgment,
     KeptReply,
+    Lease,
     Limits,
     Lookahead,
     Message,
@@ -138,6 +140,8 @@ __all__ = [
     "Judge",
     "Judgment",
     "KeptReply",
+    "Lease",
+    "Leasing",
     "Ledger",
     "LedgerError",
     "LedgerRefused",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -15,7 +16,7 @@ import attrs
 import orjson
 
 from .._kernel.pipeline.plain_values import structure, unstructure
-from .._kernel.values import Cap, Claim, Entry, Event, Head, Query, Refusal, RunContext, Verification
+from .._kernel.values import Cap, Claim, Entry, Event, Head, Lease, Query, Refusal, RunContext, Verification
 from .._kernel.values.errors import LedgerError
 
 START = "0" * 64
@@ -47,6 +48,7 @@ class Book:
 
     rows: list[Row] = attrs.field(factory=list)
     held: dict[str, Held] = attrs.field(factory=dict)
+    leases: dict[str, Lease] = attrs.field(factory=dict)
     lock: threading.RLock = attrs.field(factory=threading.RLock)
 
 
@@ -73,6 +75,7 @@ class Live:
 
     def __init__(self, book: Book) -> None:
         self._book = book
+        self._lease: tuple[Lease, float] | None = None
 
     def append(self, events: Sequence[Event]) -> Head:
         """Append *events*, all or none."""
@@ -108,7 +111,7 @@ class Live:
         """Append *before*, close reservations whose lease is over, and grant each of *claims* whose caps all hold."""
         with self._transaction():
             self._append(before)
-            expired = [held for held in self._open() if _is_over(held, claims[-1].event)]
+            expired = [held for held in self._open() if _is_over(held, claims[-1].event) or self._left(held.run_id)]
             self._append([lost(self._entry(held.seq)) for held in expired])
             return [self._decide(claim) for claim in claims]
 
@@ -116,10 +119,50 @@ class Live:
         """The open reservations of *run_id*, or of all runs, oldest first."""
         return [self._entry(held.seq) for held in self._open() if run_id is None or held.run_id == run_id]
 
+    def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+        """Take the lease of a run for *seconds*; return the one that is in the way, neither over nor *dead*, or None."""
+        with self._book.lock:
+            before = self.lease_of(run_id)
+            if before is not None and not before.over and not dead(before):
+                return before
+            lease = Lease(run_id, before.token + 1 if before else 1, owner, _after(seconds))
+            self._book.leases[run_id], self._lease = lease, (lease, seconds)
+            return None
+
+    def renew_lease(self) -> None:
+        """Renew the lease that this object holds.
+
+        :raises LedgerError: when another owner has taken it.
+        """
+        with self._book.lock:
+            if self._lease is None:
+                return
+            (lease, seconds), newest = self._lease, self._book.leases.get(self._lease[0].run_id)
+            if newest is None or newest.token != lease.token:
+                raise LedgerError(f"run {lease.run_id} has lost its lease: another process has taken it up")
+            self._book.leases[lease.run_id] = attrs.evolve(lease, until=_after(seconds))
+
+    def release_lease(self) -> None:
+        """End the lease that this object holds."""
+        with self._book.lock:
+            held, self._lease = self._lease, None
+            if held is not None and self._book.leases[held[0].run_id].token == held[0].token:
+                self._book.leases[held[0].run_id] = attrs.evolve(held[0], until="")
+
+    def lease_of(self, run_id: str) -> Lease | None:
+        """The newest lease of a run; None where it never had one."""
+        lease = self._book.leases.get(run_id)
+        return None if lease is None else attrs.evolve(lease, over=lease.until < _after(0))
+
+    def _left(self, run_id: str) -> bool:
+        lease = self.lease_of(run_id)
+        return lease is not None and lease.over
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         book = self._book
         with book.lock:
+            self.renew_lease()
             rows, held = list(book.rows), dict(book.held)
             try:
                 yield
@@ -192,6 +235,10 @@ class Live:
             counted = _amount(held.payload if payload.get("amount") is None else payload)
         state = "lost" if type_ == "spend.lost" else "closed"
         self._book.held[payload["reservation_id"]] = attrs.evolve(held, state=state, counted=counted)
+
+
+def _after(seconds: float) -> str:
+    return (datetime.fromtimestamp(time.time(), UTC) + timedelta(seconds=seconds)).isoformat(timespec="microseconds")
 
 
 def _amount(payload: Mapping[str, Any]) -> tuple[str, Decimal]:

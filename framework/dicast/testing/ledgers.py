@@ -17,14 +17,15 @@ from .._kernel.pipeline.plain_values import unstructure
 from .._kernel.values import Claim, Entry, Event, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError, LedgerRefused
-from .conformance import Conformance, context, path_option
+from .conformance import context, path_option
+from .leases import LeaseConformance
 from .ledger_events import RUN, make_cap, make_closing, make_event, make_lost, make_reservation
 from .pipeline import Bench, typical_events
 
 START = "0" * 64
 
 
-class LedgerConformance(Conformance):
+class LedgerConformance(LeaseConformance):
     """What a ledger must do. ``ledger = "plugin/name"`` says which one.
 
     Two live objects that one component's ``open`` gave must be the same ledger, as two processes would have it.
@@ -32,11 +33,6 @@ class LedgerConformance(Conformance):
 
     kind = "ledger"
     ledger: str
-
-    @pytest.fixture
-    def clock(self) -> Clock:
-        """Mints the events' ids and times."""
-        return Clock()
 
     def test_returns_what_was_appended(self, component: Any, bench: Bench) -> None:
         """Every field of every event of a run, content included, in order; also after it was closed and opened again."""

@@ -24,7 +24,7 @@ from ..report.gate import as_it_ended
 from ..resume import resume
 from ..resume.units import EarlierUnits
 from ..stream.content import trace_events
-from ..stream.leases import alive, claimed
+from ..stream.leases import leased, living
 from ..stream.opening import ComponentStack, open_component
 from ..stream.sinks import SinkFeed
 from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
@@ -83,15 +83,18 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
     async with ComponentStack() as parts:
         if request.signals:
             parts.enter_context(stop.on_signals())
-        concurrency = pipeline.executor.component.concurrency
-        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=concurrency)
-        live: Ledger = await open_component(ledger.component, draft, parts.part("ledger"))
+        at_once = pipeline.executor.component.concurrency
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=at_once)
+        part = parts.part("ledger")
+        live: Ledger = await open_component(ledger.component, draft, part)
         if request.live and not getattr(live, "keeps_content", True):
             raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
         earlier = _earlier(pipeline, live, request)
         draft = attrs.evolve(draft, read=live.read)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
-        parts.enter_context(claimed(context.run_id))
+        part.enter_context(leased(live, context.run_id))
+        if earlier:  # another process may have ended it in between
+            _earlier(pipeline, live, attrs.evolve(request, resume=earlier.run_id, live=False))
         return await _Run(pipeline, live, clock, stop, context, earlier, request).carry_out(parts)
 
 
@@ -144,8 +147,7 @@ class _Run:
             subjects = read(source, self._source_name())
             subjects = subjects if is_live(source) else await peeked(subjects)
             spool = self._spool(data)
-            feeds = await self._open_sinks(parts)
-            request = self.request
+            feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, self.rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
             findings = await RecordObservers.open(self.pipeline, self.context, parts, started)
@@ -159,8 +161,8 @@ class _Run:
         try:
             await self._begin(stream, started, spool, findings)
             await self._judge(stream, plan, subjects, spool, findings)
-            stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
-            stopped = self.stop.document() if self.stop else stopped
+            paused: Stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
+            stopped = self.stop.document() if self.stop else paused
         except Interrupted:
             stopped = self.stop.document()
         except LedgerError as error:
@@ -189,10 +191,8 @@ class _Run:
         return source
 
     def _source_name(self) -> str:
-        slot = self.pipeline.source
-        return (
-            "the program" if isinstance(self.request.source, GivenSubjects) or slot is None else f"source {slot.name}"
-        )
+        slot, given = self.pipeline.source, isinstance(self.request.source, GivenSubjects)
+        return "the program" if given or slot is None else f"source {slot.name}"
 
     def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
         if self.earlier is not None:
@@ -232,7 +232,9 @@ class _Run:
         spool: EarlierUnits | None,
         findings: RecordObservers,
     ) -> None:
-        purse = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, alive)
+        purse = BudgetGate(
+            self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, living(self.ledger)
+        )
         if self.earlier is not None:
             purse.write_off()
         timer = Timer()

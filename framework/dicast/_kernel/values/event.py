@@ -169,6 +169,20 @@ class Refusal:
     wait: bool
 
 
+@attrs.frozen
+class Lease:
+    """Who carries out a run: *owner*, until the ISO 8601 time *until*, which the owner moves on while it lives.
+
+    *token* grows by one with each owner; *over* says that the lease has ended by the ledger's clock, or was given back.
+    """
+
+    run_id: str
+    token: int
+    owner: str
+    until: str
+    over: bool = False
+
+
 def sensitivity(payload: Mapping[str, Any]) -> str:
     """How an event with this *payload* is to be handled: ``user_controlled`` where it holds a rationale (document 001, 8.4)."""
     reply = payload.get("reply")

@@ -12,6 +12,8 @@ from typing import Any
 
 from dicast import LedgerRefused
 
+from .contents import CONTENTS_TABLE
+from .leases import LEASES_TABLE
 from .spending import SPENDING_TABLES
 
 APPLICATION_ID = 0x64696361  # "dica": tells a ledger from every other SQLite file
@@ -32,7 +34,8 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS sessions ON events (session_id) WHERE session_id IS NOT NULL",
     f"CREATE INDEX IF NOT EXISTS by_time ON events (type, time) WHERE {NOT_EACH_ROW}",
 )
-"""Those that a ledger of before may lack; they change nothing that a version of before reads or writes."""
+_LATER = (*_INDEXES, LEASES_TABLE)
+"""What a ledger of before may lack; it changes nothing that a version of before reads or writes."""
 
 _SCHEMA = f"""
 CREATE TABLE events (
@@ -41,8 +44,9 @@ CREATE TABLE events (
 CREATE INDEX run_events ON events (type) WHERE type >= 'run.' AND type < 'run/';
 {"; ".join(_INDEXES)};
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER) WITHOUT ROWID;
-CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);
+{CONTENTS_TABLE}
 {SPENDING_TABLES}
+{LEASES_TABLE};
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMATS[-1]};
 """
@@ -157,7 +161,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
         connection.execute("BEGIN IMMEDIATE")
         found = _pragma(connection, "user_version")
         connection.execute(f"PRAGMA user_version = {found}")  # beginning alone succeeds on a file that is read-only
-        for statement in _INDEXES:
+        for statement in _LATER:
             connection.execute(statement)
         connection.execute("COMMIT")
 

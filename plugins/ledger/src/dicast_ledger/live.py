@@ -13,10 +13,12 @@ from pathlib import Path
 
 import orjson
 
-from dicast import Claim, Entry, Event, Head, LedgerError, Query, Refusal, Verification
+from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
 
 from . import chain
+from .contents import known_contents, stored_content
 from .file import connect, explain
+from .leases import Leases
 from .selection import select
 from .spending import Spending, amount_of
 from .texts import without_texts
@@ -36,6 +38,7 @@ class Live:
         self.path = path
         self._connection = connection
         self._link = chain.link_of(connection)
+        self._leases = Leases(connection)
         self._store_content = store_content
         self._timeout = timeout
         self._idle: list[sqlite3.Connection] = []
@@ -99,14 +102,14 @@ class Live:
     ) -> Sequence[Refusal | None]:
         """In one transaction: append *before*, close what is over its lease, and grant each of *claims* whose caps all hold.
 
-        A lease is over when it ends before the last claim's ``event.time``. Of the exceeded caps the first that can never
+        A reservation is over its lease when that ends before the last claim's ``event.time``, or with the lease of its run. Of the exceeded caps the first that can never
         hold is returned, else the first that is only waiting for open reservations. An amount of 0 is never refused.
 
         :raises LedgerError: when nothing was appended.
         """
         with self._transaction() as spending:
             self._append(before, spending)
-            expired = spending.expired(claims[-1].event.time)
+            expired = spending.expired(claims[-1].event.time, self._leases.now())
             newest = self._append([lost(self._row(seq)) for seq in expired], spending)
             granted: list[Event] = []
             refusals = []
@@ -123,6 +126,29 @@ class Live:
         """The ``spend.reserved`` entries of *run_id*, or of all runs, that were neither settled, released nor lost, oldest first."""
         with self._lock, self._errors():
             return [self._row(seq) for seq in Spending(self._connection).open(run_id)]
+
+    def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
+        """Take the lease of a run for *seconds*; return the one that is in the way, neither over nor *dead*, or None."""
+        with self._transaction(fenced=False):
+            return self._leases.take(run_id, owner, seconds, dead)
+
+    def renew_lease(self) -> None:
+        """Renew the lease that this live object holds, as each append does.
+
+        :raises LedgerError: when another owner has taken it.
+        """
+        with self._transaction():
+            pass
+
+    def release_lease(self) -> None:
+        """Give back the lease that this live object holds; nothing happens where it was lost."""
+        with self._transaction(fenced=False):
+            self._leases.give_back()
+
+    def lease_of(self, run_id: str) -> Lease | None:
+        """The newest lease of a run; None where it never had one."""
+        with self._lock, self._errors():
+            return self._leases.of(run_id)
 
     def _append(self, events: Sequence[Event], spending: Spending) -> Head:
         newest = chain.head(self._connection) or Head(0, chain.START)
@@ -173,39 +199,15 @@ class Live:
     def _known_contents(self, events: Sequence[Event], start: int) -> set[int]:
         """The rows, counted from *start*, that are to be written without their content."""
         read = {seq: event.payload for seq, event in enumerate(events, start) if event.type == "subject.read"}
-        if not self._store_content:
-            return set(read)
-        # sorted, because neighbours share pages
-        keys = sorted((_key(payload), seq) for seq, payload in read.items() if payload.get("content") is not None)
-        added = self._connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", keys)
-        if added.rowcount == len(keys):
-            return set()
-        known = set()
-        for key, seq in keys:
-            (first,) = self._connection.execute("SELECT seq FROM contents WHERE key = ?", (key,)).fetchone()
-            holder = read[first] if first in read else self._row(first).event.payload
-            if first != seq and holder.get("digest") == read[seq]["digest"]:
-                known.add(seq)
-        return known
+        return known_contents(self._connection, read) if self._store_content else set(read)
 
     def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
         seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, _, prev, digest = row
         loaded = chain.payload_of(row, self.path)
         if type == "subject.read" and loaded.get("content") is None:
-            loaded["content"] = self._stored(connection, loaded)
+            loaded["content"] = stored_content(connection, self.path, loaded)
         event = Event(id, type, time, run_id, loaded, session, turn, kind, subject, sensitivity)
         return Entry(seq, event, prev, digest)
-
-    def _stored(self, connection: sqlite3.Connection, payload: Mapping[str, object]) -> object:
-        row = connection.execute(
-            "SELECT payload FROM events WHERE seq = (SELECT seq FROM contents WHERE key = ?)", (_key(payload),)
-        ).fetchone()
-        if row is None:
-            return None
-        first = orjson.loads(row[0])
-        if first["digest"] != payload["digest"]:
-            raise LedgerError(f"the contents table of {self.path} leads to another content than {payload['digest']}")
-        return first["content"]
 
     def _row(self, seq: int) -> Entry:
         row = self._connection.execute(f"SELECT {chain.ROW} FROM events WHERE seq = ?", (seq,)).fetchone()
@@ -214,10 +216,13 @@ class Live:
         return self._entry(self._connection, row)
 
     @contextmanager
-    def _transaction(self) -> Iterator[Spending]:
+    def _transaction(self, *, fenced: bool = True) -> Iterator[Spending]:
+        """A transaction; *fenced*, it is refused where the lease that is held was lost."""
         with self._lock, self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                if fenced:
+                    self._leases.check()
                 spending = Spending(self._connection)
                 yield spending
                 spending.write()
@@ -261,18 +266,6 @@ class Live:
             yield
         except sqlite3.Error as error:
             raise LedgerError(explain(self.path, error, self._timeout)) from error
-
-
-def _key(payload: Mapping[str, object]) -> int:
-    """The first 8 bytes of the digest: as a whole it would make the index three times as large, and as slow to write.
-
-    Two digests that begin alike are no harm: the content of the second is stored with each row.
-    """
-    digest = payload.get("digest")
-    try:
-        return int.from_bytes(bytes.fromhex(digest)[:8], "big", signed=True)  # type: ignore[arg-type]  # told below
-    except (TypeError, ValueError) as error:
-        raise LedgerError(f"the digest of a subject.read event is hexadecimal text, not {digest!r}") from error
 
 
 def _amount(event: Event) -> tuple[Decimal, str]:

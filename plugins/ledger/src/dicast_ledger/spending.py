@@ -68,10 +68,11 @@ class Spending:
         except (KeyError, TypeError, ValueError, InvalidOperation, sqlite3.IntegrityError) as error:
             raise LedgerError(f"cannot account for this {kind} event, {error!r}: {dict(payload)}") from error
 
-    def expired(self, now: str) -> list[int]:
-        """The rows of the open reservations whose lease ended before *now*, oldest first."""
-        query = "SELECT seq FROM reservations WHERE lease_until < ? ORDER BY seq"
-        return [seq for (seq,) in self._connection.execute(query, (_moment(now),))]
+    def expired(self, now: str, ledgers_now: str) -> list[int]:
+        """The rows of the open reservations whose lease ended before *now*, or that of their run before *ledgers_now*; oldest first."""
+        query = """SELECT seq FROM reservations WHERE lease_until < ? OR EXISTS (
+            SELECT 1 FROM leases WHERE leases.run_id = reservations.run_id AND until < ?) ORDER BY seq"""
+        return [seq for (seq,) in self._connection.execute(query, (_moment(now), ledgers_now))]
 
     def open(self, run_id: str | None) -> list[int]:
         """The rows of the open reservations of *run_id*, or of all runs, oldest first."""

@@ -1,0 +1,63 @@
+"""What was judged, once per digest: the table ``contents`` says which row holds it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from dicast import LedgerError
+
+CONTENTS_TABLE = "CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);"
+
+
+def known_contents(connection: sqlite3.Connection, read: Mapping[int, Mapping[str, object]]) -> set[int]:
+    """The rows among *read*, payloads of ``subject.read`` by their row, whose content an earlier row holds; note the others."""
+    # sorted, because neighbours share pages
+    keys = sorted((key_of(payload), seq) for seq, payload in read.items() if payload.get("content") is not None)
+    added = connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", keys)
+    if added.rowcount == len(keys):
+        return set()
+    known = set()
+    for key, seq in keys:
+        (first,) = connection.execute("SELECT seq FROM contents WHERE key = ?", (key,)).fetchone()
+        if first != seq and _holder(connection, first, read).get("digest") == read[seq]["digest"]:
+            known.add(seq)
+    return known
+
+
+def _holder(connection: sqlite3.Connection, seq: int, read: Mapping[int, Mapping[str, object]]) -> Mapping[str, object]:
+    if seq in read:
+        return read[seq]
+    row = connection.execute("SELECT payload FROM events WHERE seq = ?", (seq,)).fetchone()
+    if row is None:
+        raise LedgerError(f"row {seq}, which the contents table names, is missing: run dicast ledger verify")
+    payload: Mapping[str, object] = orjson.loads(row[0])
+    return payload
+
+
+def stored_content(connection: sqlite3.Connection, path: Path, payload: Mapping[str, object]) -> object:
+    """The content of a ``subject.read`` *payload* that was written without it; None where the ledger at *path* keeps none."""
+    row = connection.execute(
+        "SELECT payload FROM events WHERE seq = (SELECT seq FROM contents WHERE key = ?)", (key_of(payload),)
+    ).fetchone()
+    if row is None:
+        return None
+    first = orjson.loads(row[0])
+    if first["digest"] != payload["digest"]:
+        raise LedgerError(f"the contents table of {path} leads to another content than {payload['digest']}")
+    return first["content"]
+
+
+def key_of(payload: Mapping[str, object]) -> int:
+    """The first 8 bytes of the digest: as a whole it would make the index three times as large, and as slow to write.
+
+    Two digests that begin alike are no harm: the content of the second is stored with each row.
+    """
+    digest = payload.get("digest")
+    try:
+        return int.from_bytes(bytes.fromhex(digest)[:8], "big", signed=True)  # type: ignore[arg-type]  # told below
+    except (TypeError, ValueError) as error:
+        raise LedgerError(f"the digest of a subject.read event is hexadecimal text, not {digest!r}") from error

@@ -1,0 +1,173 @@
+"""A run has one owner at a time: the lease in its ledger says who, whatever temporary folder or host a process has."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from .conftest import finish, wait_for
+
+HOLDING = """
+import asyncio
+from pathlib import Path
+from dicast import Score, Subject, hookimpl, metric
+
+@metric(tier="proxy")
+async def holds(subject: Subject):
+    with open("holding", "a") as file:
+        file.write(subject.id + "\\n")
+    while Path("hold").exists():
+        await asyncio.sleep(0.01)
+    return Score(1.0)
+
+@hookimpl
+def dicast_metrics():
+    return [holds]
+"""
+PIPELINE = "metrics: [holding/holds]\nexecutor: {dicast/async: {concurrency: 1}}\n"
+
+
+@pytest.fixture
+def held(shop, plugin):
+    """The shop with a run in a process of its own that waits while the file *hold* is there."""
+    plugin("holding", HOLDING)
+    shop.rows(1, 1, 1)
+    shop.pipeline(PIPELINE)
+    (shop / "hold").touch()
+    (shop / "tmp").mkdir()
+    return shop
+
+
+def begin(shop):
+    process = shop.start("run", "p.yaml", "--json", env={**os.environ, "TMPDIR": str(shop / "tmp")})
+    wait_for(lambda: (shop / "holding").exists() and shop.events("eval.started"))
+    return process
+
+
+def change_lease(shop, **values):
+    """As another host would have written it."""
+    with closing(sqlite3.connect(shop / ".dicast" / "ledger.db")) as connection:
+        for name, value in values.items():
+            connection.execute(f"UPDATE leases SET {name} = ?", (value,))
+        connection.commit()
+
+
+def test_a_live_run_is_not_resumed_whatever_the_temporary_folder(held):
+    process = begin(held)
+    (started,) = held.events("run.started")
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert done.code == 2
+    message = done.json["error"]["message"]
+    assert (
+        f"run {started['run_id']} is still under way on host {os.uname().nodename} (pid {process.pid}, lease until 2"
+        in message
+    )
+    (held / "hold").unlink()
+    assert finish(process).json["scored"] == 3
+    assert len(held.events("run.completed")) == 1
+    assert len(held.events("eval.completed")) == 3
+    assert list((held / "tmp").iterdir()) == [], "no lock file is left behind"
+
+
+def test_a_killed_run_is_resumed_at_once_on_its_host(held):
+    process = begin(held)
+    process.kill()  # not waited for: a zombie has ended, too
+    (held / "hold").unlink()
+    wait_for(lambda: held.dicast("run", "p.yaml", "--json", "--resume").code == 0)
+    finish(process)
+    assert [event["subject_id"] for event in held.events("eval.completed")] == ["r0", "r1", "r2"]
+
+
+def test_another_hosts_run_is_taken_once_its_lease_is_over(held):
+    process = begin(held)
+    process.kill()
+    finish(process)
+    (held / "hold").unlink()
+    change_lease(held, owner="elsewhere 12 boot/space 7", until="2999-01-01T00:00:00.000Z")
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert done.code == 2
+    assert "on host elsewhere (pid 12, lease until 2999-01-01T00:00:00.000Z)" in done.json["error"]["message"]
+    change_lease(held, until="2020-01-01T00:00:00.000Z")
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert (done.code, done.json["scored"]) == (0, 3)
+
+
+def test_an_owner_whose_lease_was_taken_stops_and_records_nothing_more(held):
+    process = begin(held)
+    process.send_signal(signal.SIGSTOP)  # the machine sleeps
+    change_lease(held, until="2020-01-01T00:00:00.000Z")
+    (held / "hold").unlink()
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert (done.code, done.json["scored"]) == (0, 3)
+    after = held.events()
+    process.send_signal(signal.SIGCONT)
+    late = finish(process)
+    assert late.code == 4
+    assert late.json["stopped"]["reason"] == "ledger_failed"
+    assert "has lost its lease" in late.json["stopped"]["error"]
+    assert held.events() == after
+    assert len(held.events("run.completed")) == 1
+    assert held.verified()
+
+
+def test_an_owner_that_slept_goes_on_where_nobody_took_its_run(held):
+    process = begin(held)
+    process.send_signal(signal.SIGSTOP)
+    change_lease(held, until="2020-01-01T00:00:00.000Z")
+    (held / "hold").unlink()
+    process.send_signal(signal.SIGCONT)
+    assert finish(process).json["scored"] == 3
+
+
+def test_a_run_of_a_version_without_leases_is_resumed(held):
+    process = begin(held)
+    process.kill()
+    finish(process)
+    (held / "hold").unlink()
+    with closing(sqlite3.connect(held / ".dicast" / "ledger.db")) as connection:
+        connection.execute("DROP TABLE leases")
+    assert held.dicast("run", "p.yaml", "--json", "--resume").code == 0
+
+
+def test_a_refused_run_leaves_no_lease(shop):
+    shop.write("data.jsonl", "no json\n")
+    assert shop.run("metrics: [proxy/length]\n").code == 2
+    with closing(sqlite3.connect(shop / ".dicast" / "ledger.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM leases").fetchone() == (0,)
+
+
+BARE = """
+from contextlib import asynccontextmanager
+import attrs
+from dicast import hookimpl
+from dicast.testing import MemoryLedger
+
+class Live:
+    def __init__(self, live):
+        for name in ("append", "read", "head", "verify", "reserve", "reservations"):
+            setattr(self, name, getattr(live, name))
+
+@attrs.frozen
+class Plain:
+    \"\"\"A ledger without leases.\"\"\"
+
+    @asynccontextmanager
+    async def open(self, run=None, create=True):
+        async with MemoryLedger().open(run) as live:
+            yield Live(live)
+
+@hookimpl
+def dicast_ledgers():
+    return [Plain]
+"""
+
+
+def test_a_ledger_without_leases_still_works(shop, plugin):
+    plugin("bare", BARE)
+    shop.rows(1, 1)
+    done = shop.run("metrics: [proxy/length]\nledger: bare/plain\n")
+    assert (done.code, done.json["scored"]) == (0, 2)
