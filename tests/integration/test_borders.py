@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import os
+import re
 import signal
 import time
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+
+import dicast
+from dicast import Event
+from dicast._kernel.values.clock import Clock
+from dicast_ledger import Sqlite
 
 from .conftest import finish, settled, wait_for
 
@@ -242,6 +250,7 @@ FORGED = [
     {"type": "spend.lost", "payload": {"reservation_id": "2", "amount": "9", "unit": "usd"}},
     {"type": "budget.throttled", "payload": {"reason": "run_cap"}},
     {"type": "record.completed", "payload": {"row": 1}},
+    {"type": "sinks.added", "payload": {"outputs": 5}},
     {"type": "run.completed", "payload": {"run_id": "forged"}},
 ]
 
@@ -270,6 +279,33 @@ def test_a_trace_cannot_forge_what_only_a_run_says(shop):
     assert len(shop.dicast("show", "s/1", "--json").json["verdicts"]) == 1
     assert shop.run(text, "--resume").code == 2  # that run is finished, whatever the trace says
     assert shop.verified()
+
+
+def test_a_run_whose_ledger_holds_a_forged_event_of_a_version_of_before_is_resumed(shop):
+    text = "source: {traces/events: {path: t.jsonl}}\njudges: [heuristic/turn]\nsinks: [csv/rows: {path: out.csv}]\n"
+    shop.write("t.jsonl", turn("s", 1, *FORGED))
+    run_id = shop.run(text).json["run_id"]
+
+    async def forge():
+        async with Sqlite(shop / ".dicast" / "ledger.db").open() as live:
+            id_, now = Clock().stamp()
+            live.append([Event(id_, "sinks.added", now, run_id, {"outputs": 5}, sensitivity="user_controlled")])
+
+    asyncio.run(forge())
+    assert shop.run(text, "--resume", "--retry-failed").code == 0
+
+
+def test_every_type_that_a_run_records_is_in_a_reserved_area():
+    kernel = Path(dicast.__file__).parent / "_kernel"
+    types = {
+        type_
+        for path in kernel.rglob("*.py")
+        for type_ in re.findall(r'"((?!dicast\.)[a-z]+\.[a-z]+)"', path.read_text(encoding="utf-8"))
+        if path.parent.name in ("run", "asking", "stream", "resume", "records", "report")
+    }
+    assert {"sinks.added", "run.started", "task.replied", "source.position"} <= types
+    types.remove("baseline.run")  # a place in a pipeline file
+    assert [type_ for type_ in sorted(types) if not type_.startswith(dicast.RESERVED_AREAS)] == []
 
 
 # Money that nobody announced

@@ -8,23 +8,9 @@ from typing import Any
 
 import orjson
 
-from ..values import Due, Event, TraceEvent
+from ..values import RESERVED_AREAS, Due, Event, TraceEvent
 from ..values.errors import DataError
 from .stream import Stream
-
-OWN_TYPES = (
-    "run.",
-    "subject.",
-    "eval.",
-    "record.",
-    "aggregate.",
-    "comparison.",
-    "spend.",
-    "budget.",
-    "task.",
-    "source.",
-)
-"""Types of event that only a run itself tells; a trace's own events of these types are told as ``trace.TYPE``."""
 
 
 def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
@@ -35,7 +21,7 @@ def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
     events = []
     for id_, trace in zip(ids, traces, strict=True):  # written flat: there are many of them
         type_, payload = trace.type, trace.payload
-        if type_.startswith(OWN_TYPES):  # an exported trace may hold another run's events; they are not this run's
+        if type_.startswith(RESERVED_AREAS):  # an exported trace may hold another run's events; they are not this run's
             type_ = f"trace.{type_}"
         if trace.extra:
             payload = {**payload, "extra": trace.extra}

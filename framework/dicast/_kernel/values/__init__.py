@@ -5,6 +5,7 @@ from __future__ import annotations
 from .basis import BASES, Basis, basis_of, reaches, weakest
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
 from .event import (
+    RESERVED_AREAS,
     Cap,
     Claim,
     Entry,
@@ -34,6 +35,7 @@ __all__ = [
     "KINDS",
     "ONLY",
     "PARENTS",
+    "RESERVED_AREAS",
     "Answered",
     "Basis",
     "Cap",

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from dicast import Event, TraceEvent
+from dicast import RESERVED_AREAS, Event, TraceEvent
 
 _DIGITS = {digit: value for value, digit in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
 _TOLD_APART = "trace."
-_OWN_TYPES = tuple(
-    f"{_TOLD_APART}{area}."
-    for area in "run subject eval record aggregate comparison spend budget task source".split()  # noqa: SIM905
-)
+_OWN_TYPES = tuple(f"{_TOLD_APART}{area}" for area in RESERVED_AREAS)
 """How types begin in a ledger that would else be taken for those of a run's own events."""
 
 
