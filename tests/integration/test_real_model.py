@@ -25,7 +25,7 @@ judges: [{{llm/judge: {{as: it, model: grader, seal: false, retries: 10, max_out
 gate: {{min_coverage: 0}}
 executor: {{dicast/async: {{concurrency: 1}}}}
 """
-ANSWERS = {"How much is 2 + 2?": "22.", "Name a fruit.": "An apple."}
+ANSWERS = {"What is the capital of France?": "Paris", "Spell the word cat.": "c-a-t"}
 
 
 @pytest.fixture(params=MODELS)
