@@ -46,19 +46,14 @@ class Attack:
 
     def bounded(self, *arguments: str, gib: float = 1.0, seconds: float = 30) -> Ended:
         """In a process with so much address space; one that takes longer fails the test."""
-        import resource  # POSIX has it
-
-        def bound() -> None:
-            resource.setrlimit(resource.RLIMIT_AS, (int(gib * 2**30),) * 2)
-
+        limited = ["sh", "-c", f'ulimit -v {int(gib * 2**20)} && exec "$@"', "sh"]
         ran = subprocess.run(
-            [sys.executable, "-m", "dicast", *arguments],
+            [*limited, sys.executable, "-m", "dicast", *arguments],
             cwd=self.folder,
             capture_output=True,
             text=True,
             timeout=seconds,
             check=False,
-            preexec_fn=bound,
             stdin=subprocess.DEVNULL,
         )
         return Ended(ran.returncode, ran.stdout, ran.stderr)
