@@ -197,6 +197,11 @@ def test_a_cut_tail_is_found_by_its_head_alone(shop, twice):
     connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
     connection.execute("DELETE FROM events WHERE seq > (SELECT max(seq) - 3 FROM events)")
     connection.commit()
+    careless = shop.dicast("ledger", "verify", "--json")
+    assert careless.code == 1  # the table runs still tells
+    assert "runs says" in careless.json["first_bad"]["reason"]
+    connection.execute("UPDATE runs SET last_seq = min(last_seq, (SELECT max(seq) FROM events))")
+    connection.commit()
     connection.close()
     assert shop.dicast("ledger", "verify", "--json").code == 0
     done = shop.dicast("ledger", "verify", "--head", head, "--json")
@@ -207,7 +212,39 @@ def test_a_cut_tail_is_found_by_its_head_alone(shop, twice):
 def test_an_older_head_is_still_in_the_chain(shop, twice):
     older = shop.events()[4]["digest"]
     assert shop.dicast("ledger", "verify", "--head", older).code == 0
-    assert shop.dicast("ledger", "verify", "--head", older.upper()).code in (0, 1)
+    assert shop.dicast("ledger", "verify", "--head", older.upper()).code == 0
+
+
+@pytest.mark.parametrize("head", ["abc", "", "0" * 63, "0" * 65, "g" * 64])
+def test_a_head_that_is_no_digest_is_refused(shop, twice, head):
+    done = shop.dicast("ledger", "verify", "--head", head, "--json")
+    assert done.code == 2
+    assert (
+        f"--head is a digest, 64 hexadecimal digits as each run says in ledger.head, not {head!r}"
+        in done.json["error"]["message"]
+    )
+
+
+@pytest.mark.parametrize("value", ["x'ff00'", "CAST(x'ff' AS TEXT)", "NULL"])
+def test_a_digest_that_is_no_text_is_a_finding(shop, twice, value):
+    connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
+    (last,) = connection.execute("SELECT max(seq) FROM events").fetchone()
+    connection.execute(f"UPDATE events SET digest = {value} WHERE seq = {last}")
+    connection.commit()
+    connection.close()
+    done = shop.dicast("ledger", "verify", "--json")
+    assert (done.code, done.json["first_bad"]["seq"]) == (1, last)
+    assert shop.dicast("ledger", "verify").code == 1
+
+
+def test_verify_misses_nothing_that_verdicts_are_found_by(shop, twice):
+    connection = sqlite3.connect(shop / ".dicast" / "ledger.db")
+    connection.execute("DELETE FROM runs")
+    connection.commit()
+    connection.close()
+    done = shop.dicast("ledger", "verify", "--json")
+    assert (done.code, done.json["first_bad"]["seq"]) == (1, 1)
+    assert "the bounds of runs kept beside the chain do not follow from it" in done.json["first_bad"]["reason"]
 
 
 def test_export_gives_every_row_with_its_place_in_the_chain(shop, twice):

@@ -211,6 +211,9 @@ def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
         connection.execute("DELETE FROM reservations WHERE seq > ?", (left,))
         if left < 5:  # the reservation is gone, and its sum with it
             connection.execute("DELETE FROM held")
+        # whoever cuts the end off with care leaves nothing of it
+        connection.execute("UPDATE runs SET last_seq = ?" if left else "DELETE FROM runs WHERE 0 = ?", (left,))
+        connection.execute("DELETE FROM contents WHERE seq > ?", (left,))
         assert bad_seq(opened, path) is None
         assert bad_seq(opened, path, head) == left + 1
 
@@ -270,6 +273,68 @@ def test_sums_that_do_not_follow_from_the_chain_are_found(tmp_path, opened, make
         found = ledger.verify()
         assert found.bad_seq == 3
         assert "do not follow" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("statement", "seq", "reason"),
+    [
+        ("DELETE FROM runs", 1, "run 'R1' has rows 1 to 8, runs says nothing of it"),
+        ("UPDATE runs SET last_seq = 7", 1, "run 'R1' has rows 1 to 8, runs says 1 to 7"),
+        ("UPDATE runs SET last_seq = 9", 1, "runs says 1 to 9"),
+        ("UPDATE runs SET first_seq = x'00'", 1, "runs says b'\\x00' to 8"),
+        ("INSERT INTO runs VALUES ('A', 1, 2)", 8, "no row is of run 'A'"),
+        ("INSERT INTO runs VALUES ('Z', 1, 2)", 8, "no row is of run 'Z'"),
+        ("INSERT INTO runs VALUES (x'ff', 1, 2)", 8, "no row is of run b'\\xff'"),
+        ("DELETE FROM contents WHERE seq = 3", 3, "is of row 3, contents says None"),
+        ("UPDATE contents SET seq = 2 WHERE seq = 3", 3, "is of row 3, contents says 2"),
+        ("INSERT INTO contents VALUES (7, 2)", 8, "key 7 is of row None, contents says 2"),
+        ("UPDATE held SET amount = x'00'", 8, "held:"),
+        ("INSERT INTO lost VALUES ('r', '[]', '1', 'usd')", 8, "lost:"),
+        ("DROP TABLE runs", 8, "no such table: runs"),
+    ],
+)
+def test_every_table_beside_the_chain_is_compared_with_it(template, opened, statement, seq, reason):
+    with tampered(template) as (path, connection):
+        connection.execute(statement)
+        with opened(path, create=False) as ledger:
+            found = ledger.verify()
+        assert found.bad_seq == seq
+        assert reason in found.reason
+
+
+@pytest.mark.parametrize("column", ["digest", "prev", "type", "payload", "id"])
+@pytest.mark.parametrize("value", ["x'ff00'", "CAST(x'ff' AS TEXT)", "NULL", "7"])
+def test_a_column_of_another_type_is_found_at_its_row(template, opened, column, value):
+    with tampered(template) as (path, connection):
+        connection.execute(f"UPDATE events SET {column} = {value} WHERE seq = ?", (ROWS,))
+        with opened(path, create=False) as ledger:
+            found = ledger.verify()
+        assert found.bad_seq == ROWS
+        json.dumps([found.reason, found.head.digest]).encode()
+        found.head.digest.encode()
+        if value == "x'ff00'":
+            assert found.reason == f"its {column} is binary data, where text belongs"
+
+
+def test_an_index_that_lacks_rows_is_found(template, opened):
+    with tampered(template) as (path, connection):
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'session_id IS NOT NULL', '1') WHERE name = 'sessions'"
+        )
+        connection.close()
+        with opened(path, create=False) as ledger:
+            found = ledger.verify()
+        assert not found.ok
+        assert "SQLite finds the file damaged" in found.reason
+
+
+def test_a_run_whose_events_share_batches_with_anothers_holds(tmp_path, opened, make_event):
+    with opened(tmp_path / "ledger.db") as ledger:
+        for content in ("one", "two", "one"):
+            read = {"digest": hashlib.sha256(content.encode()).hexdigest(), "content": {"output": content}}
+            ledger.append([make_event("subject.read", read, run_id=run) for run in ("A", "B", "A")])
+        assert ledger.verify().ok
 
 
 def test_an_event_that_is_no_json_is_refused_with_its_batch(tmp_path, opened, make_event):

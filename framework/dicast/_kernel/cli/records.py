@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -114,6 +115,8 @@ def ledger() -> None:
 @as_json
 def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
     """Check every row's digest and its link to the row before. Exit code 1 when one does not hold."""
+    if head is not None and not re.fullmatch("[0-9a-f]{64}", head := head.lower()):
+        raise ConfigError(f"--head is a digest, 64 hexadecimal digits as each run says in ledger.head, not {head!r}")
     found = read_ledger(ledger, lambda live: live.verify(head))
     if as_json:
         print_json(_verification(found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,7 @@ import orjson
 
 from dicast import Head, LedgerError, Verification
 
-from .spending import SPENDING_TABLES, Spending
+from .beside import Beside, Wrong, integrity
 
 START = "0" * 64
 """The first row's ``prev``."""
@@ -32,7 +32,8 @@ COLUMNS = (
 )
 """What a digest covers beside the payload."""
 
-ROW = ", ".join(("seq", *COLUMNS, "payload", "prev", "digest"))
+NAMES = ("seq", *COLUMNS, "payload", "prev", "digest")
+ROW = ", ".join(NAMES)
 
 Row = tuple[Any, ...]
 """The values of :data:`ROW`."""
@@ -84,24 +85,29 @@ def head(connection: sqlite3.Connection) -> Head | None:
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:
-    """Check every row, then that the sums of what was spent follow from them, in constant memory.
+    """Check every row, then that the tables beside the chain follow from it and that SQLite finds the file whole, in constant memory.
 
     *connection* must see one state of the ledger throughout; its ``text_factory`` must not raise on what is no UTF-8.
     With *expected*, a row with this digest must be there: a chain alone does not show that its tail was cut.
     """
-    found = _walk(connection, expected)
-    if not found.ok:
-        return found
-    try:
-        reason = _wrong_sums(connection)
-    except LedgerError as error:  # a spend event that the chain vouches for, but that means nothing
-        reason = str(error)
-    return found if reason is None else attrs.evolve(found, bad_seq=found.events, reason=reason)
+    with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
+        beside = Beside(scratch)
+        found, unaccounted = _walk(connection, expected, beside)
+        if not found.ok:
+            return found
+        wrong = unaccounted or beside.compared(connection, found.events)
+        if wrong is None and (reason := integrity(connection)) is not None:
+            wrong = Wrong(None, reason)
+    return (
+        found if wrong is None else attrs.evolve(found, bad_seq=wrong.seq or max(1, found.events), reason=wrong.reason)
+    )
 
 
-def _walk(connection: sqlite3.Connection, expected: str | None) -> Verification:
+def _walk(connection: sqlite3.Connection, expected: str | None, beside: Beside) -> tuple[Verification, Wrong | None]:
+    """Whether the chain holds, and the first row that it vouches for but that means nothing."""
     events, seq, digest, met = 0, 0, START, expected is None
     bad: tuple[int, str] | None = None
+    unaccounted: Wrong | None = None
     link = link_of(connection)
     try:
         for row in connection.execute(f"SELECT {ROW} FROM events ORDER BY seq"):
@@ -109,16 +115,36 @@ def _walk(connection: sqlite3.Connection, expected: str | None) -> Verification:
                 bad = row[0], reason
             events, seq, digest = events + 1, row[0], row[12]
             met = met or digest == expected
+            if bad is None and unaccounted is None:
+                unaccounted = _noted(beside, row)
     except sqlite3.DatabaseError as error:
         bad = bad or (seq + 1, f"the file is damaged after row {seq}: {error}")
     if bad is None and not met:
         bad = seq + 1, f"no row has the digest {expected}: the end of the ledger was cut off"
-    return Verification(events, Head(seq, digest) if events else None, *(bad or (None, None)))
+    newest = Head(seq, _shown(digest)) if events else None
+    return Verification(events, newest, *(bad or (None, None))), unaccounted
+
+
+def _noted(beside: Beside, row: Row) -> Wrong | None:
+    try:
+        beside.note(row[0], row[4], row[2], row[10])
+    except LedgerError as error:
+        return Wrong(row[0], str(error))
+    return None
+
+
+def _shown(digest: object) -> str:
+    """A digest as text that can be printed, whatever stands in its place."""
+    text = digest if isinstance(digest, str) else repr(digest)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _fault(row: Row, seq: int, prev: str, link: Link) -> str | None:
     if row[0] != seq:
         return f"row {seq} is missing" if row[0] > seq else f"row {row[0]} does not belong there"
+    if bytes in map(type, row):
+        place = list(map(type, row)).index(bytes)
+        return f"its {NAMES[place]} is binary data, where text belongs"
     if row[11] != prev:
         return "its prev is not the digest of the row before it"
     if float in map(type, row):  # an infinity would be null in JSON, and so be taken for one
@@ -132,20 +158,3 @@ def _fault(row: Row, seq: int, prev: str, link: Link) -> str | None:
     except (TypeError, ValueError) as error:
         return f"it cannot be read as JSON: {error}"
     return None
-
-
-def _wrong_sums(connection: sqlite3.Connection) -> str | None:
-    with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
-        scratch.executescript(SPENDING_TABLES)
-        replayed = Spending(scratch)
-        for seq, run_id, kind, payload in _spend_events(connection):
-            replayed.record(seq, run_id, kind, orjson.loads(payload))
-        replayed.write()
-        difference = Spending(connection).differing(replayed)
-    return difference and f"the sums kept beside the chain do not follow from it: {difference}"
-
-
-def _spend_events(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str, str]]:
-    return connection.execute(
-        "SELECT seq, run_id, type, payload FROM events WHERE type >= 'spend.' AND type < 'spend/' ORDER BY seq"
-    )

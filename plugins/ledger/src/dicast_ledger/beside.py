@@ -1,0 +1,116 @@
+"""The tables beside the chain, made again from its rows and compared."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import orjson
+
+from .contents import CONTENTS_TABLE, key_of
+from .spending import SPENDING_TABLES, Spending
+
+_DOES_NOT_FOLLOW = "kept beside the chain do not follow from it"
+
+
+_RANK: Mapping[type, int] = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
+
+Row = tuple[Any, ...]
+
+
+@attrs.frozen
+class Wrong:
+    """What is wrong with a table: the row of ``events`` that shows it, None where it is the table as a whole."""
+
+    seq: int | None
+    reason: str
+
+
+class Beside:
+    """What the tables should hold, noted row by row in *scratch*, a temporary database, so that memory stays constant."""
+
+    def __init__(self, scratch: sqlite3.Connection) -> None:
+        scratch.executescript(CONTENTS_TABLE + SPENDING_TABLES)
+        scratch.execute("CREATE TABLE runs (run_id PRIMARY KEY, first_seq, last_seq) WITHOUT ROWID")
+        self._scratch, self._spending = scratch, Spending(scratch)
+
+    def note(self, seq: int, run_id: str | None, type_: str | None, payload: str) -> None:
+        """Note a row that the chain vouches for.
+
+        :raises LedgerError: for one whose payload is not as its type asks.
+        """
+        self._scratch.execute(
+            "INSERT INTO runs VALUES (?1, ?2, ?2) ON CONFLICT (run_id) DO UPDATE SET last_seq = ?2", (run_id, seq)
+        )
+        if type_ == "subject.read":
+            read = orjson.loads(payload)
+            if read.get("content") is not None:
+                self._scratch.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (key_of(read), seq))
+        elif type_ is not None and type_.startswith("spend."):
+            self._spending.record(seq, str(run_id), type_, orjson.loads(payload))
+
+    def compared(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
+        """What is wrong first with the tables of *connection*, which has so many *events*."""
+        self._spending.write()
+        try:
+            return self._runs(connection, events) or self._contents(connection) or self._sums(connection)
+        except sqlite3.DatabaseError as error:
+            return Wrong(None, f"a table beside the chain cannot be read: {error}")
+
+    def _runs(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
+        """The rows of a run are within the bounds kept for it; bounds may be wider, where a batch held several runs."""
+        query = "SELECT run_id, first_seq, last_seq FROM runs ORDER BY run_id"
+        for (run_id, first, last), kept in _paired(self._scratch.execute(query), connection.execute(query)):
+            wrong = f"the bounds of runs {_DOES_NOT_FOLLOW}: run {run_id!r} has rows {first} to {last}, runs says"
+            if kept is None:
+                return Wrong(first, f"{wrong} nothing of it")
+            if first is None:
+                return Wrong(None, f"the bounds of runs {_DOES_NOT_FOLLOW}: no row is of run {run_id!r}")
+            if not (type(kept[1]) is type(kept[2]) is int and 1 <= kept[1] <= first and last <= kept[2] <= events):
+                return Wrong(first, f"{wrong} {kept[1]!r} to {kept[2]!r}")
+        return None
+
+    def _contents(self, connection: sqlite3.Connection) -> Wrong | None:
+        query = "SELECT key, seq FROM contents ORDER BY key"
+        for (key, seq), kept in _paired(self._scratch.execute(query), connection.execute(query)):
+            if kept is None or kept[1] != seq:
+                says = None if kept is None else kept[1]
+                return Wrong(
+                    seq, f"the contents {_DOES_NOT_FOLLOW}: key {key!r} is of row {seq}, contents says {says!r}"
+                )
+        return None
+
+    def _sums(self, connection: sqlite3.Connection) -> Wrong | None:
+        difference = Spending(connection).differing(self._spending)
+        return None if difference is None else Wrong(None, f"the sums {_DOES_NOT_FOLLOW}: {difference}")
+
+
+def _paired(made: Iterator[Row], kept: Iterator[Row]) -> Iterator[tuple[Row, Row | None]]:
+    """Rows of two tables in the order of their first column, the key; what only *kept* has stands beside a row of None."""
+    mine, theirs = next(made, None), next(kept, None)
+    while mine is not None or theirs is not None:
+        if theirs is not None and (mine is None or (theirs[0] != mine[0] and _before(theirs[0], mine[0]))):
+            yield (theirs[0], *[None] * (len(theirs) - 1)), theirs
+            theirs = next(kept, None)
+        elif mine is not None and theirs is not None and theirs[0] == mine[0]:
+            yield mine, theirs
+            mine, theirs = next(made, None), next(kept, None)
+        elif mine is not None:
+            yield mine, None
+            mine = next(made, None)
+
+
+def _before(one: object, other: object) -> bool:
+    """Whether SQLite orders the key *one* before *other*: numbers, then texts, then what is binary."""
+    return (_RANK[type(one)], one) < (_RANK[type(other)], other)
+
+
+def integrity(connection: sqlite3.Connection) -> str | None:
+    """What SQLite itself finds wrong with the file, its indexes included."""
+    try:
+        (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    return None if found == "ok" else f"SQLite finds the file damaged: {found}"
