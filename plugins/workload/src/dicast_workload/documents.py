@@ -69,6 +69,9 @@ def read_document(path: Path, label: str, problems: list[Problem]) -> Document |
 
     What is wrong with it is added to *problems*; None where there is nothing to work with.
     """
+    if path.exists() and not path.is_file():
+        problems.append(Problem("not a file, but a folder, a pipe or a device", label))
+        return None
     try:
         root = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=yaml.BaseLoader)
     except (OSError, UnicodeDecodeError) as error:
