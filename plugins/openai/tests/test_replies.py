@@ -91,7 +91,16 @@ def test_without_usage_a_reply_costs_the_estimate(chat_server, ask, model):
     assert model(price=PRICE).estimate(REQUEST) == MOST
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": 5}, {"prompt_tokens": -1, "completion_tokens": 1}, {}])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 5},
+        {"prompt_tokens": -1, "completion_tokens": 1},
+        {"prompt_tokens": True, "completion_tokens": 1},
+        {"prompt_tokens": 5, "completion_tokens": False},
+        {},
+    ],
+)
 def test_usage_that_cannot_be_read_is_none(chat_server, ask, usage):
     chat_server.answer = chat_server.reply("yes", usage=usage)
     assert ask(REQUEST, price=PRICE).cost == MOST
@@ -196,7 +205,7 @@ def test_a_wait_that_is_too_long_fails_at_once(chat_server, ask, wait):
 
 
 @pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize("after", ["soon", "", "-5", "nan", "1e999"])
+@pytest.mark.parametrize("after", ["soon", "", "-5", "nan", "1e999", "Fri, 31 Dec 2026 23:59:59 -999999999999999999"])
 def test_a_wait_that_cannot_be_read_is_none(chat_server, ask, after):
     chat_server.script(chat_server.error(503, retry_after=after))
     assert isinstance(ask(), Reply)

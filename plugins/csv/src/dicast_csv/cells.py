@@ -7,7 +7,7 @@ import attrs
 from dicast import ConfigError
 
 BYTE_ORDER_MARK = "\ufeff"
-_STARTS_FORMULA = frozenset("=+-@\t\r\n")
+_STARTS_FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are the full-width = + - @
 WATCHED = _STARTS_FORMULA | {"'", BYTE_ORDER_MARK}
 """The first characters of the texts that :func:`guarded` may change."""
 
@@ -24,7 +24,7 @@ def check_guard(_instance: object, _attribute: attrs.Attribute[str], guard: str)
 def guarded(text: str, guard: str) -> str:
     """*text* with *guard* before it when a spreadsheet would take it for a formula, as it is otherwise.
 
-    That is text starting with ``= + - @``, a tab, a line end or an apostrophe. A byte order mark stays in front.
+    That is text starting with ``= + - @``, these in full width, a tab, a line end or an apostrophe. A byte order mark stays in front.
     """
     if text[:1] not in WATCHED:
         return text

@@ -27,7 +27,7 @@ def counted(completion: Any) -> Counted | None:
     """What the provider counted; None where it did not, which litellm shows as zeros."""
     usage: Any = getattr(completion, "usage", None)
     tokens = getattr(usage, "prompt_tokens", None)
-    if not tokens:
+    if not tokens or isinstance(tokens, bool):
         return None
     details = getattr(usage, "prompt_tokens_details", None)
     return Counted(

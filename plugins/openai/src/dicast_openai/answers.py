@@ -98,8 +98,9 @@ def _text(content: object) -> str | None:
 def _usage(body: object) -> Usage | None:
     """The tokens that were counted; None where they were not, which some endpoints say by a zero: no prompt is empty."""
     match body:
-        case {"usage": {"prompt_tokens": int(read), "completion_tokens": int(written)}} if read > 0 and written >= 0:
-            return Usage(read, written)
+        case {"usage": {"prompt_tokens": int(read), "completion_tokens": int(written)}}:
+            counted = type(read) is int is type(written)  # and no truth value, which is an int to Python
+            return Usage(read, written) if counted and read > 0 and written >= 0 else None
     return None
 
 

@@ -78,7 +78,7 @@ def _number(text: str) -> float:
 def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for a zone that no clock has
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
