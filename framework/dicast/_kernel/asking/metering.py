@@ -24,6 +24,7 @@ from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdi
 from ..values.errors import AccessRefused, Interrupted
 from .budget import Reservation
 from .call import Call
+from .turns import call_turn
 
 SHARE_INSIDE = 0.95
 """Of the time that a call has left, how much a judge inside it may take."""
@@ -137,13 +138,16 @@ class MeteredModel:
         if scope is None:  # asked by another chat model, whose reply is counted
             return written(await maybe_await(self.live.complete(request)), self.live)
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
-        if not self._units or not scope.held.keys() >= self._units:
-            self._units.add((projected := estimate(self.live, request)).unit)
-            async with scope.covering:  # one reservation a unit, however many models it asks at once
-                refused = await scope.asker.cover(scope, projected)
-            if refused is not None:
-                return refused
-        return await heard(self.live, request, scope)
+        queued, scope.queued = scope.queued, True  # given up while it waits, it was not sent
+        async with call_turn():
+            scope.queued = queued
+            if not self._units or not scope.held.keys() >= self._units:
+                self._units.add((projected := estimate(self.live, request)).unit)
+                async with scope.covering:  # one reservation a unit, however many models it asks at once
+                    refused = await scope.asker.cover(scope, projected)
+                if refused is not None:
+                    return refused
+            return await heard(self.live, request, scope)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)

@@ -21,6 +21,7 @@ from .budget import BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .metering import CallScope, under_way
 from .scoring import Answer, Skip
+from .turns import call_turn
 
 Payload = dict[str, Any]
 Answered = Score | Judgment | Failure
@@ -119,7 +120,9 @@ class PaidCalls:
     ) -> Answered:
         scope = CallScope(self, subject, around.rollout, around)
         if begun is None:
-            answer = await self._once(call, children, scope)
+            async with call_turn():
+                call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
+                answer = await self._once(call, children, scope)
         else:
             answer = self._closed(call, scope, await self._desk.caller.heard(call, begun))
         if isinstance(answer, Skip):

@@ -26,6 +26,7 @@ from .call import Call, Caller, no_output
 from .metering import SCOPE, CallScope, heard, under_way, written
 from .paid_calls import RunServices, throttled
 from .scoring import Skip
+from .turns import call_turn
 
 
 @attrs.frozen
@@ -69,6 +70,14 @@ class TaskReplies:
         key = f"{asked}:{number}"
         if (kept := self._kept(key)) is not None:
             return kept
+        async with call_turn():
+            return await self._buy(
+                model, request, key, {"criterion": request.label, "request_digest": digest, "number": number}
+            )
+
+    async def _buy(
+        self, model: ChatModel, request: ChatRequest, key: str, asked: Mapping[str, object]
+    ) -> Reply | Failure:
         scope = self._scope()
         projected = estimate(model, request)
         if projected.is_zero:
@@ -85,7 +94,7 @@ class TaskReplies:
         if isinstance(answer, Reply):
             seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
             answer = self._bought[key] = attrs.evolve(answer, metrics={**seconds, **answer.metrics})
-            self._tell({"criterion": request.label, "request_digest": digest, "number": number}, answer)
+            self._tell(asked, answer)
         return answer
 
     def _tell(self, asked: Mapping[str, object], reply: Reply) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from ..asking.paid_calls import RunServices
 from ..asking.stop import Stop
 from ..asking.task import Producer
+from ..asking.turns import subject_turn
 from ..contract.protocols import Ledger
 from ..pipeline.sections import RECORD
 from ..records.observers import RecordObservers
@@ -59,7 +60,7 @@ class Judging:
         self._enough = False
         watched = findings is not None and findings.may_stop
         self._limit = concurrency if watched else max(WINDOW, AHEAD * concurrency)
-        self._slots = asyncio.Semaphore(concurrency)
+        self._turns = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
         self._families = ChildVerdicts(judged, stream.clock.id)
@@ -162,7 +163,7 @@ class Judging:
             await self._finish_first()
 
     async def _work_in_turn(self, job: Job) -> None:
-        async with self._slots:
+        async with subject_turn(self._turns):
             self._heed()
             await self._work(job)
 

@@ -1,0 +1,73 @@
+"""How many calls are under way at once: a jury's, and those of a judge that asks several times, count against ``concurrency``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+
+class Turn:
+    """The right to have one call under way. While its holder waits for a call inside, that call has it."""
+
+    def __init__(self, free: asyncio.Semaphore) -> None:
+        self.free = free
+        self._lent = asyncio.Lock()
+
+    async def take(self) -> Callable[[], None]:
+        """Wait until this turn is not lent, or another one is free, and return what gives it back."""
+        for one in (self._lent, self.free):
+            if not one.locked():
+                await one.acquire()
+                return one.release
+        either = self._lent, self.free
+        waiting = [asyncio.ensure_future(one.acquire()) for one in either]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            _let_go(waiting, either)
+            raise
+        first = next(place for place, future in enumerate(waiting) if future.done())
+        _let_go(waiting[first + 1 :] + waiting[:first], either[first + 1 :] + either[:first])
+        return either[first].release
+
+
+def _let_go(waiting: Sequence[asyncio.Task[Any]], either: Sequence[asyncio.Lock | asyncio.Semaphore]) -> None:
+    for future, one in zip(waiting, either, strict=True):
+        if future.done():
+            one.release()
+        else:
+            future.cancel()
+
+
+TURN: ContextVar[Turn | None] = ContextVar("dicast_turn", default=None)
+"""The turn of what is under way in the current task; None where calls are not counted."""
+
+
+@asynccontextmanager
+async def subject_turn(free: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Wait for one of the *free* turns, for a subject."""
+    async with free:
+        token = TURN.set(Turn(free))
+        try:
+            yield
+        finally:
+            TURN.reset(token)
+
+
+@asynccontextmanager
+async def call_turn() -> AsyncIterator[None]:
+    """Wait until one more call may be made inside what is under way: at once, where that does nothing but wait for it."""
+    around = TURN.get()
+    if around is None:
+        yield
+        return
+    give_back = await around.take()
+    token = TURN.set(Turn(around.free))
+    try:
+        yield
+    finally:
+        TURN.reset(token)
+        give_back()
