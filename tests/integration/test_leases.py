@@ -28,7 +28,7 @@ async def holds(subject: Subject):
 def dicast_metrics():
     return [holds]
 """
-PIPELINE = "metrics: [holding/holds]\nexecutor: {dicast/async: {concurrency: 1}}\n"
+PIPELINE = "metrics: [holding/holds]\nsinks: [csv/rows: {path: out.csv}]\nexecutor: {dicast/async: {concurrency: 1}}\n"
 
 
 @pytest.fixture
@@ -103,12 +103,15 @@ def test_an_owner_whose_lease_was_taken_stops_and_records_nothing_more(held):
     (held / "hold").unlink()
     done = held.dicast("run", "p.yaml", "--json", "--resume")
     assert (done.code, done.json["scored"]) == (0, 3)
-    after = held.events()
+    after, table = held.events(), (held / "out.csv").read_bytes()
     process.send_signal(signal.SIGCONT)
     late = finish(process)
     assert late.code == 4
-    assert late.json["stopped"]["reason"] == "ledger_failed"
-    assert "has lost its lease" in late.json["stopped"]["error"]
+    assert (
+        f"has lost its lease: host {os.uname().nodename} (pid {os.getpid()}) has taken it up"
+        in late.json["error"]["message"]
+    )
+    assert (held / "out.csv").read_bytes() == table, "the file is the new owner's"
     assert held.events() == after
     assert len(held.events("run.completed")) == 1
     assert held.verified()

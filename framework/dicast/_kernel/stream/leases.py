@@ -127,5 +127,19 @@ def living(ledger: Ledger) -> Callable[[str], bool]:
     return alive
 
 
+def refuse_if_taken(ledger: Ledger, run_id: str) -> None:
+    """Raise LedgerError where another process has taken up the run that this one carries out."""
+    try:
+        lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
+    except LedgerError:  # it cannot be read, so nobody else is known of; the run ends as with any ledger that failed
+        return
+    if lease is not None and lease.owner != Owner.here().text():
+        owner = Owner.of(lease)
+        raise LedgerError(
+            f"run {run_id} has lost its lease: host {owner.host} (pid {owner.pid}) has taken it up. What this process recorded "
+            "before stays; it records and writes nothing more"
+        )
+
+
 def _is_dead(lease: Lease) -> bool:
     return Owner.of(lease).has_died()

@@ -12,6 +12,7 @@ from ..report.fold import Report
 from ..values import Claim, Entry, Event, Refusal, Subject
 from ..values.clock import Clock
 from ..values.errors import LedgerError
+from .leases import refuse_if_taken
 from .sinks import SinkFeed
 
 BATCH = 10_000
@@ -147,7 +148,11 @@ class Stream:
                 await feed.tell(events)
 
     async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
-        """Close the sinks that are still open, or *which* of them."""
+        """Close the sinks that are still open, or *which* of them.
+
+        :raises LedgerError: when another process has taken the run up: its files are not this one's to replace.
+        """
+        refuse_if_taken(self._ledger, self.run_id)
         for feed in self.feeds:
             if not feed.closed and (which is None or which(feed)):
                 await feed.close()
