@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -92,7 +93,7 @@ def leased(ledger: Ledger, run_id: str) -> Iterator[None]:
     if not isinstance(ledger, Leasing):
         yield
         return
-    held = ledger.take_lease(run_id, Owner.here().text(), SECONDS, _is_dead)
+    held = ledger.take_lease(run_id, Owner.here().text(), SECONDS, partial(_is_dead, run_id))
     if held is not None:
         owner = Owner.of(held)
         raise ConfigError(
@@ -101,7 +102,7 @@ def leased(ledger: Ledger, run_id: str) -> Iterator[None]:
         )
     over = threading.Event()
     # A thread, because a component may keep the event loop for longer than a lease lasts.
-    thread = threading.Thread(target=_renew, args=(ledger, over), name="dicast-lease", daemon=True)
+    thread = threading.Thread(target=_renew, args=(ledger, over), name=_keeper(run_id), daemon=True)
     thread.start()
     try:
         yield
@@ -122,7 +123,7 @@ def living(ledger: Ledger) -> Callable[[str], bool]:
 
     def alive(run_id: str) -> bool:
         lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
-        return lease is None or not (lease.over or _is_dead(lease))
+        return lease is None or not (lease.over or _is_dead(run_id, lease))
 
     return alive
 
@@ -141,5 +142,14 @@ def refuse_if_taken(ledger: Ledger, run_id: str) -> None:
         )
 
 
-def _is_dead(lease: Lease) -> bool:
-    return Owner.of(lease).has_died()
+def _is_dead(run_id: str, lease: Lease) -> bool:
+    """Whether nobody holds *lease*: its process has died, or is this one, whose run ended where the ledger could not be written."""
+    owner = Owner.of(lease)
+    if owner == Owner.here():
+        return all(thread.name != _keeper(run_id) for thread in threading.enumerate())
+    return owner.has_died()
+
+
+def _keeper(run_id: str) -> str:
+    """The name of the thread that renews a run's lease for as long as the run goes on."""
+    return f"dicast-lease {run_id}"
