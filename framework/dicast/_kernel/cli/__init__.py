@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import signal
 import sys
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..._toolkit.printable import printable_output
+from ..values import is_text
 from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
 from .output import print_error
 
@@ -123,6 +125,7 @@ def _run(given: list[str]) -> int:
     shown = "--traceback" in given
     given = [argument for argument in given if argument != "--traceback"]
     try:
+        _refuse_other_than_text(given)
         return int(dicast.main(given, prog_name="dicast", standalone_mode=False) or 0)
     except BaseException as error:  # the border of the process
         if shown:
@@ -136,6 +139,15 @@ def _run(given: list[str]) -> int:
             raise
         print_error(error, code, as_json="--json" in given)
         return code
+
+
+def _refuse_other_than_text(given: Sequence[str]) -> None:
+    """Refuse a file name that is not UTF-8: events and documents have to name it."""
+    for argument in given:
+        if not is_text(argument):
+            raise click.UsageError(
+                f"{argument!r} is not UTF-8, and what is recorded has to be; give the file another name"
+            )
 
 
 def _is_unread(error: BaseException) -> bool:
@@ -157,4 +169,6 @@ def _code(error: BaseException) -> int | None:
         (LedgerError, 4),
         (Exception, 70),
     ]
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return 2
     return next((code for kind, code in codes if isinstance(error, kind)), None)

@@ -10,8 +10,11 @@ from typing import Any
 import click
 import orjson
 
-from ..._toolkit.printable import one_line
+from ..._toolkit.printable import one_line, short_name
 from ..values.errors import DicastError, RequestError
+
+MOST = 2**53
+"""The largest number that a command takes: every reader of JSON knows it exactly, and so does a ledger."""
 
 
 def only_document(as_json: bool) -> AbstractContextManager[object]:
@@ -79,6 +82,8 @@ def _message(error: BaseException, code: int) -> str:
         return one_line(str(error))
     if code == 130:
         return "interrupted"
+    if code == 2 and isinstance(error, OSError):
+        return f"{short_name(error.filename)}: {error.strerror}; give it a shorter path"
     return (
         f"this is a defect in dicast, not in your files: {one_line(f'{type(error).__name__}: {error}')}\n"
         "Please report it with the output of the same command under --traceback, and with: "

@@ -17,7 +17,7 @@ from ..contract.protocols import Ledger
 from ..resume.reading import Selection, failure, verdict
 from ..values import Query, Verification
 from ..values.errors import ConfigError
-from .output import print_json
+from .output import MOST, print_json
 from .runs import as_json, ledger_path
 from .summary import failure_line, verdict_line
 
@@ -41,7 +41,7 @@ FAILURE_FIELDS = (
 @click.option("--judge", metavar="LABEL", help="Only this judge's.")
 @click.option("--latest", is_flag=True, help="Only the newest of each subject and judge.")
 @click.option("--as-of", metavar="TIME", help="As the ledger stood at this ISO 8601 time.")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N.")
+@click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="At most N.")
 @click.option("--failed", is_flag=True, help="List failures instead: a failed subject has no verdict.")
 @ledger_path
 @as_json

@@ -19,7 +19,7 @@ from ..records.reader import results
 from ..resume.reading import Selection, document, failure, subject, verdict
 from ..run.run import Outcome, Request
 from ..values.errors import ConfigError
-from .output import only_document, print_json
+from .output import MOST, only_document, print_json
 from .progress import Progress
 from .summary import run_text, subject_text
 
@@ -40,8 +40,10 @@ overrides = click.option(
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Read at most N subjects.")
-@click.option("--head", type=click.IntRange(min=1), metavar="N", help="Try N subjects: show their rows, write no sink.")
+@click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="Read at most N subjects.")
+@click.option(
+    "--head", type=click.IntRange(1, MOST), metavar="N", help="Try N subjects: show their rows, write no sink."
+)
 @overrides
 @click.option(
     "--resume",

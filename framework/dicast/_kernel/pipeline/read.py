@@ -200,6 +200,10 @@ def _is_misspelt(name: str, near: str) -> bool:
 
 def _text(path: Path, start: Place, asked: Place) -> str:
     """Return a file's text; *asked* is where the file was named."""
+    if path.is_fifo() and not str(path).startswith(
+        ("/dev/", "/proc/")
+    ):  # a shell's own has a writer; this may never get one
+        raise ConfigError(asked.problem(f"{path} is a pipe with a name; write it to a file", value=str(path)))
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -160,11 +160,16 @@ class Plugins:
     block: tuple[str, ...] = ()
 
 
+def _named(_instance: object, _attribute: attrs.Attribute[str | None], label: str | None) -> None:
+    if label is not None and not label.strip():
+        raise ValueError("a label is a name and not empty; leave as out for the component's own")
+
+
 @attrs.frozen
 class Label:
     """What may stand among the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
 
-    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
+    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)}, validator=_named)
 
 
 def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -175,7 +180,7 @@ def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
 class CallOptions:
     """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
-    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)})
+    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)}, validator=_named)
     timeout: float | None = attrs.field(
         default=None, validator=Within(0, 1e9, "more than 0 and less than 1e9 seconds", open=True)
     )

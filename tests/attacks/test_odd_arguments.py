@@ -1,0 +1,75 @@
+"""Odd file names, numbers and files on the command line end with exit 2 and a message, and block nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dicast._kernel.cli import main
+
+LONG = "a" * 5_000
+PIPELINE = "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/format]\nledger: {ledger/sqlite: {path: l.db}}\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "output": "x"}\n')
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    (tmp_path / "include.yaml").write_text("include: pipe.yaml\n")
+    (tmp_path / "label.yaml").write_text(PIPELINE.replace("proxy/format", "{proxy/format: {as: ''}}"))
+    (tmp_path / "blank.yaml").write_text(PIPELINE.replace("proxy/format", "{proxy/format: {as: ' '}}"))
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.yaml")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (["run", f"{LONG}.yaml"], "File name too long"),
+        (["check", LONG], "name too long"),
+        (["show", "x", "--ledger", LONG], "too long"),
+        (["verdicts", "--ledger", f"{LONG}/l.db"], "too long"),
+        (["run", "p.yaml", "--set", f"source.rows/jsonl.path={LONG}"], "too long"),
+        (["run", "p.yaml", "--set", f'ledger={{"ledger/sqlite": {{"path": "{LONG}"}}}}'], "too long"),
+        (["run", "p.yaml", "--limit", "9" * 23], "0<=x<=9007199254740992"),
+        (["run", "p.yaml", "--head", "9" * 23], "1<=x<=9007199254740992"),
+        (["verdicts", "--limit", "9" * 23], "0<=x<=9007199254740992"),
+        (["check", "label.yaml"], "a label is a name and not empty"),
+        (["check", "blank.yaml"], "a label is a name and not empty"),
+        (["show", "x\udcff", "--ledger", "l.db"], "is not UTF-8"),
+        (["run", "bad\udcff.yaml"], "is not UTF-8"),
+    ],
+)
+def test_what_is_odd_is_named_and_ends_with_exit_2(folder, capfd, command, named):
+    assert main(command) == 2
+    said = capfd.readouterr().err
+    assert named in said
+    assert len(said.splitlines()) == 1
+    assert not (folder / "l.db").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
+@pytest.mark.parametrize("command", [["run", "pipe.yaml"], ["check", "pipe.yaml"], ["check", "include.yaml"]])
+def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(folder, command):
+    done = subprocess.run(
+        [sys.executable, "-m", "dicast", *command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pipe.yaml is a pipe with a name; write it to a file" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a file name may be any bytes on Linux")
+def test_a_file_name_that_is_no_text_is_refused_before_anything_is_judged(folder):
+    name = b"bad\xff.yaml"
+    (folder / os.fsdecode(name)).write_text(PIPELINE)
+    command = [os.fsencode(sys.executable), b"-m", b"dicast", b"run", name, b"--json"]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "not UTF-8" in json.loads(done.stdout)["error"]["message"]
+    assert not (folder / "l.db").exists()
