@@ -81,7 +81,7 @@ def test_silent_connections_keep_nobody_waiting(watch):
     process, port = watch
     with ExitStack() as stack:
         for number in range(100):
-            stack.enter_context(connect(port, b"POST /events HTTP/1.1\r\nHost: x\r\n" if number % 2 else b""))
+            stack.enter_context(connect(port, b"POST /events HTTP/1.1\r\nHost: localhost\r\n" if number % 2 else b""))
         still_serves(process, port)
 
 
@@ -100,7 +100,7 @@ def test_silent_connections_keep_nobody_waiting(watch):
 )
 def test_a_body_without_end_is_answered_and_not_kept(watch, head, code):
     process, port = watch
-    with connect(port, b"POST /events HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n") as connection:
+    with connect(port, b"POST /events HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n") as connection:
         try:
             for _ in range(64):
                 connection.sendall(b"z" * 2**16)

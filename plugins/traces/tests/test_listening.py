@@ -174,6 +174,27 @@ def test_other_addresses_are_refused(text):
         Address.parse(text)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:9", "localhost:80", "[::1]:80", "LOCALHOST"])
+def test_a_request_to_a_name_of_this_machine_is_answered(ask, host):
+    assert ask("GET", "/status", Host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "10.0.0.1", "127.0.0.1.evil.example", "[x", "", "0.0.0.0"]
+)
+def test_a_request_to_another_name_is_refused_although_it_has_the_token(ask, taker, host):
+    code, answer = ask("POST", "/events", b"{}", Host=host)[:2]
+    assert (code, taker.posts) == (421, [])
+    assert "Host" in str(answer)
+
+
+def test_a_page_of_another_origin_is_refused(ask, taker):
+    assert ask("POST", "/events", b"{}", Origin="https://evil.example")[0] == 403
+    assert ask("POST", "/events", b"{}", Origin="null")[0] == 403
+    assert taker.posts == []
+    assert ask("GET", "/status", Origin="http://localhost:3000")[0] == 200
+
+
 def test_taken_port_is_an_error(listener):
     port = urlsplit(listener.url).port
     with pytest.raises(ConfigError, match=f"--listen 127.0.0.1:{port}"):

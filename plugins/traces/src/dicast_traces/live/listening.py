@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import attrs
 import orjson
@@ -65,6 +66,15 @@ class Address:
                 f"--listen {text}: {host!r} can be reached from other machines; only 127.0.0.1, ::1 and localhost may be used"
             )
         return cls("127.0.0.1" if host == "localhost" else host, int(port))
+
+
+def _is_here(url: str) -> bool:
+    """Whether the host of *url* is a name or an address of this machine alone."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return host == "localhost" or _is_loopback(host)
 
 
 @attrs.frozen(eq=False)
@@ -162,7 +172,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_allowed(self, path: str) -> bool:
         """Whether the token is there and the path exists; else the request is answered."""
         given = self.headers.get("Authorization", "").encode()
-        if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
+        host, origin = self.headers.get("Host"), self.headers.get("Origin")
+        if host is not None and not _is_here(f"//{host}"):  # a page that gave its own name this address (DNS rebinding)
+            self._refuse(
+                421, f"the header Host must be this machine's: 127.0.0.1, [::1] or localhost, not {host!r:.100}"
+            )
+        elif origin is not None and not _is_here(origin):
+            self._refuse(403, f"a page of {origin!r:.100} may not ask here")
+        elif not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
             self._refuse(401, "the header Authorization must be: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
         elif self.path.partition("?")[0] != path:
             self._refuse(404, f"there is no {self.command} {self.path}; there are POST /events and GET /status")
