@@ -31,14 +31,14 @@ MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_kernel/asking": 1600,
-    "_kernel/cli": 1150,
+    "_kernel/cli": 1200,
     "_kernel/contract": 600,
     "_kernel/pipeline": 2150,
     "_kernel/records": 300,
     "_kernel/report": 850,
     "_kernel/resume": 300,
     "_kernel/run": 1000,
-    "_kernel/stream": 550,
+    "_kernel/stream": 600,
     "_kernel/values": 950,
     "_processes": 450,
     "_toolkit": 750,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from .values import Query, Results, Rubric, Subject, Verdict
-from .values.errors import ConfigError
+from .values.errors import ConfigError, PluginError
 
 if TYPE_CHECKING:
     from .contract.protocols import Ledger, Source
@@ -245,6 +245,15 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        alone = True
+    else:
+        alone = False
+    try:
+        if alone:
+            return asyncio.run(work)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, work).result()
+    except asyncio.CancelledError as error:  # nobody else knows the tasks of a loop of its own
+        raise PluginError(
+            "a component has cancelled the tasks of the run; what was judged is kept, and --resume goes on"
+        ) from error

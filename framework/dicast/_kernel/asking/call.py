@@ -15,6 +15,7 @@ import orjson
 from ..contract.define import NeedsOutput
 from ..contract.protocols import Judge
 from ..pipeline.sections import Slot
+from ..stream.border import is_plugins_own
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..values.errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
 from .stop import Stop
@@ -158,7 +159,7 @@ class Caller:
 
         :raises Interrupted: when it was raised because the run has to stop.
         """
-        if isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_our_cancellation(error):
+        if not is_plugins_own(error):
             raise error
         if isinstance(error, EndpointUnreachable):
             self._stop.request("endpoint_unreachable", _readable(str(error)), error.details)
@@ -180,12 +181,6 @@ def no_output(subject: Subject) -> Failure:
 
 class _TimeUp(Exception):
     """An awaited answer did not come in time."""
-
-
-def _is_our_cancellation(error: BaseException) -> bool:
-    """Whether the run has cancelled this task; a component may also raise CancelledError for tasks of its own."""
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _place(error: BaseException) -> str:

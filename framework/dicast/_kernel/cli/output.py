@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from typing import Any
 
 import click
@@ -17,9 +19,22 @@ MOST = 2**53
 """The largest number that a command takes: every reader of JSON knows it exactly, and so does a ledger."""
 
 
-def only_document(as_json: bool) -> AbstractContextManager[object]:
-    """While the block runs, send what components print to stderr, if stdout is for one JSON document alone."""
-    return redirect_stdout(sys.stderr) if as_json else nullcontext()
+@contextmanager
+def only_document(as_json: bool) -> Iterator[None]:
+    """While the block runs, send what components print to stderr, if stdout is for one JSON document alone.
+
+    That goes for the file descriptor, too, which libraries in C and programs that a component starts write to.
+    """
+    if not as_json:
+        yield
+        return
+    with redirect_stdout(sys.stderr), ExitStack() as stack:
+        with suppress(OSError):  # one of the two is closed
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, kept, 1)
+        yield
 
 
 def print_json(document: object) -> None:

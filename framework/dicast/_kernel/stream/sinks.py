@@ -9,6 +9,7 @@ import attrs
 
 from ..contract.protocols import Sink
 from ..values import Event
+from .border import is_plugins_own
 
 ATTEMPTS = 3
 """How often a sink that fails is told a batch."""
@@ -64,7 +65,11 @@ class SinkFeed:
         for left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
             try:
                 written = _count(await self._answer(action), count)
-            except Exception as error:  # the border: a sink's fault is reported in the summary, and in the exit code
+            except (
+                BaseException
+            ) as error:  # the border: a sink's fault is reported in the summary, and in the exit code
+                if not is_plugins_own(error):
+                    raise
                 silence = f"no answer within {SINK_SECONDS:g} s"
                 self.error = silence if self._silent else f"{type(error).__name__}: {error}"
                 if left:
