@@ -42,7 +42,8 @@ class Beside:
         :raises LedgerError: for one whose payload is not as its type asks.
         """
         self._scratch.execute(
-            "INSERT INTO runs VALUES (?1, ?2, ?2) ON CONFLICT (run_id) DO UPDATE SET last_seq = ?2", (run_id, seq)
+            "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
+            (run_id, seq, seq),
         )
         if type_ == "subject.read":
             read = orjson.loads(payload)
