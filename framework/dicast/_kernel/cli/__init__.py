@@ -108,7 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with printable_output():
-            return _run(given)
+            code = _run(given)
+        if code == UNREAD:
+            sys.stdout = StringIO()  # as below
+        return code
     except OSError as error:  # of printing; any other has become a message
         sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
         if isinstance(error, BrokenPipeError):
