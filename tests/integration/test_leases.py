@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,22 @@ def test_another_hosts_run_is_taken_once_its_lease_is_over(held):
     change_lease(held, until="2020-01-01T00:00:00.000Z")
     done = held.dicast("run", "p.yaml", "--json", "--resume")
     assert (done.code, done.json["scored"]) == (0, 3)
+
+
+def test_a_namesake_of_another_machine_is_not_taken_for_this_process(held, monkeypatch):
+    process = begin(held)
+    process.kill()
+    finish(process)
+    (held / "hold").unlink()
+
+    def missing(path):
+        raise OSError(path)
+
+    monkeypatch.setattr(Path, "readlink", missing)  # a system that does not say which machine it is
+    namesake = f"{os.uname().nodename} {os.getpid()}  "
+    change_lease(held, owner=namesake, until="2999-01-01T00:00:00.000Z")
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert (done.code, "is still under way" in done.json["error"]["message"]) == (2, True)
 
 
 def test_an_owner_whose_lease_was_taken_stops_and_records_nothing_more(held):

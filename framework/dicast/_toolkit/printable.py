@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
@@ -54,6 +54,10 @@ class Printable:
     def write(self, text: str) -> int:
         """Write *text*."""
         return self.stream.write(printable(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write *lines*, which have their ends."""
+        self.stream.writelines(map(printable, lines))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)

@@ -13,9 +13,9 @@ import attrs
 import orjson
 
 from ..contract.define import NeedsOutput
+from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge
 from ..pipeline.sections import Slot
-from ..stream.border import is_plugins_own
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..values.errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
 from .stop import Stop

@@ -86,6 +86,10 @@ class CallScope:
         if answer.usage is not None:
             self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
 
+    def give_up_unsent(self) -> None:
+        """Count a chat model's call that was given up before it was sent."""
+        self.queued = True
+
     def give_up(self, wire: RequestTrace) -> None:
         """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
         self.hear(Failure("timeout", "given up", cost=wire.spent))
@@ -138,9 +142,7 @@ class MeteredModel:
         if scope is None:  # asked by another chat model, whose reply is counted
             return written(await maybe_await(self.live.complete(request)), self.live)
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
-        queued, scope.queued = scope.queued, True  # given up while it waits, it was not sent
-        async with call_turn():
-            scope.queued = queued
+        async with call_turn(scope.give_up_unsent):
             if not self._units or not scope.held.keys() >= self._units:
                 self._units.add((projected := estimate(self.live, request)).unit)
                 async with scope.covering:  # one reservation a unit, however many models it asks at once

@@ -31,15 +31,16 @@ class Turn:
             raise
         first = next(place for place, future in enumerate(waiting) if future.done())
         _let_go(waiting[first + 1 :] + waiting[:first], either[first + 1 :] + either[:first])
+        waiting[first].result()
         return either[first].release
 
 
 def _let_go(waiting: Sequence[asyncio.Task[Any]], either: Sequence[asyncio.Lock | asyncio.Semaphore]) -> None:
     for future, one in zip(waiting, either, strict=True):
-        if future.done():
-            one.release()
-        else:
+        if not future.done():
             future.cancel()
+        elif not future.cancelled():
+            one.release()
 
 
 TURN: ContextVar[Turn | None] = ContextVar("dicast_turn", default=None)
@@ -58,13 +59,21 @@ async def subject_turn(free: asyncio.Semaphore) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def call_turn() -> AsyncIterator[None]:
-    """Wait until one more call may be made inside what is under way: at once, where that does nothing but wait for it."""
+async def call_turn(given_up: Callable[[], None] | None = None) -> AsyncIterator[None]:
+    """Wait until one more call may be made inside what is under way: at once, where that does nothing but wait for it.
+
+    *given_up* is called where the wait is cancelled: nothing was sent then.
+    """
     around = TURN.get()
     if around is None:
         yield
         return
-    give_back = await around.take()
+    try:
+        give_back = await around.take()
+    except asyncio.CancelledError:
+        if given_up is not None:
+            given_up()
+        raise
     token = TURN.set(Turn(around.free))
     try:
         yield

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Self
 
+from ..._toolkit.printable import Printable
 from ..report.fold import Report
 
 EVERY_SECONDS = 0.5
@@ -15,9 +16,8 @@ class Progress:
     """One line that is written over: subjects, rate, spend."""
 
     def __init__(self) -> None:
-        self._stream = getattr(
-            sys.stderr, "stream", sys.stderr
-        )  # the terminal itself, which a line of its own is written to
+        # the terminal itself: Printable would escape the codes that write a line over
+        self._stream = sys.stderr.stream if isinstance(sys.stderr, Printable) else sys.stderr
         self._shown = self._stream.isatty()
         self._began = time.monotonic()
         self._next = self._began + EVERY_SECONDS

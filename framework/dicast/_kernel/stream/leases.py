@@ -145,7 +145,7 @@ def refuse_if_taken(ledger: Ledger, run_id: str) -> None:
 def _is_dead(run_id: str, lease: Lease) -> bool:
     """Whether nobody holds *lease*: its process has died, or is this one, whose run ended where the ledger could not be written."""
     owner = Owner.of(lease)
-    if owner == Owner.here():
+    if owner.machine and owner == Owner.here():  # else another machine may have the same name and pid
         return all(thread.name != _keeper(run_id) for thread in threading.enumerate())
     return owner.has_died()
 

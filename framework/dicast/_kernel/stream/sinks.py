@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
+from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Sink
 from ..values import Event
-from .border import is_plugins_own
 
 ATTEMPTS = 3
 """How often a sink that fails is told a batch."""

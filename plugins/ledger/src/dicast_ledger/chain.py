@@ -14,7 +14,7 @@ import orjson
 
 from dicast import Head, LedgerError, Verification
 
-from .beside import Beside, Wrong, integrity
+from .side_tables import SideTables, Wrong, integrity
 
 START = "0" * 64
 """The first row's ``prev``."""
@@ -91,7 +91,7 @@ def verify(connection: sqlite3.Connection, expected: str | None) -> Verification
     With *expected*, a row with this digest must be there: a chain alone does not show that its tail was cut.
     """
     with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
-        beside = Beside(scratch)
+        beside = SideTables(scratch)
         found, unaccounted = _walk(connection, expected, beside)
         if not found.ok:
             return found
@@ -103,7 +103,9 @@ def verify(connection: sqlite3.Connection, expected: str | None) -> Verification
     )
 
 
-def _walk(connection: sqlite3.Connection, expected: str | None, beside: Beside) -> tuple[Verification, Wrong | None]:
+def _walk(
+    connection: sqlite3.Connection, expected: str | None, beside: SideTables
+) -> tuple[Verification, Wrong | None]:
     """Whether the chain holds, and the first row that it vouches for but that means nothing."""
     events, seq, digest, met = 0, 0, START, expected is None
     bad: tuple[int, str] | None = None
@@ -125,7 +127,7 @@ def _walk(connection: sqlite3.Connection, expected: str | None, beside: Beside) 
     return Verification(events, newest, *(bad or (None, None))), unaccounted
 
 
-def _noted(beside: Beside, row: Row) -> Wrong | None:
+def _noted(beside: SideTables, row: Row) -> Wrong | None:
     try:
         beside.note(row[0], row[4], row[2], row[10])
     except LedgerError as error:

@@ -28,7 +28,7 @@ class Wrong:
     reason: str
 
 
-class Beside:
+class SideTables:
     """What the tables should hold, noted row by row in *scratch*, a temporary database, so that memory stays constant."""
 
     def __init__(self, scratch: sqlite3.Connection) -> None:
