@@ -93,12 +93,17 @@ class Leases:
             held.until = until
 
     def give_back(self) -> None:
-        """End the lease that is held, if it is still this one's; of a run without a row nothing is left."""
+        """End the lease that is held, if it is still this one's.
+
+        Of a run without a row nothing is left, unless it had an owner before: that one's token is not given out again.
+        """
         held, self._held = self._held, None
         if held is not None:
             mine = held.run_id, held.token
             self._connection.execute(
-                "DELETE FROM leases WHERE run_id = ? AND token = ? AND run_id NOT IN (SELECT run_id FROM runs)", mine
+                "DELETE FROM leases WHERE run_id = ? AND token = ? AND token = 1"
+                " AND run_id NOT IN (SELECT run_id FROM runs)",
+                mine,
             )
             update = "UPDATE leases SET until = ? WHERE run_id = ? AND token = ?"
             self._connection.execute(update, (_ENDED, *mine))

@@ -1,0 +1,97 @@
+"""Leases of runs: whoever has lost one records nothing more, in any order of what several owners do."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from dicast import Event, LedgerError, Query
+
+OWNERS, RUNS = ("a", "b", "c"), ("R1", "R2")
+NAMES = st.sampled_from(OWNERS)
+
+
+class Owners(RuleBasedStateMachine):
+    """Three live ledgers on one file, and what each may do: *rows* has the lease of each run, *held* that of each owner."""
+
+    def __init__(self, opened):
+        super().__init__()
+        self.stack = ExitStack()
+        path = Path(self.stack.enter_context(TemporaryDirectory())) / "ledger.db"
+        self.ledgers = {name: self.stack.enter_context(opened(path)) for name in OWNERS}
+        self.rows, self.held, self.recorded, self.number = {}, {}, [], 0
+
+    def teardown(self):
+        self.stack.close()
+
+    def loses(self, name, act):
+        """Do *act*, which the owner may do where it holds no lease, or one that nobody has taken."""
+        if name not in self.held or self.rows[self.held[name][0]]["token"] == self.held[name][1]:
+            act()
+            return True
+        with pytest.raises(LedgerError, match="has lost its lease"):
+            act()
+        return False
+
+    @rule(name=NAMES, run=st.sampled_from(RUNS), lasts=st.booleans(), dead=st.booleans())
+    def take(self, name, run, lasts, dead):
+        if name in self.held:
+            return
+        row = self.rows.get(run)
+        seconds = 3600.0 if lasts else -1.0  # or one that is over at once
+        found = self.ledgers[name].take_lease(run, name, seconds, lambda lease: dead)
+        if row is not None and row["lasts"] and not dead:
+            assert (found.owner, found.token, found.over) == (row["owner"], row["token"], False)
+            return
+        assert found is None
+        token = max((held for of, held in self.held.values() if of == run), default=0)
+        found = self.ledgers[name].lease_of(run)
+        assert (found.owner, found.over) == (name, not lasts)
+        assert found.token > token, "no other owner has this token"
+        self.rows[run] = {"owner": name, "token": found.token, "lasts": lasts}
+        self.held[name] = run, found.token
+
+    @rule(name=NAMES, run=st.sampled_from(RUNS))
+    def append(self, name, run):
+        run = self.held[name][0] if name in self.held else run
+        self.number += 1
+        event = Event(f"E{self.number:08d}", "2026-03-01T12:00:00.000Z", "eval.started", run, {})
+        if self.loses(name, lambda: self.ledgers[name].append([event])):
+            self.recorded.append(event.id)
+
+    @rule(name=NAMES)
+    def renew(self, name):
+        self.loses(name, self.ledgers[name].renew_lease)
+
+    @rule(name=NAMES)
+    def release(self, name):
+        self.ledgers[name].release_lease()
+        run, token = self.held.pop(name, (None, None))
+        if run is not None and self.rows[run]["token"] == token:
+            self.rows[run]["lasts"] = False
+
+    @invariant()
+    def whoever_lost_its_lease_recorded_nothing(self):
+        assert [entry.event.id for entry in self.ledgers["a"].read(Query())] == self.recorded
+
+
+def test_a_token_is_not_given_out_again_where_a_run_that_never_began_was_taken_twice(opened, tmp_path):
+    with opened(tmp_path / "l.db") as first, opened(tmp_path / "l.db") as second, opened(tmp_path / "l.db") as third:
+        first.take_lease("R1", "first", -1.0, lambda lease: False)
+        second.take_lease("R1", "second", 60.0, lambda lease: False)
+        second.release_lease()
+        third.take_lease("R1", "third", 60.0, lambda lease: False)
+        with pytest.raises(LedgerError, match="has lost its lease"):
+            first.renew_lease()
+
+
+def test_whoever_lost_its_lease_records_nothing_more_in_any_order(opened):
+    run_state_machine_as_test(
+        lambda: Owners(opened), settings=settings(max_examples=80, stateful_step_count=30, deadline=None)
+    )
