@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 LEDGER_PATH = Path(".dicast") / "ledger.db"
 
+LEAVE_SECONDS = 2.0
+"""How long is waited for the tasks that components left, once they are cancelled."""
+
 
 @attrs.frozen
 class Run:
@@ -250,10 +253,39 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
         alone = False
     try:
         if alone:
-            return asyncio.run(work)
+            return _run_alone(work)
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, work).result()
+            return thread.submit(_run_alone, work).result()
     except asyncio.CancelledError as error:  # nobody else knows the tasks of a loop of its own
         raise PluginError(
             "a component has cancelled the tasks of the run; what was judged is kept, and --resume goes on"
         ) from error
+
+
+def _run_alone(work: Coroutine[Any, Any, T]) -> T:
+    """Run *work* as ``asyncio.run`` does, which would wait for the tasks and threads that components left, however long they take."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    threads = ThreadPoolExecutor(thread_name_prefix="dicast")  # has none before there is work for one
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        loop.set_default_executor(threads)
+        try:
+            return runner.run(work)
+        finally:
+            loop.run_until_complete(_leave_tasks())
+            threads.shutdown(wait=False, cancel_futures=True)
+            loop.set_default_executor(ThreadPoolExecutor(1))  # the loop waits for this one's threads
+
+
+async def _leave_tasks() -> None:
+    import asyncio
+
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        _, deaf = await asyncio.wait(left, timeout=LEAVE_SECONDS)
+        for task in deaf:
+            asyncio._unregister_task(task)  # noqa: SLF001  # documented, and all that keeps the loop's end from waiting

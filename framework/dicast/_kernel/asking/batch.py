@@ -10,7 +10,7 @@ import attrs
 
 from ..pipeline.sections import Slot
 from ..values import Failure, Subject
-from .call import Call, Caller, Elsewhere, within
+from .call import Call, Caller, Elsewhere
 
 Host = Callable[[Sequence[Slot]], Awaitable[Mapping[str, Elsewhere]]]
 """An executor's offer: of these metrics, those that it asks itself, by path."""
@@ -63,7 +63,7 @@ class Batch:
         try:
             found = caller.timed(self._function, (subjects,), call.seconds)
             if isinstance(found, Awaitable):
-                found = await within(found, call.seconds)
+                found = await caller.awaited(found, call.seconds)
         except BaseException as error:  # the border to a plugin's code
             caller.failure(call, error)  # unless the run has to stop
             alone = attrs.evolve(call, elsewhere=None)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import attrs
@@ -16,10 +15,12 @@ from ..contract.define import NeedsOutput
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge
 from ..pipeline.sections import Slot
+from ..stream.sinks import Silence
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..values.errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
+from .awaiting import TimeUp, within
 from .stop import Stop
-from .timer import INSIST_SECONDS, Overtime, Timer
+from .timer import Overtime, Timer
 
 DEF_SECONDS = 60.0
 """How long a ``def`` component may take where its slot has no ``timeout``."""
@@ -96,6 +97,10 @@ class Caller:
     def __init__(self, timer: Timer, stop: Stop) -> None:
         self._timer, self._stop = timer, stop
 
+    def ticking(self) -> AbstractContextManager[None]:
+        """End calls that are over their time while the block runs."""
+        return self._timer.ticking(self._stop.__bool__)
+
     async def call(self, call: Call, subject: Any, children: Children = ()) -> Any:
         """Ask once; whatever is raised or returned amiss becomes a Failure.
 
@@ -108,7 +113,7 @@ class Caller:
         if not isinstance(answer, Awaitable):
             return answer
         try:
-            found = await (within(answer, call.seconds) if call.elsewhere is None else answer)
+            found = await (self.awaited(answer, call.seconds) if call.elsewhere is None else answer)
             return checked(found, call)
         except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
@@ -144,12 +149,31 @@ class Caller:
             raise Overtime  # the component has swallowed the first one
         return answer
 
+    async def ask_sink(self, action: Callable[[], object], seconds: float, awaited: float) -> object:
+        """What a sink answers to *action*: a ``def`` in *seconds*, also while the run stops, what is awaited in *awaited*.
+
+        :raises Silence: when it takes longer.
+        """
+        limit = seconds
+        try:
+            answer = self._timer.patiently(lambda _: action(), None, seconds)
+            if not isinstance(answer, Awaitable):
+                return answer
+            limit = awaited
+            return await self.awaited(answer, awaited)
+        except (Overtime, TimeUp) as error:
+            raise Silence(f"no answer within {limit:g} s{error}") from error
+
+    def awaited(self, answer: Awaitable[object], seconds: float) -> Awaitable[object]:
+        """Await *answer* in its time, as :func:`within` says."""
+        return within(self._timer, answer, seconds)
+
     def estimate(self, call: Call, subject: Subject) -> Cost | Failure:
         """What *call* may cost at most; nothing where it does not say."""
         if call.estimate is None:
             return Cost.zero()
         try:
-            cost: object = call.estimate(subject)
+            cost = self.timed(call.estimate, (subject,), call.seconds)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
         return cost if isinstance(cost, Cost) else Failure("crashed", f"its estimate is {cost!r:.200}, not a Cost")
@@ -167,8 +191,8 @@ class Caller:
             self._stop.request("refused_by_provider", _readable(str(error)))
         if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
             raise Interrupted("the run was asked to stop") from error
-        if isinstance(error, Overtime | _TimeUp):
-            return Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
+        if isinstance(error, Overtime | TimeUp):
+            return Failure("timeout", f"no answer within {call.seconds:g} s{error}", retryable=True)
         if isinstance(error, InvalidScore):
             return Failure("invalid_score", str(error))
         return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
@@ -177,10 +201,6 @@ class Caller:
 def no_output(subject: Subject) -> Failure:
     """Why a subject without an output is not judged."""
     return Failure("missing_input", f"the {subject.kind} has no output to judge; an empty text would be one")
-
-
-class _TimeUp(Exception):
-    """An awaited answer did not come in time."""
 
 
 def _place(error: BaseException) -> str:
@@ -203,41 +223,6 @@ def _words(error: BaseException) -> str:
 def _readable(text: str) -> str:
     """*text* as it can be written in UTF-8."""
     return text.encode(errors="backslashreplace").decode()
-
-
-async def within(answer: Awaitable[object], seconds: float) -> object:
-    """What was awaited in its time; raises what :meth:`Caller.failure` counts as a timeout."""
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            with _insisting(seconds):
-                found = await answer
-    except TimeoutError:
-        if not limit.expired():
-            raise
-    if limit.expired():
-        raise _TimeUp
-    return found
-
-
-@contextmanager
-def _insisting(seconds: float) -> Iterator[None]:
-    """Cancel the current task again, and again, once *seconds* are over: a component may have swallowed the first time."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None  # components are awaited in tasks
-    timers: list[asyncio.TimerHandle] = []
-
-    def insist() -> None:
-        task.cancel()
-        timers.append(loop.call_later(INSIST_SECONDS, insist))
-
-    timers.append(loop.call_later(seconds + INSIST_SECONDS, insist))
-    try:
-        yield
-    finally:
-        timers[-1].cancel()
-        for _ in timers[1:]:
-            task.uncancel()
 
 
 def checked(answer: object, call: Call) -> Any:

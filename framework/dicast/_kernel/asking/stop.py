@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+
+END_SECONDS = 5.0
+"""How long the process may go on after the second signal."""
 
 
 class Stop:
@@ -45,7 +49,7 @@ class Stop:
         """Let SIGINT and SIGTERM ask for the end while the block runs; only the main thread can.
 
         Until *begun* is set there is nothing to keep, and the first signal already does what the second one does.
-        A second signal, of either kind, raises KeyboardInterrupt wherever the process is.
+        A second signal, of either kind, raises KeyboardInterrupt wherever the process is, which ends it soon after in any case.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -53,11 +57,19 @@ class Stop:
         loop = asyncio.get_running_loop()
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-        def handle(number: int, frame: FrameType | None) -> None:
+        over = threading.Event()
+
+        def insist(number: int, frame: FrameType | None) -> None:
             for each in before:  # not the handlers of before: asyncio's would only ask once more
                 signal.signal(each, signal.default_int_handler)
+            threading.Thread(target=_end_unless, args=(over,), daemon=True).start()
+            raise KeyboardInterrupt
+
+        def handle(number: int, frame: FrameType | None) -> None:
             if not self.begun:
-                raise KeyboardInterrupt
+                insist(number, frame)
+            for each in before:
+                signal.signal(each, insist)
             self.reason, self.message, self.details, self.drains = "interrupted", None, {}, False
             loop.call_soon_threadsafe(self._event.set)
             loop.call_soon_threadsafe(self.interrupted.set)
@@ -67,5 +79,13 @@ class Stop:
         try:
             yield
         finally:
+            over.set()
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _end_unless(over: threading.Event) -> None:
+    """End the process when the run is not *over* soon: a plugin swallows what it was interrupted with."""
+    if not over.wait(END_SECONDS):
+        os.write(2, b"interrupted: a plugin kept on, so the process was ended; --resume takes up what was judged\n")
+        os._exit(130)

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 TICK_SECONDS = 0.01
 INSIST_SECONDS = 0.25
@@ -40,6 +43,7 @@ class Timer:
     def __init__(self) -> None:
         self.over = False
         self.deadline = 0.0
+        self._patience = 0.0
         self._aborted: Callable[[], bool] = bool
 
     def begin(self, seconds: float) -> float:
@@ -48,6 +52,18 @@ class Timer:
         self.over = False
         self.deadline = min(before, deadline) if before else deadline
         return before
+
+    def patiently(self, function: Callable[[T], R], given: T, seconds: float, patience: float = inf) -> R:
+        """What *function* returns in its time. A run that has to stop leaves it alone for as long as its *patience*.
+
+        :raises Overtime: inside it, when its time was over.
+        """
+        before, patient = self.begin(seconds), self._patience
+        self._patience = time.monotonic() + patience
+        try:
+            return function(given)
+        finally:
+            self.deadline, self._patience = before, patient
 
     @contextmanager
     def ticking(self, aborted: Callable[[], bool]) -> Iterator[None]:
@@ -68,8 +84,9 @@ class Timer:
 
         :raises Overtime: inside it.
         """
-        if self.deadline and (time.monotonic() > self.deadline or self._aborted()):
-            self.deadline = time.monotonic() + INSIST_SECONDS
+        now = time.monotonic()
+        if self.deadline and (now > self.deadline or (now > self._patience and self._aborted())):
+            self.deadline = self._patience = now + INSIST_SECONDS
             self.over = True
             raise Overtime
 

@@ -18,6 +18,7 @@ import click
 from ..._toolkit.printable import printable_output
 from ..values import is_text
 from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
+from .leaving import end_soon
 from .output import print_error
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _run(given)
         if code == UNREAD:
             sys.stdout = StringIO()  # as below
+        if arguments is None:
+            end_soon(code)
         return code
     except OSError as error:  # of printing; any other has become a message
         sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end

@@ -130,9 +130,11 @@ class _Run:
         self.rubrics: Mapping[str, str] = {}
         self.baseline: Results | None = None
         self._kinds: tuple[str, ...] = ()
+        self._caller = Caller(Timer(), stop)
 
     async def carry_out(self, parts: ComponentStack) -> Outcome:
         """Open everything, judge, close, and write down what came of it."""
+        parts.enter_context(self._caller.ticking())
         try:
             source = await self._open_source(parts)
             data = await data_digest(source, self._source_name(), self.pipeline)
@@ -200,12 +202,13 @@ class _Run:
         return None if self.earlier is None else resume.index(self.ledger, self.earlier)
 
     async def _open_sinks(self, parts: ComponentStack) -> list[SinkFeed]:
-        run, sinks, live = self.context, self.pipeline.sinks, []
+        run, feeds = self.context, []
         known = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
-        for slot in sinks:
+        for slot in self.pipeline.sinks:
             own = attrs.evolve(run, continued=output(slot, run.base) in known)
-            live.append(await open_component(slot.component, own, parts.part(slot.path)))
-        return [SinkFeed.of(slot.label, slot.component, sink) for slot, sink in zip(sinks, live, strict=True)]
+            live = await open_component(slot.component, own, parts.part(slot.path))
+            feeds.append(SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink))
+        return feeds
 
     async def _begin(
         self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None, findings: RecordObservers
@@ -232,13 +235,10 @@ class _Run:
         spool: EarlierUnits | None,
         findings: RecordObservers,
     ) -> None:
-        purse = BudgetGate(
-            self.pipeline.budget, self.ledger, stream, self.clock, self.context.run_id, living(self.ledger)
-        )
+        purse = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, living(self.ledger))
         if self.earlier is not None:
             purse.write_off()
-        timer = Timer()
-        desk = RunServices(plan.calls, Caller(timer, self.stop), purse, spool)
+        desk = RunServices(plan.calls, self._caller, purse, spool)
         judging = Judging(
             plan,
             desk,
@@ -252,7 +252,7 @@ class _Run:
             producer=self._producer(plan, desk, stream),
             findings=findings if findings.listens else None,
         )
-        with patient_collector(), timer.ticking(self.stop.__bool__):
+        with patient_collector():
             await judging.run(subjects, self._limit())
         await stream.flush()
 

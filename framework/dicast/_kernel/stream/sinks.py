@@ -15,10 +15,24 @@ ATTEMPTS = 3
 """How often a sink that fails is told a batch."""
 
 SINK_SECONDS = 30.0
-"""How long an ``async def`` sink may take for one batch; one that takes longer at every attempt is not told again."""
+"""How long a sink may take for one batch; one that takes longer at every attempt is not told again."""
+
+CLOSE_SECONDS = 600.0
+"""How long the ``def`` that closes a sink may take: it may write everything then."""
 
 PAUSE_SECONDS = 0.1
 """Before the second attempt; doubled before each further one."""
+
+
+class Silence(Exception):
+    """A sink has not answered in time."""
+
+
+Action = Callable[[], int | Awaitable[int | None] | None]
+"""What a sink is asked for."""
+
+Ask = Callable[[Action, float, float], Awaitable[object]]
+"""Calls a sink: what a ``def`` does in so many seconds, and what is awaited in so many; raises :class:`Silence` when it takes longer."""
 
 
 @attrs.define
@@ -29,6 +43,7 @@ class SinkFeed:
     sink: Sink
     wants: frozenset[str]
     rewrites: bool
+    ask: Ask
     written: int = 0
     lost: int = 0
     error: str | None = None
@@ -36,10 +51,10 @@ class SinkFeed:
     _silent: bool = False
 
     @classmethod
-    def of(cls, label: str, config: object, live: Sink) -> SinkFeed:
-        """Feed *live*, the open object of the component *config*."""
+    def of(cls, label: str, config: object, live: Sink, ask: Ask) -> SinkFeed:
+        """Feed *live*, the open object of the component *config*, calling it by *ask*."""
         wants = frozenset(getattr(live, "wants", getattr(config, "wants", ())))
-        return cls(label, live, wants, bool(getattr(live, "rewrites", getattr(config, "rewrites", False))))
+        return cls(label, live, wants, bool(getattr(live, "rewrites", getattr(config, "rewrites", False))), ask)
 
     async def tell(self, events: Sequence[Event]) -> None:
         """Tell the sink those of *events* that it wants."""
@@ -47,12 +62,12 @@ class SinkFeed:
         if wanted and self._silent:
             self.lost += len(wanted)
         elif wanted:
-            await self._attempt(lambda: self.sink.write(wanted), len(wanted))
+            await self._attempt(lambda: self.sink.write(wanted), len(wanted), SINK_SECONDS)
 
     async def close(self) -> None:
         """Close the sink; what it could not finish counts as one lost event."""
         self.closed = True
-        await self._attempt(self.sink.close, 0)
+        await self._attempt(self.sink.close, 0, CLOSE_SECONDS)
 
     def status(self, ahead: int = 0) -> dict[str, object]:
         """What became of the events; *ahead* are still to be told if the sink is open."""
@@ -60,36 +75,25 @@ class SinkFeed:
         status: dict[str, object] = {"written": written, "lost": self.lost}
         return status if self.error is None or not self.lost else status | {"error": self.error}
 
-    async def _attempt(self, action: Callable[[], int | Awaitable[int | None] | None], count: int) -> None:
+    async def _attempt(self, action: Action, count: int, seconds: float) -> None:
         pause = PAUSE_SECONDS
         for left in range(0 if self._silent else ATTEMPTS - 1, -1, -1):
             try:
-                written = _count(await self._answer(action), count)
-            except (
-                BaseException
-            ) as error:  # the border: a sink's fault is reported in the summary, and in the exit code
+                self._silent = False
+                written = _count(await self.ask(action, seconds, SINK_SECONDS), count)
+            except Silence as error:
+                self._silent, self.error = True, str(error)
+            except BaseException as error:  # the border: its fault is reported in the summary, and in the exit code
                 if not is_plugins_own(error):
                     raise
-                silence = f"no answer within {SINK_SECONDS:g} s"
-                self.error = silence if self._silent else f"{type(error).__name__}: {error}"
-                if left:
-                    await asyncio.sleep(pause)
-                    pause *= 2
+                self.error = f"{type(error).__name__}: {error}"
             else:
                 self.written += written
                 return
+            if left:
+                await asyncio.sleep(pause)
+                pause *= 2
         self.lost += max(1, count)
-
-    async def _answer(self, action: Callable[[], int | Awaitable[int | None] | None]) -> object:
-        answer = action()
-        if not isinstance(answer, Awaitable):
-            return answer
-        limit = asyncio.timeout(SINK_SECONDS)
-        try:
-            async with limit:
-                return await answer
-        finally:
-            self._silent = limit.expired()
 
 
 def _count(written: object, told: int) -> int:
