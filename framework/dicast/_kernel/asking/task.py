@@ -22,6 +22,7 @@ from ..records.record import columns, merge, new_record
 from ..stream.stream import Stream
 from ..values import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
 from ..values.errors import AccessRefused
+from ..values.read_only import seal
 from .call import Call, Caller, no_output
 from .metering import SCOPE, CallScope, heard, under_way, written
 from .paid_calls import RunServices, throttled
@@ -248,6 +249,7 @@ def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:
         if getattr(made, name) != getattr(subject, name):
             what = f"a subject with the {name} {getattr(made, name)!r:.100}, not {getattr(subject, name)!r:.100}"
             return Failure("crashed", f"{task.slot.label} returned {what}")
+    seal(made)
     return made
 
 

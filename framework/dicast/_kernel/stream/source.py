@@ -13,6 +13,7 @@ from ..contract.protocols import Source
 from ..pipeline.sections import Pipeline
 from ..values import Due, Subject, TraceEvent, is_text
 from ..values.errors import DataError, DicastError
+from ..values.read_only import seal, seal_event
 from .seen_ids import SeenIds
 
 _OPTIONAL = {str, NoneType}
@@ -68,11 +69,15 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
             if due.subject.events != () or due.subject.trail.stop:
-                _refuse_other_events(known.new(due.subject), f"{name}, {due.subject.kind} {due.subject.id!r}")
+                fresh = known.new(due.subject)
+                _refuse_other_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
+                for event in fresh:
+                    seal_event(event)
             if seen is not None and not seen.add(due.subject.kind, due.subject.id):
                 raise DataError(
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
                 )
+            seal(due.subject)
             yield due
     except DicastError:
         raise

@@ -1,0 +1,87 @@
+"""Read-only dicts and lists: what is judged is the same for all who judge it, and for the ledger."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, NoReturn
+
+from .subject import Subject, TraceEvent
+
+_SIMPLE = frozenset((str, int, float, bool, type(None)))
+
+
+def _refuse(self: object, *given: object, **named: object) -> NoReturn:
+    raise TypeError("what is judged is read-only, as others judge it, too; change a copy of it (copy.deepcopy)")
+
+
+class ReadOnlyDict(dict[Any, Any]):
+    """A dict in all but that it cannot be changed. Copies of it can, and sent to another process it stays as it is."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[ReadOnlyDict], tuple[dict[Any, Any]]]:
+        return ReadOnlyDict, (dict(self),)
+
+    def __copy__(self) -> dict[Any, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return deepcopy(dict(self), memo)
+
+
+class ReadOnlyList(list[Any]):
+    """A list likewise."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[type[ReadOnlyList], tuple[list[Any]]]:
+        return ReadOnlyList, (list(self),)
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return deepcopy(list(self), memo)
+
+
+def read_only(value: Any) -> Any:
+    """*value*, with read-only copies in place of dicts and lists; what is neither, or has no end, stays as it is."""
+    try:
+        return value if type(value) in _SIMPLE else _copied(value)
+    except RecursionError:  # nor can it be recorded, which is refused by name
+        return value
+
+
+def _copied(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        found: Any = ReadOnlyDict(value)
+        for key, inner in value.items():
+            if type(inner) not in _SIMPLE:
+                dict.__setitem__(found, key, _copied(inner))
+        return found
+    if kind is list:
+        return ReadOnlyList([inner if type(inner) in _SIMPLE else _copied(inner) for inner in value])
+    return tuple(map(_copied, value)) if kind is tuple else value
+
+
+def seal(subject: Subject) -> None:
+    """Make what *subject* holds read-only: a simple value stays as it is."""
+    put = object.__setattr__  # written flat: for every row
+    if type(subject.output) not in _SIMPLE:
+        put(subject, "output", read_only(subject.output))
+    if type(subject.input) not in _SIMPLE:
+        put(subject, "input", read_only(subject.input))
+    if type(subject.reference) not in _SIMPLE:
+        put(subject, "reference", read_only(subject.reference))
+    put(subject, "context", read_only(subject.context))
+
+
+def seal_event(event: TraceEvent) -> None:
+    """Make what *event* holds read-only."""
+    object.__setattr__(event, "payload", read_only(event.payload))
+    object.__setattr__(event, "extra", read_only(event.extra))
