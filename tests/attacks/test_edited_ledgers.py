@@ -28,6 +28,9 @@ EDITS = {
     "an empty verdict": f"UPDATE events SET payload = '{{}}' {VERDICTS}",
     "a score of text": f"UPDATE events SET payload = json_set(payload, '$.score', 'high') {VERDICTS}",
     "a score beyond all bounds": f"UPDATE events SET payload = json_set(payload, '$.score', 1e308) {VERDICTS}",
+    "an end without a word": "UPDATE events SET payload = '{}' WHERE type = 'run.completed'",
+    "an end of other words": "UPDATE events SET payload = json_set(payload, '$.score', 'x') WHERE type = 'run.completed'",
+    "a start without a word": "UPDATE events SET payload = '{}' WHERE type = 'run.started'",
     "deep JSON": f"UPDATE events SET payload = replace(hex(zeroblob(3000)), '00', '[') {VERDICTS}",
     "a digest of bytes": "UPDATE events SET digest = x'ff' WHERE seq = 2",
     "a time of bytes": "UPDATE events SET time = x'00ff'",
@@ -79,7 +82,19 @@ def test_an_untouched_copy_holds(attack, ledger):
         assert attack.dicast(*command, "--ledger", "ledger.db").code == 0
 
 
-@pytest.mark.parametrize("edit", ["no JSON", "a score of text", "a digest of bytes"])
+@pytest.mark.parametrize("edit", ["an end without a word", "an end of other words", "a start without a word"])
+def test_a_run_whose_start_or_end_was_edited_is_no_baseline(attack, ledger, edit):
+    shutil.copy(ledger, attack.folder / "ledger.db")
+    with closing(sqlite3.connect(attack.folder / "ledger.db")) as database:
+        database.executescript(EDITS[edit])
+        database.commit()
+    attack.write("rows.jsonl", '{"id": "row-1", "output": "a"}\n')
+    ended = attack.dicast("run", attack.rows(more="baseline: {run: last, compare: [stats/paired]}\n"))
+    assert ended.code in (2, 4)
+    assert "was changed: run dicast ledger verify" in ended.errors
+
+
+@pytest.mark.parametrize("edit", ["an end without a word", "no JSON", "a score of text", "a digest of bytes"])
 def test_who_reads_an_edited_row_is_sent_to_verify(attack, ledger, edit):
     shutil.copy(ledger, attack.folder / "ledger.db")
     with closing(sqlite3.connect(attack.folder / "ledger.db")) as database:

@@ -58,6 +58,20 @@ def payload_of(row: Row, path: Path) -> dict[str, Any]:
     return found
 
 
+def refuse_changed(row: Row, link: Link, path: Path) -> None:
+    """Refuse a row that its digest does not cover.
+
+    :raises LedgerError: naming it.
+    """
+    prev, digest = row[11:]
+    try:
+        holds = link(prev, row[1:10], row[10].encode()) == digest
+    except (TypeError, AttributeError, ValueError):  # of text that is none
+        holds = False
+    if not holds:
+        raise LedgerError(f"row {row[0]} of {path} was changed: run dicast ledger verify")
+
+
 def _link_list(prev: str, values: Sequence[str | None], payload: bytes) -> str:
     """SHA-256 of prev, the values as a JSON list, and the payload as it is stored, with a newline between them."""
     return sha256(b"%b\n%b\n%b" % (prev.encode(), orjson.dumps(values), payload)).hexdigest()

@@ -28,6 +28,8 @@ _TOGETHER = 200
 
 _VALUES = f"({', '.join('?' * 13)})"
 _INSERT = f"INSERT INTO events ({chain.ROW}) VALUES {_VALUES}"
+_WHOLE = frozenset(("run.started", "run.completed", "run.stopped"))
+"""What is compared with its digest when it is read: few rows, and much is made of each."""
 _INSERT_TOGETHER = _INSERT + f", {_VALUES}" * (_TOGETHER - 1)
 
 
@@ -204,6 +206,8 @@ class Live:
     def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
         seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, _, prev, digest = row
         loaded = chain.payload_of(row, self.path)
+        if type in _WHOLE:
+            chain.refuse_changed(row, self._link, self.path)
         if type == "subject.read" and loaded.get("content") is None:
             loaded["content"] = stored_content(connection, self.path, loaded)
         event = Event(id, type, time, run_id, loaded, session, turn, kind, subject, sensitivity)
