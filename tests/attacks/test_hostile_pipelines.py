@@ -46,6 +46,19 @@ def test_a_hostile_file_that_is_included_is_refused_at_its_place(attack, text, s
     assert not (attack.folder / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    "text", ["name: " + "${A}" * 100_000, "name: x\ndefine:\n" + '  - "${A}"\n' * 50_000], ids=["one", "many"]
+)
+def test_variables_that_multiply_are_refused_at_their_place(attack, monkeypatch, text):
+    monkeypatch.setenv("A", "x" * 100_000)
+    attack.write("pipeline.yaml", text)
+    ended = attack.bounded("check", "pipeline.yaml", gib=1, seconds=20)
+    assert ended.code == 2, ended
+    assert "pipeline.yaml:" in ended.errors
+    assert "more than 16 MiB of text in place of variables" in ended.errors
+    assert len(ended.errors) < 2_000
+
+
 def test_a_device_as_pipeline_is_not_read_to_its_end(attack):
     ended = attack.bounded("check", "/dev/zero", gib=1, seconds=10)
     assert ended.code == 2

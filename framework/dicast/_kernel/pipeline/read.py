@@ -97,9 +97,10 @@ def _start(source: Source) -> Place:
     return Place("<text>", 1, 1, Path.cwd()) if isinstance(source, str) else Place("<mapping>", None, None, Path.cwd())
 
 
-@attrs.frozen
+@attrs.define
 class _Reader:
     environ: Mapping[str, str]
+    room: int = MAX_BYTES  # how much text may still be put in place of variables
     problems: list[Problem] = attrs.field(factory=list)
     read: dict[str, Node] = attrs.field(factory=dict)  # a file included twice is read, and reported, once
 
@@ -184,12 +185,19 @@ class _Reader:
             message = "'${' begins no ${NAME} or ${NAME:-default}; write $${ for a plain ${"
             self.problems.append(node.place.problem(message, path, node.value))
             return ""
+        if self.room < 0:  # which was said
+            return ""
         value = self.environ.get(name)
         if value is None and default is None:
             hint = next((near for near in get_close_matches(name, self.environ) if _is_misspelt(name, near)), None)
             message = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             self.problems.append(node.place.problem(message, path, node.value, hint))
-        return value or default or ""
+        put = value or default or ""
+        self.room -= len(put)
+        if self.room < 0:
+            message = f"the file has more than 16 MiB of text in place of variables; ${{{name}}} is {len(put):,} characters long"
+            self.problems.append(node.place.problem(message, path))
+        return put
 
 
 def _is_misspelt(name: str, near: str) -> bool:
