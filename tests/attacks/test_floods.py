@@ -85,6 +85,19 @@ def test_silent_connections_keep_nobody_waiting(watch):
         still_serves(process, port)
 
 
+def test_connections_beyond_a_number_are_refused_and_have_no_thread(watch):
+    process, port = watch
+    with ExitStack() as stack:
+        for _ in range(100):
+            held = [stack.enter_context(connect(port, b"")) for _ in range(4)]
+        answer = held[-1].recv(100)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        status = Path(f"/proc/{process.pid}/status")
+        if status.exists():
+            assert int(re.search(r"Threads:\s+(\d+)", status.read_text())[1]) < 300
+    still_serves(process, port)
+
+
 @pytest.mark.parametrize(
     ("head", "code"),
     [

@@ -99,6 +99,25 @@ def test_no_output_makes_a_pattern_backtrack_for_ever(attack, component):
     assert json.loads(ended.output)["failures"] == {}
 
 
+def test_no_result_of_a_tool_makes_a_pattern_backtrack_for_ever(attack):
+    call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    said = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "a" * 100_000 + "!"},
+        {"role": "assistant", "content": "done"},
+    ]
+    attack.write("chats.jsonl", json.dumps({"messages": said}) + "\n")
+    attack.write(
+        "pipeline.yaml",
+        'source: {traces/messages: {path: chats.jsonl, tool_error: "(a+)+$"}}\njudges: [heuristic/turn]\n'
+        "ledger: {ledger/sqlite: {path: ledger.db}}\n",
+    )
+    ended = attack.bounded("run", "pipeline.yaml", "--json", gib=4, seconds=20)
+    assert ended.code in (0, 3), ended
+    assert json.loads(ended.output)["scored"] == 1
+
+
 @pytest.mark.parametrize(
     "cut", [b"\x1f\x8b\x08\x00" + bytes(range(200)), BOMB[: len(BOMB) // 32]], ids=["rubbish", "cut"]
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import orjson
@@ -22,11 +21,19 @@ NameCall = Callable[[str, str], str]
 """Gives a tool call's id in the trace, from the turn's id and the call's in the transcript."""
 
 
+class Expression(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, text: str) -> object | None:
+        """Where it is found in *text*; None where it is not."""
+        ...
+
+
 @attrs.frozen
 class Reader:
     """How a conversation is read: what marks a tool's failure, whether an unanswered turn counts, how calls are named."""
 
-    tool_error: re.Pattern[str] | None
+    tool_error: Expression | None
     keep_trailing: bool
     name_call: NameCall
 

@@ -27,7 +27,7 @@ from dicast import (
     nearest,
 )
 
-from .chat import NameCall, Reader
+from .chat import Expression, NameCall, Reader
 from .repeats import Repeats
 from .sessions import Kind, Session, chosen, subjects
 
@@ -43,7 +43,8 @@ class Messages:
 
     :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input.
     :param id: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; the line number by default.
-    :param tool_error: a regular expression; a tool message whose text it is found in is a failure of the tool. None by default.
+    :param tool_error: a regular expression; a tool message whose text it is found in is a failure of the tool. None by default. It is
+        RE2's, whose time grows with the text alone: Python's syntax without lookaround, backreferences and possessive repeats.
     :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
     :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``. A tool cycle is named by
         its call's id; where that occurs again in the file, the turn's id comes before it.
@@ -98,7 +99,7 @@ class Conversations:
         self.kinds = options.kinds
         self.total: int | None = None
         self._file, self._options, self._repeats = file, options, repeats
-        self._error = None if options.tool_error is None else re.compile(options.tool_error)
+        self._error = None if options.tool_error is None else _expression(options.tool_error)
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -161,9 +162,22 @@ def _template_fault(template: str) -> str | None:
     return None
 
 
+def _expression(pattern: str) -> Expression:
+    import re2  # type: ignore[import-untyped]  # here, since it is 1.6 MB and only this option needs it
+
+    options = re2.Options()
+    options.log_errors = False
+    compiled: Expression = re2.compile(pattern, options)
+    return compiled
+
+
 def _pattern_fault(pattern: str) -> str | None:
+    import re2  # as above
+
     try:
-        re.compile(pattern)
-    except re.error as error:
-        return f"{pattern!r} is not a regular expression: {error}"
+        _expression(pattern)
+    except (re2.error, UnicodeEncodeError) as error:
+        said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it has half of a character"
+        unsupported = "RE2 reads it: without lookaround and backreferences, and with \\z for \\Z"
+        return f"{pattern!r:.100} is not a regular expression: {said} ({unsupported})"
     return None

@@ -31,6 +31,11 @@ _DIGITS = 20
 ANSWER_SECONDS = 60.0
 """How long a request waits until its events are in the ledger."""
 
+MAX_CONNECTIONS = 256
+"""How many there may be at the same time; a further one is refused, and may come again."""
+
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
 IDLE_SECONDS = 30.0
 """How long a connection may be silent."""
 
@@ -124,8 +129,26 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128  # with 5, as is usual, a burst of connections waits for seconds
 
     def __init__(self, address: Address, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__((address.host, address.port), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, while there are not too many."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):  # it does not listen
+            request.settimeout(0)
+            request.sendall(_BUSY)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Let the next connection have the place afterwards."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of a client that went away before its answer."""
