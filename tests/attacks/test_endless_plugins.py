@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -165,6 +167,13 @@ def ended(process, seconds=20):
     return json.loads(output) if output else {}, process.returncode, errors
 
 
+def recorded(folder):
+    """The types of the events in the ledger, in order."""
+    with closing(sqlite3.connect(folder / "l.db")) as database:
+        return [type_ for (type_,) in database.execute("SELECT type FROM events ORDER BY seq")]
+
+
+TERMINAL = ("eval.completed", "eval.failed", "run.completed", "run.stopped")
 GOOD = ["fine", "good"]
 SHORT = "{timeout: 0.2}"
 
@@ -176,10 +185,12 @@ SHORT = "{timeout: 0.2}"
         ("now", ["sleeps", "spins", "backtracks"]),
     ],
 )
-def test_a_metric_that_never_ends_is_a_timeout_of_its_own_row(start, metric, bad):
+def test_a_metric_that_never_ends_is_a_timeout_of_its_own_row(start, tmp_path, metric, bad):
     document, code, errors = ended(start([GOOD[0], *bad, GOOD[1]], f"metrics: [endless/{metric}: {SHORT}]\n"))
     assert (document["scored"], document["failures"]) == (2, {"timeout": len(bad)}), errors
     assert (code, document["stopped"]) == (3, None)
+    ends = [type_ for type_ in recorded(tmp_path) if type_ in TERMINAL]
+    assert sorted(ends) == ["eval.completed"] * 2 + ["eval.failed"] * len(bad) + ["run.completed"]
     messages = {failed["subject_id"]: failed["error_message"] for failed in document["failed_subjects"]}
     assert ("swallows" in bad) == ("ignored its cancellation" in messages.get("swallows", "")), messages
 

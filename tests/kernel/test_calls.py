@@ -283,6 +283,31 @@ def test_a_slow_subject_does_not_spoil_the_others():
     assert [found.subject_id for found in done.verdicts] == ["0", "2", "3"]
 
 
+def test_a_component_that_keeps_the_loop_again_and_again_keeps_nobody_from_a_timeout():
+    over = threading.Event()
+
+    @metric(tier="proxy")
+    async def waits(subject):
+        try:
+            await asyncio.sleep(30)
+        finally:
+            over.set()
+
+    @metric(tier="proxy")
+    async def hogs(subject):
+        for _ in range(40):
+            time.sleep(0.06)
+            await asyncio.sleep(0)
+            if over.is_set():
+                return Score(1.0)
+        return Score(0.0)
+
+    text = json.dumps({"metrics": [{"waits": {"timeout": 0.1, "on": "candidate"}}, {"hogs": {"on": "row"}}]})
+    subjects = [sample("x", kind="candidate"), sample("x", id="2")]
+    done = run_pipeline(text, subjects=subjects, components={"waits": waits(), "hogs": hogs()})
+    assert (done.document["score"]["mean"], done.document["failures"]) == (1.0, {"timeout": 1})
+
+
 def test_the_timer_is_gone_with_the_run():
     run(Does(lambda: Score(1.0)), timeout=0.01)
     end = time.monotonic() + 0.1

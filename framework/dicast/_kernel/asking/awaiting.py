@@ -42,13 +42,13 @@ async def within(timer: Timer, answer: Awaitable[object], seconds: float) -> obj
 class Limit:
     """Cancels the current task when its time is over, and again while it goes on.
 
-    A time that ended while another component kept the event loop is longer by what that took: what is there by now is heard.
+    A time that ended while another component kept the event loop is longer, once, by what that took: what is there by now is heard.
     """
 
     def __init__(self, seconds: float) -> None:
         task = asyncio.current_task()
         assert task is not None  # components are awaited in tasks
-        self.expired = self.given_up = False
+        self.expired = self.given_up = self._extended = False
         self._task, self._before = task, task.cancelling()
         self._sent, self._since, self._kept = 0, 0.0, 0.0
         self.until = time.monotonic() + seconds
@@ -60,7 +60,8 @@ class Limit:
 
     def _look(self) -> None:
         now = time.monotonic()
-        if not self._sent and now - self._due > LATE_SECONDS and self._kept < self._due:
+        if not self._extended and now - self._due > LATE_SECONDS and self._kept < self._due:
+            self._extended = True
             self._look_in(max(now - self._due, INSIST_SECONDS))
         elif now < self.until and not self._since:  # it has heeded what it was looked for
             self._look_in(self.until - now)
