@@ -296,7 +296,7 @@ def test_a_component_that_keeps_the_loop_again_and_again_keeps_nobody_from_a_tim
     @metric(tier="proxy")
     async def hogs(subject):
         for _ in range(40):
-            time.sleep(0.06)
+            time.sleep(0.06)  # noqa: ASYNC251  # which is what is tried
             await asyncio.sleep(0)
             if over.is_set():
                 return Score(1.0)
