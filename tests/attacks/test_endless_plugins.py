@@ -43,6 +43,7 @@ class Later:
     async def score(self, subject):
         what = subject.output
         if what == "sleeps":
+            print("waits", file=sys.stderr, flush=True)
             time.sleep(60)
         if what == "spins":
             while True:
@@ -220,8 +221,9 @@ def test_the_second_interrupt_ends_a_process_whose_plugin_swallows_everything(st
     assert ended(process)[1] == 130
 
 
-def test_an_interrupt_ends_a_run_whose_coroutine_ignores_its_cancellation(start):
-    process = start(["swallows"], "metrics: [endless/later]\n")
+@pytest.mark.parametrize("output", ["swallows", "sleeps"])
+def test_an_interrupt_ends_a_run_whose_coroutine_does_not_heed_it(start, output):
+    process = start([output], "metrics: [endless/later]\n")
     assert process.stderr.readline() == "waits\n"
     os.kill(process.pid, signal.SIGINT)
     document, code, errors = ended(process)

@@ -246,6 +246,20 @@ def test_a_function_that_does_not_end_is_ended(what):
     assert 0.1 <= time.perf_counter() - began < 20
 
 
+def test_an_estimate_that_does_not_end_is_ended():
+    @attrs.frozen
+    class Estimates:
+        tier = "truth"
+
+        def score(self, subject):
+            return Score(1.0)
+
+        def estimate(self, subject):
+            busy()
+
+    assert failure(Estimates(), timeout=0.1) == ("timeout", "it: no answer within 0.1 s")
+
+
 @metric(tier="proxy")
 async def endless(subject):
     await asyncio.Event().wait()
