@@ -55,13 +55,49 @@ def test_what_is_odd_is_named_and_ends_with_exit_2(folder, capfd, command, named
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
-@pytest.mark.parametrize("command", [["run", "pipe.yaml"], ["check", "pipe.yaml"], ["check", "include.yaml"]])
+@pytest.mark.parametrize(
+    "command",
+    [["run", "pipe.yaml"], ["check", "pipe.yaml"], ["check", "include.yaml"], ["check", "/dev/../{}/pipe.yaml"]],
+)
 def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(folder, command):
+    command = [part.format(str(folder).lstrip("/")) for part in command]  # a path through /dev is no descriptor's
     done = subprocess.run(
         [sys.executable, "-m", "dicast", *command], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
     assert "pipe.yaml is a pipe with a name; write it to a file" in done.stderr
+
+
+SUITE = PIPELINE + "experiments: {one: {}, two: {}}\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="shells name pipes /dev/fd/N where the system has it")
+@pytest.mark.parametrize("text", [PIPELINE, SUITE])
+def test_a_pipeline_may_come_through_a_pipe_of_the_shell(folder, text):
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    name = f"/dev/fd/{reader}"
+    command = [sys.executable, "-m", "dicast", "run", name, "--json"]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, pass_fds=[reader])
+    os.close(reader)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    runs = document.get("experiments", {"": document})
+    assert [run["name"] for run in runs.values()] == ["/".join(filter(None, ("pipeline", name))) for name in runs]
+    assert [run["scored"] for run in runs.values()] == [1] * len(runs)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="standard input has no name here")
+def test_a_pipeline_may_come_from_standard_input_with_paths_relative_to_the_current_folder(folder):
+    command = [sys.executable, "-m", "dicast", "check", "/dev/stdin"]
+    for text, code in ((PIPELINE, 0), (SUITE, 0), ("", 2)):
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+    elsewhere = folder / "elsewhere.yaml"
+    elsewhere.write_text(PIPELINE)
+    with elsewhere.open() as file:
+        assert subprocess.run(command, stdin=file, capture_output=True, timeout=60, check=False).returncode == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a file name may be any bytes on Linux")

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 import dicast
 from dicast import ConfigError, Cost, InvalidCost, Price, Score, Subject
-from dicast._kernel.pipeline.read import experiment_names
+from dicast._kernel.pipeline.read import read_pipeline
 from dicast._kernel.pipeline.schema import options_schema
 from dicast._kernel.pipeline.sections import Budget
 from dicast._kernel.values.score import MONEY
@@ -100,4 +100,4 @@ def test_a_suite_may_stand_behind_a_variable(tmp_path, monkeypatch):
     (tmp_path / "suite.yaml").write_text("experiments: {one: {}, two: {}}\n")
     (tmp_path / "main.yaml").write_text("include: ${SUITE}\nmetrics: [proxy/format]\n")
     monkeypatch.setenv("SUITE", "suite.yaml")
-    assert experiment_names(tmp_path / "main.yaml") == ("one", "two")
+    assert [*read_pipeline(tmp_path / "main.yaml").experiments] == ["one", "two"]

@@ -11,6 +11,7 @@ import attrs
 
 from .values import Query, Results, Rubric, Subject, Verdict
 from .values.errors import ConfigError, PluginError
+from .values.paths import descriptor
 
 if TYPE_CHECKING:
     from .contract.protocols import Ledger, Source
@@ -169,7 +170,7 @@ def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mappi
     """Tell a file's name from YAML text: one line that ends like a file, or names one, is a file."""
     if isinstance(pipeline, str) and "\n" not in pipeline:
         path = Path(pipeline)
-        if path.suffix in (".yaml", ".yml") or path.is_file():
+        if path.suffix in (".yaml", ".yml") or descriptor(path) is not None or path.is_file():
             return path
     return pipeline
 

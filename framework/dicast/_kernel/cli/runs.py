@@ -12,8 +12,8 @@ import click
 from ..._toolkit.flat import flat
 from ..api import as_source, execute, find_run, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
 from ..contract.protocols import Ledger
-from ..pipeline.build import load_pipeline
-from ..pipeline.read import experiment_names
+from ..pipeline.build import build_pipeline
+from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..records.reader import results
 from ..resume.reading import Selection, document, failure, subject, verdict
@@ -73,23 +73,23 @@ def run(
     if head is not None and (limit is not None or resume is not None):
         raise click.UsageError("--head N tries N subjects in a run of its own: leave --limit and --resume out")
     request = Request(limit if head is None else head, resume, retry_failed)
-    names = () if switched_off() else experiment_names(file, overrides)
-    if names:
+    pipeline = file if switched_off() else read_pipeline(file, overrides)
+    if isinstance(pipeline, PipelineFile) and pipeline.experiments:
         from .suites import run_suite  # what a single pipeline does not need
 
         with only_document(as_json), Progress() as progress:
             request = attrs.evolve(request, signals=True, progress=progress.update)
-            suite = run_suite(file, names, request, overrides, head=head is not None)
+            suite = run_suite(pipeline, request, head=head is not None)
         if as_json:
             print_json(suite.document)
         else:
             click.echo(suite.text())
         return suite.exit_code
-    return carry_out(file, lambda _: request, overrides=overrides, head=head is not None, as_json=as_json)
+    return carry_out(pipeline, lambda _: request, head=head is not None, as_json=as_json)
 
 
 def carry_out(
-    file: Path | str | Mapping[str, object],
+    file: PipelineFile | Path | str | Mapping[str, object],
     ask: Callable[[Pipeline], Request],
     *,
     overrides: Sequence[str] = (),
@@ -98,12 +98,13 @@ def carry_out(
     head: bool = False,
     as_json: bool,
 ) -> int:
-    """Run *file* as *ask* says, print what came of it, with *head* its rows, too, and return the exit code."""
+    """Run *file*, read already or not, as *ask* says, print what came of it, with *head* its rows, too, and return the exit code."""
     with only_document(as_json), Progress() as progress:
-        if switched_off():
+        if not isinstance(file, PipelineFile) and switched_off():
             outcome = not_run(file)
         else:
-            pipeline = load_pipeline(file, overrides, needs_source=needs_source)
+            read = file if isinstance(file, PipelineFile) else read_pipeline(file, overrides)
+            pipeline = build_pipeline(read, needs_source=needs_source)
             if uncapped:
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)

@@ -13,8 +13,8 @@ import orjson
 from ..._toolkit.printable import one_line
 from ..api import in_loop, ledger_slot, with_ledger
 from ..contract.protocols import Ledger
-from ..pipeline.build import load_pipeline
-from ..pipeline.read import experiment_names
+from ..pipeline.build import build_pipeline
+from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Pipeline
 from ..report.document import document as decide
 from ..report.document import exit_code
@@ -70,12 +70,12 @@ class Suite:
         return "\n\n".join([*texts, *([] if self.error is None else [f"not begun: {problems_text(self.error)}"])])
 
 
-def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Sequence[str], *, head: bool) -> Suite:
-    """Run the experiments *names* of *file*, each after the one that it is compared with.
+def run_suite(read: PipelineFile, request: Request, *, head: bool) -> Suite:
+    """Run the experiments of a suite that was *read*, each after the one that it is compared with.
 
     :raises RequestError: when anything is wrong with any of them; nothing was run then.
     """
-    pipelines = _load(file, names, overrides)
+    file, pipelines = read.start.file, _build(read)
     compared = {name: one.baseline.run for name, one in pipelines.items() if one.baseline is not None}
     order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
     setups = _preflights(pipelines)
@@ -90,13 +90,13 @@ def run_suite(file: Path, names: Sequence[str], request: Request, overrides: Seq
         except RequestError as error:
             if not outcomes:
                 raise
-            return Suite(str(file), baseline, outcomes, error)
+            return Suite(file, baseline, outcomes, error)
         if outcomes[name].exit_code in ENDS:
             break
-    return Suite(str(file), baseline, outcomes)
+    return Suite(file, baseline, outcomes)
 
 
-def _order(file: Path, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
+def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
     """The experiments in their order, but each after the one that it is *compared* with.
 
     :raises ConfigError: when some are compared with one another in a circle.
@@ -106,9 +106,7 @@ def _order(file: Path, names: Iterable[str], compared: Mapping[str, str]) -> lis
         return list(graph.static_order())
     except CycleError as error:
         circle = " -> ".join(error.args[1])
-        raise ConfigError(
-            Problem(f"experiments are compared in a circle: {circle}", str(file), path="baseline")
-        ) from error
+        raise ConfigError(Problem(f"experiments are compared in a circle: {circle}", file, path="baseline")) from error
 
 
 def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[str, str]]:
@@ -133,20 +131,20 @@ def load_experiments(file: Path, overrides: Sequence[str]) -> list[Pipeline]:
 
     :raises RequestError: with everything that is wrong.
     """
-    names = experiment_names(file, overrides)
-    return [*_load(file, names, overrides).values()] if names else [load_pipeline(file, overrides)]
+    read = read_pipeline(file, overrides)
+    return [*_build(read).values()] if read.experiments else [build_pipeline(read)]
 
 
-def _load(file: Path, names: Sequence[str], overrides: Sequence[str]) -> dict[str, Pipeline]:
+def _build(read: PipelineFile) -> dict[str, Pipeline]:
     """Every experiment's pipeline.
 
     :raises ConfigError: with what is wrong with any of them, once.
     """
     pipelines: dict[str, Pipeline] = {}
     problems: dict[Problem, None] = {}
-    for name in names:
+    for name in read.experiments:
         try:
-            pipelines[name] = load_pipeline(file, overrides, experiment=name)
+            pipelines[name] = build_pipeline(read, experiment=name)
         except RequestError as error:
             problems |= dict.fromkeys(error.problems)
     problems |= dict.fromkeys(_clashes(pipelines))

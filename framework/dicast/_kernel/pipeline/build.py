@@ -9,13 +9,14 @@ from typing import Any, get_args
 
 from ..contract.registry import Registry
 from ..values.names import nearest
+from ..values.paths import descriptor
 from .builder import Built
 from .faults import Part
 from .faults import Path as Address
 from .gate import GateParts
 from .parts import Placed
 from .problems import refusal
-from .read import Document, Source, read_document
+from .read import Document, PipelineFile, Source, read_pipeline
 from .schema import sections
 from .sections import METRICS, Budget, Pipeline, Plugins, Scoring, Slot, SlotOptions, TaskOptions, Tier
 from .slots import children_labels, costs, digests, finest_kind, members, with_children
@@ -41,11 +42,23 @@ def load_pipeline(
     :raises ConfigError: with everything that is wrong.
     :raises PluginError: when nothing but installed plugins is.
     """
-    document = read_document(source, overrides, environ, experiment)
+    file = read_pipeline(source, overrides, environ)
+    return build_pipeline(file, needs_source=needs_source, ready=ready, experiment=experiment)
+
+
+def build_pipeline(
+    file: PipelineFile,
+    *,
+    needs_source: bool = True,
+    ready: Mapping[str, object] | None = None,
+    experiment: str | None = None,
+) -> Pipeline:
+    """Check and build a pipeline that was read; it takes and raises what :func:`load_pipeline` does."""
+    document = file.document(experiment)
     plugins = document.data.get("plugins")
     block = plugins.get("block") if isinstance(plugins, dict) else None
     names = [name for name in block if isinstance(name, str)] if isinstance(block, list) else []
-    building = _Building(document, Registry(names, environ), ready or {}, needs_source=needs_source)
+    building = _Building(document, Registry(names, file.environ), ready or {}, needs_source=needs_source)
     pipeline = building.pipeline()
     if building.faults or document.problems or pipeline is None:
         raise refusal(document, building.faults)
@@ -198,4 +211,4 @@ def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:
 
 
 def _stem(file: str) -> str:
-    return "pipeline" if file.startswith("<") else Path(file).stem
+    return "pipeline" if file.startswith("<") or descriptor(Path(file)) is not None else Path(file).stem

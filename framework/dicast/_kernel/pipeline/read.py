@@ -14,12 +14,13 @@ import attrs
 from ..values.errors import ConfigError, Problem
 from ..values.json_path import MISSING
 from ..values.names import nearest
+from ..values.paths import descriptor
 from .include import Composer
 from .overrides import apply
-from .suite_file import SECTION, experiments
+from .suite_file import SECTION, Experiment, experiments
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, merge
 
-__all__ = ["Document", "Place", "Source", "dotted", "read_document"]
+__all__ = ["Document", "PipelineFile", "Place", "Source", "dotted", "read_document", "read_pipeline"]
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_INCLUDES = 20
@@ -54,46 +55,70 @@ class Document:
         return node.key if key and node.key else node.place
 
 
+@attrs.frozen
+class PipelineFile:
+    """A pipeline file that was read, once: *root* has its includes and the overrides, *experiments* are those of a suite.
+
+    *problems* are what was wrong so far; :meth:`document` raises them.
+    """
+
+    start: Place
+    root: Node = attrs.field(repr=False)
+    experiments: Mapping[str, Experiment]
+    environ: Mapping[str, str] = attrs.field(repr=False)
+    problems: tuple[Problem, ...]
+
+    def document(self, experiment: str | None = None) -> Document:
+        """Return the pipeline, or that of one *experiment* of a suite, with the environment's variables in place.
+
+        Raises ConfigError with every problem that was found, unless all of them are the document's own.
+        """
+        reader, root, suite = _Reader(self.environ, [*self.problems]), self.root, self.experiments
+        if experiment is not None and experiment in suite:
+            at = (SECTION, experiment, "variables")
+            given = {(*at, name): text for name, text in suite[experiment].variables.items()}
+            own = {path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in given.items()}
+            reader = attrs.evolve(reader, environ={**self.environ, **own})
+            root = suite[experiment].laid_on(root, reader.problems)
+        elif suite:
+            message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
+            raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
+        varied = tuple(path for one in suite.values() for path in one.changes)
+        whole = not reader.problems
+        data = cast("dict[str, object]", reader.data(root))  # open gives a mapping, and overrides stand below it
+        file = self.start.file
+        if not whole:
+            raise ConfigError(sorted(reader.problems, key=lambda found: (found.file != file, found.line or 0)))
+        return Document(data, file, self.start.base, root, experiment, tuple(reader.problems), varied)
+
+
+def read_pipeline(
+    source: Source, overrides: Mapping[str, object] | Sequence[str] = (), environ: Mapping[str, str] = os.environ
+) -> PipelineFile:
+    """Read a file (Path), YAML text (str) or a mapping, then lay *overrides* over it.
+
+    Overrides are dotted paths with values, or texts ``scoring.threshold=0.7`` with YAML values.
+    """
+    reader, start = _Reader(environ), _start(source)
+    root = reader.whole(source, start, overrides)
+    found = experiments(root, reader.problems)
+    return PipelineFile(start, root, found, environ, tuple(reader.problems))
+
+
 def read_document(
     source: Source,
     overrides: Mapping[str, object] | Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
     experiment: str | None = None,
 ) -> Document:
-    """Read a file (Path), YAML text (str) or a mapping, then lay *overrides* over it; of a suite, one *experiment*.
-
-    Overrides are dotted paths with values, or texts ``scoring.threshold=0.7`` with YAML values. Raises ConfigError with
-    every problem that was found, unless all of them are the document's own.
-    """
-    reader, start = _Reader(environ), _start(source)
-    root = reader.whole(source, start, overrides)
-    suite = experiments(root, reader.problems)
-    if experiment is not None and experiment in suite:
-        at = (SECTION, experiment, "variables")
-        given = {(*at, name): text for name, text in suite[experiment].variables.items()}
-        own = {path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in given.items()}
-        reader = attrs.evolve(reader, environ={**environ, **own})
-        root = suite[experiment].laid_on(root, reader.problems)
-    elif suite:
-        message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
-        raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
-    varied = tuple(path for one in suite.values() for path in one.changes)
-    whole = not reader.problems
-    data = cast("dict[str, object]", reader.data(root))  # open gives a mapping, and overrides stand below it
-    if not whole:
-        raise ConfigError(sorted(reader.problems, key=lambda found: (found.file != start.file, found.line or 0)))
-    return Document(data, start.file, start.base, root, experiment, tuple(reader.problems), varied)
-
-
-def experiment_names(source: Source, overrides: Mapping[str, object] | Sequence[str] = ()) -> tuple[str, ...]:
-    """The names of a suite's experiments, in their order; none where *source* is a single pipeline, or cannot be read."""
-    reader, start = _Reader(os.environ), _start(source)
-    return tuple(experiments(reader.whole(source, start, overrides), reader.problems))
+    """Read what :func:`read_pipeline` takes; of a suite, one *experiment*. Raises what :meth:`PipelineFile.document` does."""
+    return read_pipeline(source, overrides, environ).document(experiment)
 
 
 def _start(source: Source) -> Place:
+    """Return where *source* begins; relative paths in a file that a descriptor gives are relative to the current folder."""
     if isinstance(source, Path):
-        return Place(str(source), 1, 1, source.absolute().parent)
+        return Place(str(source), 1, 1, Path.cwd() if descriptor(source) is not None else source.absolute().parent)
     return Place("<text>", 1, 1, Path.cwd()) if isinstance(source, str) else Place("<mapping>", None, None, Path.cwd())
 
 
@@ -208,12 +233,13 @@ def _is_misspelt(name: str, near: str) -> bool:
 
 def _text(path: Path, start: Place, asked: Place) -> str:
     """Return a file's text; *asked* is where the file was named."""
-    if path.is_fifo() and not str(path).startswith(
-        ("/dev/", "/proc/")
-    ):  # a shell's own has a writer; this may never get one
+    number = descriptor(path)
+    if (
+        number is None and path.is_fifo()
+    ):  # it may never get a writer; a descriptor's has one, or had one, and then it ends
         raise ConfigError(asked.problem(f"{path} is a pipe with a name; write it to a file", value=str(path)))
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if number is None else os.fdopen(os.dup(number), "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise ConfigError(_unreadable(path, error, asked)) from error

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NewType
 
 InputPath = NewType("InputPath", Path)
 """The path of a file that must exist when the pipeline is read, or ``-`` for stdin. A plain ``Path`` need not exist."""
+
+_DESCRIPTOR = re.compile(r"/dev/(stdin)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
+
+
+def descriptor(path: Path) -> int | None:
+    """The file descriptor that *path* names: of ``/dev/stdin``, and of ``/dev/fd/63``, which a shell gives for ``<(command)``.
+
+    None for any other path.
+    """
+    found = _DESCRIPTOR.fullmatch(str(path))
+    return None if found is None else int(found[2] or 0)
