@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 from dicast._kernel.contract.registry import Registry
 from dicast._kernel.pipeline.read import read_document
 from dicast._kernel.pipeline.schema import json_schema
+from dicast._kernel.pipeline.sections import SECTIONS
 
 PLUGIN = """
 from datetime import date
@@ -82,6 +83,10 @@ def schema(plugin, made):
 def paths(schema, text):
     data = read_document(PIPELINE + text, environ={}).data
     return [error.json_path for error in Draft202012Validator(schema).iter_errors(data)]
+
+
+def test_the_schema_has_every_section_and_no_other(schema):
+    assert tuple(schema["properties"]) == SECTIONS
 
 
 def test_a_good_pipeline_is_valid(schema):

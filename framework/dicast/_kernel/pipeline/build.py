@@ -17,8 +17,7 @@ from .gate import GateParts
 from .parts import Placed
 from .problems import refusal
 from .read import Document, PipelineFile, Source, read_pipeline
-from .schema import sections
-from .sections import METRICS, Budget, Pipeline, Plugins, Scoring, Slot, SlotOptions, TaskOptions, Tier
+from .sections import METRICS, SECTIONS, Budget, Pipeline, Plugins, Scoring, Slot, SlotOptions, TaskOptions, Tier
 from .slots import children_labels, costs, digests, finest_kind, members, with_children
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -122,10 +121,9 @@ class _Building(GateParts):
         )
 
     def _check_sections(self) -> None:
-        known = sections()
         for key in self._file:
-            if key not in known:
-                self._fault((), f"unknown section {key!r}", key, nearest(key, known), key)
+            if key not in SECTIONS:
+                self._fault((), f"unknown section {key!r}", key, nearest(key, SECTIONS), key)
         if self._needs_source and "source" not in self._file:
             self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         metrics = self._file.get("metrics")

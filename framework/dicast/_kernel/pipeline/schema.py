@@ -89,8 +89,8 @@ def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
     return _pipeline(definitions), broken
 
 
-def sections() -> Schema:
-    """The sections that a pipeline file may have, each with its JSON Schema."""
+def _sections() -> Schema:
+    """The JSON Schema of each section."""
     metrics = {"type": "array", "items": {"anyOf": [_ref("metric:slot"), _ref("preset:slot")]}}
     return {
         "name": {"type": "string"},
@@ -119,7 +119,7 @@ def sections() -> Schema:
 def _pipeline(definitions: Schema) -> Schema:
     one_of = ("metrics", "judges", "task", "extractors")
     needs = {"anyOf": [{"required": [section]} for section in one_of], "required": ["source"]}
-    return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(sections()), **needs, "$defs": definitions}
+    return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(_sections()), **needs, "$defs": definitions}
 
 
 def _component(component: Component) -> Schema:

@@ -18,6 +18,12 @@ OnBudget = Literal["skip_metric", "skip_subject"]
 OnFailure = Literal["fail", "exclude", "zero"]
 Tier = Literal["proxy", "truth"]
 
+SECTIONS = (
+    "name", "include", "define", "source", "task", "metrics", "scoring", "judges", "extractors", "aggregates", "early_stop",
+    "baseline", "experiments", "budget", "gate", "sinks", "ledger", "executor", "disabled", "plugins",
+)  # fmt: skip
+"""The sections that a pipeline file may have, in the order in which the docs have them; the schema says what each takes."""
+
 METRICS = "metrics"
 """The label of the combined verdict of all metrics."""
 
