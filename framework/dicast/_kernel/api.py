@@ -116,7 +116,9 @@ async def arun(
         return Run(**outcome.document, exit_code=outcome.exit_code)
     built = load_pipeline(source, overrides, needs_source=subjects is None)
     ledger = ledger_slot(built)
-    outcome = await execute(built, ledger, Request(source=None if subjects is None else GivenSubjects(subjects)))
+    outcome = await run_unless_disabled(
+        built, ledger, Request(source=None if subjects is None else GivenSubjects(subjects))
+    )
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
 
 
@@ -143,7 +145,7 @@ def rubric(name: str) -> Rubric:
     return load_rubric(name, Path())
 
 
-async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+async def run_unless_disabled(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
     """Run *pipeline*, unless it is ``disabled``."""
     from .report.document import disabled_document
     from .run.run import Outcome, execute

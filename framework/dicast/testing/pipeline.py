@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from .._kernel.api import execute, in_loop, with_ledger
+from .._kernel.api import in_loop, run_unless_disabled, with_ledger
 from .._kernel.contract.protocols import Ledger, Source
 from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline
@@ -71,7 +71,7 @@ def run_pipeline(
     if source is None and (subjects is not None or pipeline.source is None):
         source = GivenSubjects(GOLDEN if subjects is None else subjects)
     request = Request(source=source, live=source is not None and is_live(source))
-    outcome = in_loop(execute(pipeline, ledger, request))
+    outcome = in_loop(run_unless_disabled(pipeline, ledger, request))
     run_id = outcome.document["run_id"]
     events = () if run_id is None else with_ledger(ledger, lambda live: _events(live, run_id))
     verdicts = tuple(verdict(event) for event in events if event.type == "eval.completed")

@@ -10,7 +10,17 @@ import attrs
 import click
 
 from ..._toolkit.flat import flat
-from ..api import as_source, execute, find_run, in_loop, ledger_slot, not_run, read_ledger, switched_off, with_ledger
+from ..api import (
+    as_source,
+    find_run,
+    in_loop,
+    ledger_slot,
+    not_run,
+    read_ledger,
+    run_unless_disabled,
+    switched_off,
+    with_ledger,
+)
 from ..contract.protocols import Ledger
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
@@ -85,10 +95,10 @@ def run(
         else:
             click.echo(suite.text())
         return suite.exit_code
-    return carry_out(pipeline, lambda _: request, head=head is not None, as_json=as_json)
+    return run_and_print(pipeline, lambda _: request, head=head is not None, as_json=as_json)
 
 
-def carry_out(
+def run_and_print(
     file: PipelineFile | Path | str | Mapping[str, object],
     ask: Callable[[Pipeline], Request],
     *,
@@ -108,7 +118,7 @@ def carry_out(
             if uncapped:
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
-            outcome = carried_out(pipeline, request, head=head)
+            outcome = run_or_try(pipeline, request, head=head)
     if as_json:
         print_json(outcome.document)
     else:
@@ -116,12 +126,12 @@ def carry_out(
     return outcome.exit_code
 
 
-def carried_out(pipeline: Pipeline, request: Request, *, head: bool) -> Outcome:
+def run_or_try(pipeline: Pipeline, request: Request, *, head: bool) -> Outcome:
     """Run *pipeline*; with *head* without its sinks and its baseline, and with the run's rows in the document."""
     if not head:
-        return in_loop(execute(pipeline, ledger_slot(pipeline), request))
+        return in_loop(run_unless_disabled(pipeline, ledger_slot(pipeline), request))
     pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
-    outcome = in_loop(execute(pipeline, ledger_slot(pipeline), request))
+    outcome = in_loop(run_unless_disabled(pipeline, ledger_slot(pipeline), request))
     run_id = outcome.document["run_id"]
     rows: list[dict[str, object]] = []
     if run_id is not None:
@@ -153,7 +163,7 @@ def run_command(
     def ask(built: Pipeline) -> Request:
         return Request(source=source(built.source and built.source.component), live=live, new=new)
 
-    return carry_out(
+    return run_and_print(
         as_source(pipeline), ask, overrides=overrides, needs_source=False, uncapped=override_caps, as_json=as_json
     )
 

@@ -28,7 +28,7 @@ from ..values import Query
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem, RequestError
 from .output import problems_json, problems_text
-from .runs import carried_out
+from .runs import run_or_try
 from .summary import run_text
 
 WORST = (130, 2, 70, 5, 4, 3, 1, 0)
@@ -182,7 +182,7 @@ def _run(
         pipeline = attrs.evolve(pipeline, baseline=None)
     resume = None if earlier is None else earlier.run_id
     retry = request.retry_failed and earlier is not None
-    return carried_out(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry, ended=True), head=head)
+    return run_or_try(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry, ended=True), head=head)
 
 
 def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> Outcome | None:
