@@ -121,7 +121,7 @@ def dicast_sinks():
 IMPATIENT = """\
 import sys
 from dicast._kernel import api
-from dicast._kernel.asking import awaiting, stop
+from dicast._kernel.timing import awaiting, stop
 from dicast._kernel.cli import leaving, main
 from dicast._kernel.stream import sinks
 

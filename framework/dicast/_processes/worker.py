@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from .._kernel.asking.call import Call, Caller
-from .._kernel.asking.stop import Stop
-from .._kernel.asking.timer import Timer
 from .._kernel.run.gc_tuning import patient_collector
+from .._kernel.timing.stop import Stop
+from .._kernel.timing.timer import Timer
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import Interrupted
 from .process import HEADER

@@ -16,11 +16,11 @@ from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge
 from ..pipeline.sections import Slot
 from ..stream.sinks import Silence
+from ..timing.awaiting import TimeUp, within
+from ..timing.stop import Stop
+from ..timing.timer import Overtime, Timer
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..values.errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
-from .awaiting import TimeUp, within
-from .stop import Stop
-from .timer import Overtime, Timer
 
 DEF_SECONDS = 60.0
 """How long a ``def`` component may take where its slot has no ``timeout``."""

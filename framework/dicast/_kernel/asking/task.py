@@ -19,10 +19,10 @@ from ..contract.protocols import ChatModel, estimate
 from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import RECORD
 from ..records.record import columns, merge, new_record
+from ..stream.read_only import seal
 from ..stream.stream import Stream
 from ..values import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
 from ..values.errors import AccessRefused
-from ..values.read_only import seal
 from .call import Call, Caller, no_output
 from .metering import SCOPE, CallScope, heard, under_way, written
 from .paid_calls import RunServices, throttled

@@ -11,9 +11,7 @@ import attrs
 from ..asking.budget import BudgetGate
 from ..asking.call import Caller
 from ..asking.paid_calls import RunServices
-from ..asking.stop import Stop
 from ..asking.task import Producer
-from ..asking.timer import Timer
 from ..contract.protocols import Ledger, Source
 from ..pipeline.sections import Pipeline, Slot
 from ..records.baseline import find_baseline
@@ -29,6 +27,8 @@ from ..stream.opening import ComponentStack, open_component
 from ..stream.sinks import SinkFeed
 from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.stream import BATCH, Stream
+from ..timing.stop import Stop
+from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 from ..asking.paid_calls import RunServices
-from ..asking.stop import Stop
 from ..asking.task import Producer
 from ..asking.turns import subject_turn
 from ..contract.protocols import Ledger
@@ -22,6 +21,7 @@ from ..records.observers import RecordObservers
 from ..resume.resume import moved, subject_events
 from ..resume.units import EarlierUnits
 from ..stream.stream import SECONDS, Stream
+from ..timing.stop import Stop
 from ..values import PARENTS, Due, Event, Subject, sensitivity
 from ..values.errors import Interrupted
 from .begin import Job, Starter

@@ -13,7 +13,7 @@ from ..contract.protocols import Source
 from ..pipeline.sections import Pipeline
 from ..values import Due, Subject, TraceEvent, is_text
 from ..values.errors import DataError, DicastError
-from ..values.read_only import seal, seal_event
+from .read_only import seal, seal_event
 from .seen_ids import SeenIds
 
 _OPTIONAL = {str, NoneType}
