@@ -73,7 +73,7 @@ class PipelineFile:
 
         Raises ConfigError with every problem that was found, unless all of them are the document's own.
         """
-        reader, root, suite = _Reader(self.environ, [*self.problems]), self.root, self.experiments
+        reader, root, suite = _Reader(self.environ, problems=[*self.problems]), self.root, self.experiments
         if experiment is not None and experiment in suite:
             at = (SECTION, experiment, "variables")
             given = {(*at, name): text for name, text in suite[experiment].variables.items()}
