@@ -191,3 +191,53 @@ def test_a_ledger_without_leases_still_works(shop, plugin):
     shop.rows(1, 1)
     done = shop.run("metrics: [proxy/length]\nledger: bare/plain\n")
     assert (done.code, done.json["scored"]) == (0, 2)
+
+
+LATE = """
+import subprocess, sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+import attrs
+from dicast import hookimpl
+from dicast_ledger import Sqlite
+
+class Live:
+    def __init__(self, live):
+        self.live = live
+        for name in dir(live):
+            if not name.startswith("_") and name != "take_lease":
+                setattr(self, name, getattr(live, name))
+
+    def take_lease(self, *given):
+        if Path("ends first").exists():
+            Path("ends first").unlink()
+            subprocess.run([sys.executable, "-m", "dicast", "run", "p.yaml", "--resume"], check=True, stdout=subprocess.DEVNULL)
+        return self.live.take_lease(*given)
+
+@attrs.frozen
+class Late(Sqlite):
+    \"\"\"A ledger in which another process takes the run up, and ends it, just before its lease is taken.\"\"\"
+
+    @asynccontextmanager
+    async def open(self, run=None, create=True):
+        async with Sqlite.open(self, run, create) as live:
+            yield Live(live)
+
+@hookimpl
+def dicast_ledgers():
+    return [Late]
+"""
+
+
+def test_a_run_that_ended_just_before_its_lease_was_taken_is_not_taken_up(held, plugin):
+    plugin("late", LATE)
+    held.pipeline(PIPELINE + "ledger: {late/late: {path: .dicast/ledger.db}}\n")
+    process = begin(held)
+    process.kill()
+    finish(process)
+    (held / "hold").unlink()
+    (held / "ends first").touch()
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert (done.code, len(held.events("run.completed")), len(held.events("eval.completed"))) == (2, 1, 3)
+    assert "has ended; add --retry-failed" in done.json["error"]["message"]
+    assert held.verified()
