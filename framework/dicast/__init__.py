@@ -28,7 +28,6 @@ from ._kernel.contract.protocols import (
     Task,
     estimate,
 )
-from ._kernel.pipeline.sections import Within
 from ._kernel.records.record import as_json, columns, responses
 from ._kernel.values import (
     BASES,
@@ -74,7 +73,7 @@ from ._kernel.values import (
     Verification,
     weakest,
 )
-from ._kernel.values.aggregation import mean
+from ._kernel.values.bounds import Within
 from ._kernel.values.errors import (
     AccessRefused,
     ConfigError,
@@ -93,14 +92,24 @@ from ._kernel.values.errors import (
 )
 from ._kernel.values.json_path import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
 from ._kernel.values.names import identifier, nearest
-from ._toolkit.atomic_file import AtomicFile, output_path
 from ._toolkit.flat import flat
-from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from ._toolkit.printable import one_line
-from ._toolkit.run_table import RunTable
 
 if TYPE_CHECKING:
+    from ._kernel.values.aggregation import mean
+    from ._toolkit.atomic_file import AtomicFile, output_path
+    from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.rate_limit import RateLimiter, Reachability
+    from ._toolkit.run_table import RunTable
+
+_ON_FIRST_USE = {
+    **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
+    **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
+    **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
+    "RunTable": "_toolkit.run_table",
+    "mean": "_kernel.values.aggregation",
+}
+"""Names whose module is imported when they are first asked for: it brings asyncio, tempfile or statistics along."""
 
 __all__ = [
     "BASES",
@@ -215,9 +224,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """``RateLimiter`` and ``Reachability``, on first use: they need asyncio, which importing dicast does without."""
-    if name not in ("RateLimiter", "Reachability"):
+    """The names of :data:`_ON_FIRST_USE`."""
+    if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._toolkit import rate_limit as limits
+    from importlib import import_module
 
-    return getattr(limits, name)
+    return getattr(import_module(f".{_ON_FIRST_USE[name]}", __name__), name)

@@ -15,11 +15,12 @@ import attrs
 from ..contract.kinds import KINDS, Component, parts, summary
 from ..contract.registry import Registry
 from ..values import Cost, InputPath, Rubric, Secret
+from ..values.bounds import Within
 from ..values.errors import PluginError
 from ..values.score import DECIMAL, MONEY, MOST, NOT_NEGATIVE, UNITS
 from . import types as hints
 from .describe import describe
-from .sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, TaskOptions, Within
+from .sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, TaskOptions
 
 Schema = dict[str, Any]
 

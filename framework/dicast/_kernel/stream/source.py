@@ -8,13 +8,13 @@ from types import NoneType
 import attrs
 import orjson
 
+from ..._toolkit.temporary import temporary_database
 from ..contract.define import maybe_await
 from ..contract.protocols import Source
 from ..pipeline.sections import Pipeline
 from ..values import Due, Subject, TraceEvent, is_text
 from ..values.errors import DataError, DicastError
 from .read_only import seal, seal_event
-from .seen_ids import SeenIds
 
 _OPTIONAL = {str, NoneType}
 
@@ -116,6 +116,17 @@ async def each(source: Source) -> AsyncIterator[Subject | Due]:
     else:
         for subject in subjects:
             yield subject
+
+
+class SeenIds:
+    """Which ids have been seen, kept in a temporary file."""
+
+    def __init__(self) -> None:
+        self._database = temporary_database(self, "CREATE TABLE ids(kind, id, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+
+    def add(self, kind: str, subject_id: str) -> bool:
+        """Note an id; False when it was noted before."""
+        return self._database.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (kind, subject_id)).rowcount == 1
 
 
 class SeenEvents:

@@ -1,0 +1,31 @@
+"""Bounds of an option that is a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from .errors import ConfigError
+
+
+@attrs.frozen
+class Within:
+    """An attrs validator of an option: the number, if it is not None, is from *low* to *high*, which is what *words* say.
+
+    *open* leaves out the two ends. ``dicast schema`` tells editors the bounds; those of attrs' own ``ge``, ``gt``, ``le`` and
+    ``lt``, too.
+    """
+
+    low: float
+    high: float
+    words: str
+    open: bool = attrs.field(default=False, kw_only=True)
+
+    def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        """Compare the *value* of *attribute* with the bounds.
+
+        :raises ConfigError: when it is not inside: with the option's name, *words* and the value.
+        """
+        if value is not None and not (self.low < value < self.high if self.open else self.low <= value <= self.high):
+            raise ConfigError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
