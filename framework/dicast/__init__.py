@@ -74,12 +74,11 @@ from ._kernel.values import (
     weakest,
 )
 from ._kernel.values.bounds import Within
+from ._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
 from ._kernel.values.errors import (
-    AccessRefused,
     ConfigError,
     DataError,
     DicastError,
-    EndpointUnreachable,
     Interrupted,
     InvalidCost,
     InvalidScore,

@@ -17,7 +17,7 @@ from dicast._kernel.report.fold import Report
 from dicast._kernel.report.gate import as_it_ended, gate_document
 from dicast._kernel.report.spool import BATCH, Passes
 from dicast._kernel.report.statistics import pass_rate
-from dicast._kernel.values.errors import AccessRefused
+from dicast._kernel.values.endpoint_errors import AccessRefused
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 

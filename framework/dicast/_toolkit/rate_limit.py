@@ -12,7 +12,7 @@ from typing import TypeVar
 import attrs
 
 from .._kernel.values import Cost, Failure
-from .._kernel.values.errors import EndpointUnreachable
+from .._kernel.values.endpoint_errors import EndpointUnreachable
 
 T = TypeVar("T")
 

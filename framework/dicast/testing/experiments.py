@@ -11,7 +11,8 @@ from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
 from .._kernel.records.record import columns, faults, new_record, responses
 from .._kernel.values import Cost, Failure, Record, Results, Subject
-from .._kernel.values.errors import AccessRefused, Interrupted
+from .._kernel.values.endpoint_errors import AccessRefused
+from .._kernel.values.errors import Interrupted
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN

@@ -14,7 +14,8 @@ import orjson
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
 from .._kernel.values import ChatRequest, Cost, Failure, Message, Reply, Secret, Token, Usage
-from .._kernel.values.errors import AccessRefused, EndpointUnreachable, ScoringError
+from .._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
+from .._kernel.values.errors import ScoringError
 from .conformance import Conformance
 from .judging import ASYNC_SECONDS, CANCEL_SECONDS, not_ending
 from .pipeline import Bench

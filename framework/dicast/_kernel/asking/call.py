@@ -20,7 +20,8 @@ from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop
 from ..timing.timer import Overtime, Timer
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
-from ..values.errors import AccessRefused, EndpointUnreachable, Interrupted, InvalidScore
+from ..values.endpoint_errors import AccessRefused, EndpointUnreachable
+from ..values.errors import Interrupted, InvalidScore
 
 DEF_SECONDS = 60.0
 """How long a ``def`` component may take where its slot has no ``timeout``."""

@@ -21,7 +21,8 @@ from ..pipeline.sections import Slot
 from ..report.tally import nothing
 from ..stream.opening import Opener
 from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
-from ..values.errors import AccessRefused, Interrupted
+from ..values.endpoint_errors import AccessRefused
+from ..values.errors import Interrupted
 from .budget import Reservation
 from .call import Call
 from .turns import call_turn

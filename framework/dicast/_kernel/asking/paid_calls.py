@@ -16,7 +16,7 @@ from ..pipeline.sections import Slot
 from ..report.tally import nothing
 from ..resume.units import EarlierUnits, ReplyKey
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
-from ..values.errors import AccessRefused
+from ..values.endpoint_errors import AccessRefused
 from .budget import BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .metering import CallScope, under_way

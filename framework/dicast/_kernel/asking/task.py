@@ -22,7 +22,7 @@ from ..records.record import columns, merge, new_record
 from ..stream.read_only import seal
 from ..stream.stream import Stream
 from ..values import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
-from ..values.errors import AccessRefused
+from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
 from .metering import SCOPE, CallScope, heard, under_way, written
 from .paid_calls import RunServices, throttled

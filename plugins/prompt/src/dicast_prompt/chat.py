@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject, Within
+from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject, Task, Within
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
-
-    from .asking import Asker
 
 _MOST_RETRIES = 10
 _COLD: float | None = 0.0
@@ -136,7 +134,7 @@ class Chat:
         }
 
     @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Asker]:
+    async def open(self, run: RunContext) -> AsyncIterator[Task]:
         """Compile the templates, once a run."""
         # Jinja2 takes a while to import, and only tasks need it.
         from .asking import Asker

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
 import attrs
 
-from dicast import MISSING, Cost, Execution, Failure, Program, Score, Subject, locate
+from dicast import MISSING, Cost, Execution, Failure, Program, Sandbox, Score, Subject, locate
 
+from .archive import Archive
 from .finding import LOOKED_FOR, test_command
 from .kept import Kept
 from .patches import PatchError, patched
 from .starting import Start, in_workspace, starts
-from .workspace import Given, Workspaces, takes_output
-
-if TYPE_CHECKING:
-    from .metric import SandboxMetric
+from .workspace import Given, Setup, Workspaces, takes_output
 
 COST = Cost(500, "msat")
 """What a run in a sandbox is reckoned at (document 003)."""
@@ -36,6 +34,47 @@ NO_COMMAND = f"nothing in the workspace says how it is tested (looked for: {LOOK
 
 _COUNTS = 100_000
 _ADVICE = "name another command, or a backend that has it (its mounts, its image)"
+
+
+class Tested(Setup, Protocol):
+    """A metric whose programs are run: :class:`~dicast_sandbox.metric.SandboxMetric` explains its members."""
+
+    @property
+    def command(self) -> str | tuple[str, ...] | None:
+        """What is run; None where the workspace is to say it."""
+        ...
+
+    @property
+    def commands(self) -> tuple[str | tuple[str, ...], ...]:
+        """All commands that have to start."""
+        ...
+
+    @property
+    def field(self) -> str | None:
+        """The only place in the output that is judged."""
+        ...
+
+    @property
+    def output_as(self) -> Literal["file", "patch"]:
+        """What the output is to the workspace."""
+        ...
+
+    @property
+    def backend(self) -> Sandbox:
+        """The sandbox."""
+        ...
+
+    def refused(self, subject: Subject) -> Failure | None:
+        """Why nothing is run about *subject*."""
+        ...
+
+    def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
+        """What is run about an output."""
+        ...
+
+    async def judge(self, trial: Trial) -> Score | Failure:
+        """The score of what came of a program."""
+        ...
 
 
 @attrs.frozen
@@ -82,7 +121,7 @@ class Trial:
 class Bench:
     """Runs the programs of *metric*, and has it judge what comes of them."""
 
-    metric: SandboxMetric
+    metric: Tested
     workspaces: Workspaces = attrs.Factory(lambda self: Workspaces(self.metric), takes_self=True)
     counts: Kept[int | Failure | None] = attrs.Factory(lambda: Kept(_COUNTS))
     lacking: Kept[str | Failure | None] = attrs.Factory(lambda: Kept(_COUNTS))

@@ -9,19 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Subject, lookup
+from dicast import MISSING, ConfigError, Failure, Limits, Subject, lookup
 
 from .archive import Archive, packed
 from .kept import Kept
 from .patches import is_inside
 from .repository import checkout, resolved
-
-if TYPE_CHECKING:
-    from .metric import SandboxMetric
 
 TEMPLATE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
@@ -70,10 +67,44 @@ class Given:
         return sha256(repr((self.archive.key, sorted(self.files.items()))).encode(errors="surrogateescape")).digest()
 
 
+class Setup(Protocol):
+    """What a metric says of its workspaces, as :class:`~dicast_sandbox.metric.SandboxMetric` explains it."""
+
+    @property
+    def files(self) -> dict[str, str] | str | None:
+        """Further files of the workspace, by name."""
+        ...
+
+    @property
+    def output_file(self) -> str:
+        """Where the output stands."""
+        ...
+
+    @property
+    def template(self) -> Path | None:
+        """The folder that every workspace begins with."""
+        ...
+
+    @property
+    def repository(self) -> Path | None:
+        """The git repository that it begins with."""
+        ...
+
+    @property
+    def ref(self) -> str:
+        """Which commit of the repository."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """How much a program may take."""
+        ...
+
+
 class Workspaces:
     """Makes the workspaces of one run; templates are read once in it, and so is each commit while there is room for it."""
 
-    def __init__(self, metric: SandboxMetric) -> None:
+    def __init__(self, metric: Setup) -> None:
         self._metric = metric
         self._commits: Kept[str] = Kept(_REFS)
         self._archives: Kept[Archive] = Kept(KEPT_BYTES, lambda archive: len(archive.content))

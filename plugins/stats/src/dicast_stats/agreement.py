@@ -15,7 +15,8 @@ from dicast import Record, RunContext, Within
 
 from .scale import TOO_LARGE, divided, fit, power_of
 from .table import there
-from .values import finder, number_or_nan, plain, quiet, varies
+from .ties import varies
+from .values import finder, number_or_nan, plain, quiet
 
 if TYPE_CHECKING:
     from .values import Column

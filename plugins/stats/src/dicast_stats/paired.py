@@ -14,8 +14,8 @@ from .bootstrap import interval
 from .scale import TOO_LARGE, divided, lengths, power_of
 from .significance import SAMPLES
 from .table import Sides, Table, compared, explained, few, pairs
-from .ties import differences
-from .values import plain, varies
+from .ties import differences, varies
+from .values import plain
 
 if TYPE_CHECKING:
     from .table import Rows

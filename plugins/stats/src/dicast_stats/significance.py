@@ -12,7 +12,8 @@ from dicast import ConfigError, Problem, Results, Within, nearest
 
 from .scale import divided, lengths, power_of
 from .table import Sides, compared, explained, few
-from .values import plain, varies
+from .ties import varies
+from .values import plain
 
 if TYPE_CHECKING:
     from .values import Column

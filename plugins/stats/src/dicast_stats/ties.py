@@ -39,3 +39,11 @@ def differences(now: Column, was: Column) -> Column:
     found, sizes = now - was, np.maximum(abs(now), abs(was))
     found[abs(found) <= NOISE * sizes] = 0.0
     return np.copysign(settled(abs(found), sizes), found)
+
+
+def varies(values: Column) -> bool:
+    """Whether *values* differ by more than rounding does."""
+    if not len(values):
+        return False
+    low, high = float(values.min()), float(values.max())
+    return high - low > NOISE * max(abs(low), abs(high))

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from dicast import MISSING, Record, lookup
 
-from .ties import NOISE
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -114,14 +112,6 @@ def plain(value: float) -> float | None:
     """*value*, which may be a library's own kind of number, as JSON has it: None where it is not finite."""
     found = float(value) + 0.0  # no negative zero
     return found if isfinite(found) else None
-
-
-def varies(values: Column) -> bool:
-    """Whether *values* differ by more than rounding does."""
-    if not len(values):
-        return False
-    low, high = float(values.min()), float(values.max())
-    return high - low > NOISE * max(abs(low), abs(high))
 
 
 @contextmanager
