@@ -58,9 +58,9 @@ class Processes:
 
     def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
         """Why metrics of *slots* stay in the main process, by label; those that are not named are sent to workers."""
-        from .._processes.sharing import kept  # as below
+        from .._processes.sharing import reason_to_stay  # as below
 
-        return {slot.label: why for slot in slots if (why := kept(slot)) is not None}
+        return {slot.label: why for slot in slots if (why := reason_to_stay(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:

@@ -32,7 +32,7 @@ TRIES = 3
 """How often a call is given to another worker because its own died and was at no call."""
 
 
-def kept(slot: Slot) -> str | None:
+def reason_to_stay(slot: Slot) -> str | None:
     """Why the metric of *slot* has to be asked in the main process; None when it can be sent to another."""
     component = slot.component
     inside = [part for part in parts(component) if attrs.has(type(part)) and part is not component]
@@ -73,7 +73,7 @@ class Pool:
 
         :raises PluginError: when no worker can be started.
         """
-        sent = [attrs.evolve(slot, options={}) for slot in slots if kept(slot) is None]
+        sent = [attrs.evolve(slot, options={}) for slot in slots if reason_to_stay(slot) is None]
         if not sent:
             return {}
         self._setup = pickle.dumps([pickle.dumps(slot) for slot in sent])

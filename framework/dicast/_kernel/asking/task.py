@@ -18,7 +18,7 @@ from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, estimate
 from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import RECORD
-from ..records.record import columns, merge, new_record
+from ..records.record import columns, new_record, put_metrics
 from ..stream.read_only import seal
 from ..stream.stream import Stream
 from ..values import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
@@ -258,7 +258,7 @@ async def _extract(record: dict[str, Any], extractors: Sequence[Call], caller: C
     for call in extractors:
         answer = await caller.call(call, record)
         if not isinstance(answer, Failure):
-            wrong = merge(record, answer, call.slot.component.writes)
+            wrong = put_metrics(record, answer, call.slot.component.writes)
             answer = wrong and Failure("crashed", wrong)
         if isinstance(answer, Failure):
             return Failure(answer.kind, f"{call.slot.label}: {answer.message}")

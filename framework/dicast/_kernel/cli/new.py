@@ -34,7 +34,7 @@ _FILES = {
 
 
 @attrs.frozen
-class Plan:
+class NewPlugin:
     """A plugin to be written: *name* is the plugin's and the component's, *kind* the component's."""
 
     kind: str
@@ -93,7 +93,7 @@ class Plan:
 def new(kind: str, name: str, directory: Path, as_json: bool) -> None:
     """Write a plugin with one component of KIND, called NAME: code, tests, packaging."""
     _check_name(name)
-    plan = Plan(kind, name, directory / f"dicast-{name.replace('_', '-')}")
+    plan = NewPlugin(kind, name, directory / f"dicast-{name.replace('_', '-')}")
     written = plan.write()
     if as_json:
         print_json({"plugin": name, "path": str(plan.folder), "files": [str(path) for path in written]})

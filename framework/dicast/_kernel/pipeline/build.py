@@ -18,7 +18,7 @@ from .parts import Placed
 from .problems import refusal
 from .read import Document, PipelineFile, Source, read_pipeline
 from .sections import METRICS, SECTIONS, Budget, Pipeline, Plugins, Scoring, Slot, SlotOptions, TaskOptions, Tier
-from .slots import children_labels, costs, digests, finest_kind, members, with_children
+from .slots import children_labels, costs, digests, finest_kind, preset_metrics, with_children
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 _METRIC_KINDS = ("metric", "judge")
@@ -162,7 +162,7 @@ class _Building(GateParts):
             return [(path, built)]
         place, items = (*path, Part(built.component.name)), list[object]()
         with self._structurer.at(faults=self.faults):
-            items = members(built, place)
+            items = preset_metrics(built, place)
         return self._list(place, items, _METRIC_KINDS, SlotOptions)
 
     def _judges(self) -> list[Placed]:

@@ -56,7 +56,7 @@ def make_slot(
     return attrs.evolve(made, setup=digest(counts), fingerprint=digest(counts | {"options": counting}))
 
 
-def members(preset: Built, place: Path) -> list[object]:
+def preset_metrics(preset: Built, place: Path) -> list[object]:
     """The metrics that *preset* at *place* stands for, as a file would have them, with its slot keys in each; ``as`` comes before.
 
     :raises Invalid: when it cannot say.

@@ -77,7 +77,7 @@ def _check(responses: object) -> None:
             raise TypeError(f"the retry of its response {name!r} has no number of attempts: {retry!r:.100}")
 
 
-def merge(record: dict[str, Any], found: Mapping[str, object], writes: Sequence[str]) -> str | None:
+def put_metrics(record: dict[str, Any], found: Mapping[str, object], writes: Sequence[str]) -> str | None:
     """Merge *found*, where no other extractor writes, under the metrics of *record*; what is wrong with it, where something is."""
     for wrong in faults(found, writes, record.get("responses", {})):
         return wrong

@@ -65,7 +65,7 @@ def _told(
         yield slot.label, result
 
 
-def kept(stopped: Stopped, append: Callable[[], object]) -> Stopped:
+def stopped_after(stopped: Stopped, append: Callable[[], object]) -> Stopped:
     """Let *append* write to the ledger unless it has failed already; return why the run stopped, which may be this."""
     if stopped is None or stopped["reason"] != "ledger_failed":
         try:

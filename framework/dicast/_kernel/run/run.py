@@ -32,7 +32,7 @@ from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
-from .end import EARLY_STOP, Stopped, conclude, failed, kept, ledger_json, sinks_json
+from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
 from .gc_tuning import patient_collector
 from .plan import Plan, file_identity, levels, lookahead, make_plan, output, refuse_experiment, run_started
 from .rubrics import unchanged_rubrics
@@ -270,11 +270,11 @@ class _Run:
 
     async def _end(self, stream: Stream, findings: RecordObservers, parts: ComponentStack, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
-        stopped, pipeline, concluded = kept(stopped, stream.commit), self.pipeline, {}
+        stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
             concluded = conclude(findings, stream, self.ledger, pipeline, self.baseline, whole=over)
-            stopped = kept(stopped, stream.commit)
+            stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
         report = self.report
         if self.request.live:
@@ -286,7 +286,7 @@ class _Run:
         event = stream.event(last, {**reason, **done, "sinks": sinks_json(stream, ahead=1)})
         await stream.tell_outside([event])
         await stream.close_sinks()
-        stopped = kept(stopped, lambda: self.ledger.append([event]))
+        stopped = stopped_after(stopped, lambda: self.ledger.append([event]))
         done["ledger"] = ledger_json(self.ledger)
         await parts.aclose()
         if fault := (faults := parts.faults).pop("ledger", None):
