@@ -9,12 +9,14 @@ So what a plugin is for and how it is used is written in its README alone, and w
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,7 @@ def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
     for plugin in plugins:
         yield PAGES / f"{plugin['name']}.md", page(plugin)
     yield PAGES / "index.md", index(plugins)
+    yield ROOT / "docs" / "events.md", events()
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -81,6 +84,43 @@ def index(plugins: Sequence[Mapping[str, Any]]) -> str:
     for kind in dict.fromkeys(one["kind"] for plugin in plugins for one in plugin["components"]):
         lines += ["", f"## {kind.capitalize()}s", "", *table(("name", "tier", "cost", ""), rows(plugins, kind))]
     return NOTE.format("what the plugins' classes say") + "\n" + "\n".join(lines) + "\n"
+
+
+def events() -> str:
+    """The types of events, each with its payload: what the docstrings in the kernel's ``events`` say."""
+    path = ROOT / "framework" / "dicast" / "_kernel" / "events.py"
+    found = list(event_types(path.read_text(encoding="utf-8")))
+    lines = [
+        "# Events",
+        "",
+        "Everything a run does is an event: the [ledger](ledger.md) has it first, then sinks and the report. What a trace brings is recorded",
+        "beside these, as `trace.TYPE` where its type begins like one of them. An event is `user_controlled` where its payload holds what a user",
+        "wrote, else `pseudonymous`. A member with a question mark is left out where it has nothing to say.",
+        "",
+        *table(
+            ("type", "when", "sensitivity"),
+            [(f"[`{name}`](#{anchor(name)})", when, kind) for name, when, kind, _ in found],
+        ),
+    ]
+    for name, when, _, members in found:
+        lines += ["", f"## `{name}`", "", when]
+        lines += (
+            ["", *table(("member", ""), [(f"`{member}`", text) for member, text in members.items()])] if members else []
+        )
+    return NOTE.format("framework/dicast/_kernel/events.py") + "\n" + "\n".join(lines) + "\n"
+
+
+def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    """Each type in the module *source*: its name, when it is recorded, its sensitivity, and its payload's members."""
+    body = ast.parse(source).body
+    for said, about in pairwise(body):
+        match said, about:
+            case ast.Assign(value=ast.Constant(value=str(name))), ast.Expr(value=ast.Constant(value=str(text))):
+                when, _, listed = text.partition("\n\n")
+                when, users, where = markdown(" ".join(when.split())).partition(" User controlled")
+                members = re.findall(r"^:param (\w+\??): (.+)$", listed, re.MULTILINE)
+                kind = f"`user_controlled`{where.rstrip('.')}" if users else "`pseudonymous`"
+                yield name, when, kind, {member: markdown(said) for member, said in members}
 
 
 def rows(plugins: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, ...]]:

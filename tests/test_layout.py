@@ -157,7 +157,8 @@ def test_each_folder_of_the_kernel_stays_small(folder):
 
 
 def test_the_core_of_the_kernel_stays_small():
-    assert sum(folder_lines(KERNEL / "_kernel" / folder) for folder in CORE) <= CORE_LINES
+    folders = [folder_lines(KERNEL / "_kernel" / folder) for folder in CORE]
+    assert code_lines(KERNEL / "_kernel" / "events.py") + sum(folders) <= CORE_LINES
 
 
 @pytest.mark.parametrize("folder", sources(), ids=lambda path: str(path.relative_to(ROOT)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from .events import EVAL_COMPLETED, RUN_STARTED
 from .values import Query, Results, Rubric, Subject, Verdict
 from .values.errors import ConfigError, PluginError
 from .values.paths import descriptor
@@ -78,7 +79,7 @@ class Run:
 
         if self._open_ledger is None or self.run_id is None:
             return []
-        query = Query(run_id=self.run_id, types=("eval.completed",))
+        query = Query(run_id=self.run_id, types=(EVAL_COMPLETED,))
         return with_ledger(self._open_ledger, lambda ledger: [verdict(entry.event) for entry in ledger.read(query)])
 
 
@@ -213,7 +214,7 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 
 def find_run(ledger: Ledger, run_id: str) -> str | None:
     """The same as :func:`known_run`; None when the ledger has no such run."""
-    query = Query(None if run_id == "last" else run_id, ("run.started",), newest_first=True, limit=1)
+    query = Query(None if run_id == "last" else run_id, (RUN_STARTED,), newest_first=True, limit=1)
     return next((entry.event.run_id for entry in ledger.read(query)), None)
 
 

@@ -16,6 +16,13 @@ from typing import Any
 import attrs
 import orjson
 
+from .._kernel.events import (
+    EVAL_STARTED,
+    RECORD_ENDS,
+    RUN_STARTED,
+    SUBJECT_READ,
+    VERDICT_ENDS,
+)
 from .._kernel.values import Event
 from .._kernel.values.errors import DicastError
 from .flat import LEVEL, METRICS, ROW, Columns, Place, leaves, names
@@ -26,8 +33,6 @@ SUBJECT = ("subject_kind", "subject_id", "session_id", "score", "tier", "failure
 _VERDICT = LEVEL + 1
 _SESSION: Place = (_VERDICT, "session_id")
 _ROWS_SESSION: Place = (ROW, "session_id")
-_ENDS = ("eval.completed", "eval.failed")
-_RECORDS = ("record.completed", "record.failed")
 _NOT_IN_A_COLUMN = re.compile(r"[^A-Za-z0-9_]")
 
 _BLOCK = 200
@@ -63,7 +68,7 @@ class RunTable:
     *metrics* False there is none whose name begins with ``metric_``.
     """
 
-    wants = ("run.started", "subject.read", "eval.started", *_RECORDS, *_ENDS)
+    wants = (RUN_STARTED, SUBJECT_READ, EVAL_STARTED, *RECORD_ENDS, *VERDICT_ENDS)
 
     def __init__(self, folder: Path, *, metrics: bool = True) -> None:
         self.started: Mapping[str, Any] | None = None
@@ -83,7 +88,7 @@ class RunTable:
         A subject that is judged again may come later: all is told of it then, the event that it was read as well.
         """
         for event in events:
-            if event.type == "run.started":
+            if event.type == RUN_STARTED:
                 self._start(event.payload)
             else:
                 self._note(event)
@@ -133,12 +138,12 @@ class RunTable:
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = Row(*key, event.session_id, event.id, self._makes_records)
-        if event.type == "eval.started":
+        if event.type == EVAL_STARTED:
             row.begun = True
-        elif event.type in _ENDS:
+        elif event.type in VERDICT_ENDS:
             row.ended[str(event.payload["judge"])] = event.payload
             self._newest = key
-        elif event.type in _RECORDS:
+        elif event.type in RECORD_ENDS:
             row.record = event.payload
             self._newest = key
 

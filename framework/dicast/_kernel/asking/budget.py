@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import attrs
 
 from ..contract.protocols import Ledger
+from ..events import BUDGET_THROTTLED, SPEND_LOST, SPEND_RELEASED, SPEND_RESERVED, SPEND_SETTLED
 from ..pipeline.sections import Budget
 from ..values import Cap, Claim, Cost, Entry, Event, Refusal, Subject, sensitivity
 from ..values.clock import Clock
@@ -119,7 +120,7 @@ class BudgetGate:
     def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
         """Close *whole* and reserve its parts instead, in one transaction, so that nobody gets the room in between."""
         self._record.commit()  # who claimed before is answered while *whole* still takes the room
-        self._record.tell([self._record.event("spend.released", {"reservation_id": whole.id}, whole.subject)])
+        self._record.tell([self._record.event(SPEND_RELEASED, {"reservation_id": whole.id}, whole.subject)])
         parts = {key: self._claim(whole.subject, whole.eval_id, cost, seconds) for key, cost in costs.items()}
         answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
         self._record.commit()
@@ -153,7 +154,7 @@ class BudgetGate:
         """Record a call that is known to cost nothing, and for which nothing was reserved."""
         price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
-        self._record.tell([self._record.event("spend.settled", payload, subject, sensitivity(payload))])
+        self._record.tell([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
 
     def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
@@ -169,17 +170,17 @@ class BudgetGate:
             "overrun": _exceeds(cost, reservation.projected),
             **unit,
         }
-        return self._record.event("spend.settled", payload, reservation.subject, sensitivity(payload))
+        return self._record.event(SPEND_SETTLED, payload, reservation.subject, sensitivity(payload))
 
     def release(self, *held: Reservation) -> None:
         """Close what is *held* for a call that cost nothing."""
-        self._tell(*(self._record.event("spend.released", {"reservation_id": one.id}, one.subject) for one in held))
+        self._tell(*(self._record.event(SPEND_RELEASED, {"reservation_id": one.id}, one.subject) for one in held))
 
     def forfeit(self, *held: Reservation) -> None:
         """Close what is *held* for a call that ended unheard: it counts as spent, because it may have been."""
         for one in held:
             payload = {"reservation_id": one.id, "amount": one.projected.decimal, "unit": one.projected.unit}
-            self._tell(self._record.event("spend.lost", payload, one.subject))
+            self._tell(self._record.event(SPEND_LOST, payload, one.subject))
 
     def write_off(self) -> None:
         """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
@@ -198,7 +199,7 @@ class BudgetGate:
         """The ``spend.lost`` event for the reservation made at *entry*."""
         held = entry.event
         payload = {key: held.payload[key] for key in ("reservation_id", "amount", "unit")}
-        event = self._record.event("spend.lost", payload)
+        event = self._record.event(SPEND_LOST, payload)
         return attrs.evolve(event, run_id=held.run_id, session_id=held.session_id)
 
     def _claim(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
@@ -212,7 +213,7 @@ class BudgetGate:
             "eval_id": eval_id,
         }
         caps = [Cap(scope, reason, limit) for scope, reason, limits in scopes for limit in limits]
-        return reservation, Claim(self._record.event("spend.reserved", payload, subject), caps)
+        return reservation, Claim(self._record.event(SPEND_RESERVED, payload, subject), caps)
 
     def _scopes(self, session: str | None) -> list[tuple[str, str, Sequence[Cost]]]:
         """What a call in *session* counts in, with the reason that its caps give and their limits."""
@@ -229,7 +230,7 @@ class BudgetGate:
             "projected": cost.decimal,
             "unit": cap.limit.unit,
         }
-        self._record.tell([self._record.event("budget.throttled", payload, subject)])
+        self._record.tell([self._record.event(BUDGET_THROTTLED, payload, subject)])
 
     def _tell(self, *events: Event) -> None:
         """Tell what became of reservations, and let those try again that were refused before."""

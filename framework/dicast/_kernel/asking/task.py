@@ -16,6 +16,7 @@ import orjson
 
 from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, estimate
+from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
 from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import RECORD
 from ..records.record import columns, new_record, put_metrics
@@ -100,7 +101,7 @@ class TaskReplies:
 
     def _tell(self, asked: Mapping[str, object], reply: Reply) -> None:
         told = {**asked, "rollout": self._rollout, "reply": unstructure(reply)}
-        self._stream.tell([self._stream.event("task.replied", told, self._subject, "user_controlled")])
+        self._stream.tell([self._stream.event(TASK_REPLIED, told, self._subject, "user_controlled")])
         self._stream.commit_soon()
 
     def _scope(self) -> CallScope:
@@ -197,11 +198,11 @@ class Producer:
             outputs += [await self._produce(self.task, subject, number) for number in range(1, self.rollouts)]
         if isinstance(record, Failure):
             return Made(outputs, self._failed(row, record, subject), excused)
-        return Made(outputs, self._event("record.completed", record, subject), excused)
+        return Made(outputs, self._event(RECORD_COMPLETED, record, subject), excused)
 
     def _failed(self, row: Mapping[str, object], failure: Failure, subject: Subject) -> Event:
         told = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
-        return self._event("record.failed", told | ({} if failure.retry is None else {"retry": failure.retry}), subject)
+        return self._event(RECORD_FAILED, told | ({} if failure.retry is None else {"retry": failure.retry}), subject)
 
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
         return self.stream.event(type_, payload, subject, "user_controlled")

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import attrs
 
+from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..pipeline.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
 from .call import Children
@@ -68,7 +69,7 @@ class Unit:
             message = f"not judged: its metrics may cost up to {outcome.cost}, more than is left ({outcome.reason})"
             outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
-            return "eval.failed", payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
+            return EVAL_FAILED, payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(desk, subject, outcome)):
             payload["spared"] = spared
@@ -80,7 +81,7 @@ class Unit:
         payload["judge_pricing_version"] = _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
         payload |= found
-        return "eval.completed", payload
+        return EVAL_COMPLETED, payload
 
     @staticmethod
     async def _metrics(

@@ -14,6 +14,7 @@ import orjson
 from ..._toolkit.printable import one_line
 from ..api import known_run, read_ledger
 from ..contract.protocols import Ledger
+from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.reading import Selection, failure, verdict
 from ..values import Query, Verification
 from ..values.errors import ConfigError
@@ -68,11 +69,11 @@ def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) ->
     if failed:
         failures = [
             {key: told.get(key) for key in FAILURE_FIELDS}
-            for told in map(failure, wanted.events(ledger, "eval.failed", "record.failed"))
+            for told in map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))
         ]
         _list("failures", failures, failure_line, as_json=as_json)
     else:
-        found = [verdict(event) for event in wanted.events(ledger, "eval.completed")]
+        found = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
         _list("verdicts", found, verdict_line, as_json=as_json)
 
 

@@ -22,6 +22,7 @@ from ..api import (
     with_ledger,
 )
 from ..contract.protocols import Ledger
+from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
@@ -191,8 +192,8 @@ def _find(ledger: Ledger, name: str) -> dict[str, Any]:
     wanted = Selection(subject=name)
     return {
         "subject": content,
-        "verdicts": [verdict(event) for event in wanted.events(ledger, "eval.completed")],
-        "failures": [*map(failure, wanted.events(ledger, "eval.failed", "record.failed"))],
+        "verdicts": [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)],
+        "failures": [*map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))],
     }
 
 

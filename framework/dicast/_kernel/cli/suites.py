@@ -13,6 +13,7 @@ import orjson
 from ..._toolkit.printable import one_line
 from ..api import in_loop, ledger_slot, with_ledger
 from ..contract.protocols import Ledger
+from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Pipeline
@@ -209,14 +210,14 @@ def _earlier(
     def find(ledger: Ledger) -> dict[str, EarlierRun]:
         found: dict[str, EarlierRun] = {}
         suite = None
-        for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
+        for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
             said: Mapping[str, Any] = entry.event.payload
             name = files.get(str(said["file"]))
             if name is None or said.get("preview") or not said.get("suite"):
                 continue
             suite = suite or said["suite"]
             if said["suite"] == suite and name not in found:
-                ended = Query(run_id=entry.event.run_id, types=("run.completed",), limit=1)
+                ended = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
                 found[name] = EarlierRun(entry, any(ledger.read(ended)))
         return found
 

@@ -9,6 +9,7 @@ import attrs
 
 from ..._toolkit.input_file import InputFile
 from ..contract.protocols import Ledger
+from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import Pipeline
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
@@ -60,18 +61,18 @@ def find_results(
 
 def _finished(ledger: Ledger) -> Iterator[Event]:
     """The newest end of each run, that of the run which began last first: where its ``run.started`` stands counts, not its id."""
-    for begun in ledger.read(Query(types=("run.started",), newest_first=True)):
-        ended = Query(begun.event.run_id, ("run.completed",), newest_first=True, limit=1)
+    for begun in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
+        ended = Query(begun.event.run_id, (RUN_COMPLETED,), newest_first=True, limit=1)
         yield from (entry.event for entry in ledger.read(ended))
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
-    started = next(ledger.read(Query(run_id=finished.run_id, types=("run.started",), limit=1)))
+    started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1)))
     return started.event.payload.get("limit") is None and bool(finished.payload["scored"])
 
 
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
-    if any(ledger.read(Query(run_id=wanted, types=("run.started",), limit=1))):
+    if any(ledger.read(Query(run_id=wanted, types=(RUN_STARTED,), limit=1))):
         return f"run {wanted} has not ended in order; dicast run FILE --resume {wanted} takes it up"
     near = nearest(wanted, {name for event in finished for name in (event.run_id, str(event.payload["name"]))})
     hint = "" if near is None else f", did you mean {near!r}?"

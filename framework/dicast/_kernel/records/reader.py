@@ -7,10 +7,11 @@ from itertools import chain
 from typing import Any
 
 from ..contract.protocols import Ledger
+from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_COMPLETED, RECORD_FAILED, RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import METRICS
 from ..values import Event, Query, Record, Results
 
-TYPES = ("record.completed", "record.failed", "eval.completed", "eval.failed")
+TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
 """The events that :class:`RecordReader` reads."""
 
 Found = tuple[tuple[str, str], Record | None]
@@ -59,7 +60,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
 
     :raises LookupError: when the ledger has no such run.
     """
-    begun = next((entry.event for entry in ledger.read(Query(run_id=run_id, types=("run.started",), limit=1))), None)
+    begun = next((entry.event for entry in ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
     if begun is None:
         raise LookupError(run_id)
     started: Mapping[str, Any] = begun.payload
@@ -72,7 +73,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
                 yield subject_id, {"subject_kind": kind, **record}
 
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
-    ended = Query(run_id=run_id, types=("run.completed",), newest_first=True, limit=1)
+    ended = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
     answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
     return Results(run_id, str(started.get("name")), records, counting, answered or {})
 
@@ -89,9 +90,9 @@ def _found(told: Sequence[Event]) -> Found:
     """What the events *told* of one subject come to; the newest of a kind counts."""
     first, record = told[0], None
     for event in told:
-        if event.type == "record.completed":
+        if event.type == RECORD_COMPLETED:
             record = event.payload
-    if verdicts := [event.payload for event in told if event.type == "eval.completed"]:
+    if verdicts := [event.payload for event in told if event.type == EVAL_COMPLETED]:
         session = {} if first.session_id is None else {"session_id": first.session_id}
         record = record or {"row": {"id": first.subject_id, **session}, "metrics": {}}
         metrics: Any = record["metrics"]

@@ -7,6 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..events import (
+    BUDGET_THROTTLED,
+    EVAL_COMPLETED,
+    EVAL_FAILED,
+    RECORD_COMPLETED,
+    RECORD_FAILED,
+    RUN_STARTED,
+    SPEND_LOST,
+    SPEND_SETTLED,
+    SUBJECT_READ,
+)
 from ..pipeline.sections import METRICS
 from ..values import Basis, Cost, Event
 from .spool import BATCH, Passes
@@ -42,15 +53,15 @@ class Report:
         self._group: Group | None = None
         self._completed: list[Event] = []
         self._observers: dict[str, Callable[[Event], None]] = {
-            "run.started": self._start,
-            "subject.read": self._read,
-            "eval.completed": self._complete,
-            "eval.failed": self._fail,
-            "record.completed": self._record,
-            "record.failed": self._fail_record,
-            "spend.settled": self._settle,
-            "spend.lost": self._lose,
-            "budget.throttled": self._throttle,
+            RUN_STARTED: self._start,
+            SUBJECT_READ: self._read,
+            EVAL_COMPLETED: self._complete,
+            EVAL_FAILED: self._fail,
+            RECORD_COMPLETED: self._record,
+            RECORD_FAILED: self._fail_record,
+            SPEND_SETTLED: self._settle,
+            SPEND_LOST: self._lose,
+            BUDGET_THROTTLED: self._throttle,
         }
 
     def observe(self, event: Event) -> None:

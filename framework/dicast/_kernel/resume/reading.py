@@ -10,6 +10,15 @@ import attrs
 from cattrs import BaseValidationError
 
 from ..contract.protocols import Ledger
+from ..events import (
+    EVAL_FAILED,
+    EVAL_STARTED,
+    RECORD_COMPLETED,
+    RECORD_FAILED,
+    RUN_COMPLETED,
+    RUN_STOPPED,
+    SUBJECT_READ,
+)
 from ..pipeline.plain_values import structure
 from ..values import KINDS, Event, Query, Verdict
 from ..values.errors import ConfigError, LedgerError, Problem
@@ -64,7 +73,7 @@ class Selection:
             self._check(ledger)
 
     def _check(self, ledger: Ledger) -> None:
-        entries = ledger.read(Query(types=("eval.started",)))
+        entries = ledger.read(Query(types=(EVAL_STARTED,)))
         begun = {(str(entry.event.payload["judge"]), str(entry.event.subject_kind)) for entry in entries}
         known = {"judge": {judge for judge, _ in begun}, "kind": {*KINDS, *(kind for _, kind in begun)}}
         for what, names in known.items():
@@ -78,10 +87,10 @@ def _told_once(events: Iterable[Event]) -> Iterator[Event]:
     """*events* without a record's failure where the next ones are those of its verdicts, which say the same."""
     for event, after in pairwise(chain(events, [None])):
         if event is not None and not (
-            event.type == "record.failed"
+            event.type == RECORD_FAILED
             and after is not None
             and (after.run_id, after.subject_kind, after.subject_id, after.type)
-            == (event.run_id, event.subject_kind, event.subject_id, "eval.failed")
+            == (event.run_id, event.subject_kind, event.subject_id, EVAL_FAILED)
         ):
             yield event
 
@@ -104,19 +113,19 @@ def _latest(events: Iterable[Event]) -> Iterable[Event]:
 
 def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
     """The document of a run that was completed or stopped, as it stood then; None for one that ended without a word."""
-    query = Query(run_id=run_id, types=("run.completed", "run.stopped"), newest_first=True, limit=1)
+    query = Query(run_id=run_id, types=(RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
     payload = next((entry.event.payload for entry in ledger.read(query)), None)
     return None if payload is None else {key: value for key, value in payload.items() if key != "reason"}
 
 
 def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
     """The newest content of a subject: its kind, id, session and what was judged, and its newest record where it has one."""
-    query = Query(types=("subject.read",), subject_id=subject_id, newest_first=True, limit=1)
+    query = Query(types=(SUBJECT_READ,), subject_id=subject_id, newest_first=True, limit=1)
     event = next((entry.event for entry in ledger.read(query)), None)
     if event is None:
         return None
     names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     content = event.payload.get("content")
-    made = (entry.event for entry in ledger.read(attrs.evolve(query, types=("record.completed",), limit=None)))
+    made = (entry.event for entry in ledger.read(attrs.evolve(query, types=(RECORD_COMPLETED,), limit=None)))
     record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
     return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}

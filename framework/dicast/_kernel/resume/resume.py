@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import orjson
 
+from .. import events
 from ..contract.protocols import Ledger
 from ..pipeline.sections import RECORD
 from ..report.fold import Report
@@ -15,15 +16,14 @@ from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
 from .units import EarlierUnits, ReplyKey, UnitState
 
-ENDS = ("eval.completed", "eval.failed")
 STATES = {
-    "eval.started": "open",
-    "eval.completed": "scored",
-    "eval.failed": "failed",
-    "record.completed": "scored",
-    "record.failed": "failed",
+    events.EVAL_STARTED: "open",
+    events.EVAL_COMPLETED: "scored",
+    events.EVAL_FAILED: "failed",
+    events.RECORD_COMPLETED: "scored",
+    events.RECORD_FAILED: "failed",
 }
-LAST = ("run.completed", "aggregate.completed", "comparison.completed")
+LAST = (events.RUN_COMPLETED, events.AGGREGATE_COMPLETED, events.COMPARISON_COMPLETED)
 """What is told at the end of a run, and anew where it is taken up."""
 
 MAY_CHANGE = ("name", "counted", "gated", "pass_at")
@@ -75,9 +75,9 @@ def _is_of(event: Event, file: str, *, live: bool = False) -> bool:
 
 def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: bool) -> EarlierRun | None:
     finished = set()
-    for entry in ledger.read(Query(types=("run.started", "run.completed"), newest_first=True)):
+    for entry in ledger.read(Query(types=(events.RUN_STARTED, events.RUN_COMPLETED), newest_first=True)):
         event = entry.event
-        if event.type == "run.completed":
+        if event.type == events.RUN_COMPLETED:
             finished.add(event.run_id)
         elif (finished_too or event.run_id not in finished) and is_meant(event):
             return EarlierRun(entry, event.run_id in finished)
@@ -86,7 +86,7 @@ def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: boo
 
 def known_outputs(ledger: Ledger, run_id: str) -> set[str]:
     """Where the sinks of earlier processes of the run have written."""
-    told: Iterator[Any] = ledger.read(Query(run_id=run_id, types=("run.started", "sinks.added")))
+    told: Iterator[Any] = ledger.read(Query(run_id=run_id, types=(events.RUN_STARTED, events.SINKS_ADDED)))
     # Versions of before recorded a trace's own sinks.added as it was; what a trace says is user_controlled.
     own = (entry.event.payload for entry in told if entry.event.sensitivity == "pseudonymous")
     return {place for payload in own for place in payload.get("outputs", ())}
@@ -119,13 +119,13 @@ def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:
         if event.type in STATES:
             unit = (str(event.subject_kind), str(event.subject_id), str(event.payload.get("judge", RECORD)))
             spool.note(unit, str(event.payload.get("eval_id", RECORD)), STATES[event.type], entry.seq)
-            if event.type == "record.failed":
+            if event.type == events.RECORD_FAILED:
                 spool.forget_empty(unit[0], unit[1])  # perhaps it failed for them: then they are asked for again
-            if live and event.type != "eval.started":
+            if live and event.type != events.EVAL_STARTED:
                 spool.forget(unit[0], unit[1])
-        elif event.type == "subject.read":
+        elif event.type == events.SUBJECT_READ:
             spool.note_read(str(event.subject_kind), str(event.subject_id), entry.seq)
-        elif event.type in ("spend.settled", "task.replied") and event.payload.get("reply") is not None:
+        elif event.type in (events.SPEND_SETTLED, events.TASK_REPLIED) and event.payload.get("reply") is not None:
             spool.note_reply(_reply_key(event), orjson.dumps(_kept(event.payload)))
     return spool
 
@@ -138,7 +138,7 @@ def _kept(payload: Mapping[str, Any]) -> Any:
 def _reply_key(event: Event) -> ReplyKey:
     payload: Mapping[str, Any] = event.payload
     label, about = payload.get("judge", RECORD), payload.get("metric")
-    if event.type == "task.replied":
+    if event.type == events.TASK_REPLIED:
         label, about = RECORD, f"{payload['criterion']}:{payload['request_digest']}:{payload['number']}"
     return str(event.subject_kind), str(event.subject_id), str(label), str(about), payload["rollout"]
 
@@ -152,10 +152,10 @@ def replayed(
     """
     for entry in ledger.read(Query(run_id=run.run_id, after=run.entry.seq - 1)):
         event = entry.event
-        of_unit = event.type == "subject.read" or event.type in STATES
+        of_unit = event.type == events.SUBJECT_READ or event.type in STATES
         states = spool.states(str(event.subject_kind), str(event.subject_id)) if of_unit else {}
         if event.type not in LAST and not moved(states, retry=retry):
-            yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == "run.started" else event
+            yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == events.RUN_STARTED else event
 
 
 def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
@@ -164,9 +164,9 @@ def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
     *started* is what ``run.started`` says now.
     """
     report, spool = Report(), EarlierUnits()
-    for entry in ledger.read(Query(run_id=run_id, types=("subject.read", *ENDS))):
+    for entry in ledger.read(Query(run_id=run_id, types=(events.SUBJECT_READ, *events.VERDICT_ENDS))):
         kind, id_ = str(entry.event.subject_kind), str(entry.event.subject_id)
-        if entry.event.type in ENDS:
+        if entry.event.type in events.VERDICT_ENDS:
             label, eval_id = str(entry.event.payload["judge"]), str(entry.event.payload["eval_id"])
             spool.note((kind, id_, label), eval_id, STATES[entry.event.type], entry.seq)
         else:
@@ -178,11 +178,11 @@ def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
 def _standing_events(ledger: Ledger, run_id: str, started: Mapping[str, Any], spool: EarlierUnits) -> Iterator[Event]:
     """The events of a run without the verdicts, and the readings, that newer ones stand in place of."""
     for entry in ledger.read(Query(run_id=run_id)):
-        event = attrs.evolve(entry.event, payload=started) if entry.event.type == "run.started" else entry.event
+        event = attrs.evolve(entry.event, payload=started) if entry.event.type == events.RUN_STARTED else entry.event
         subject = str(event.subject_kind), str(event.subject_id)
-        if event.type in ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
+        if event.type in events.VERDICT_ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
             continue
-        if event.type != "subject.read" or spool.read_at(*subject) == entry.seq:
+        if event.type != events.SUBJECT_READ or spool.read_at(*subject) == entry.seq:
             yield event
 
 

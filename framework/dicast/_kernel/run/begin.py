@@ -9,6 +9,7 @@ import attrs
 
 from ..asking.unit import Unit
 from ..contract.protocols import Ledger
+from ..events import EVAL_STARTED, SUBJECT_READ
 from ..pipeline.sections import RECORD
 from ..resume.resume import Earlier, moved, subject_events
 from ..resume.units import EarlierUnits, UnitState
@@ -159,7 +160,7 @@ class Starter:
                 told["events"] = self._told.places(subject)
             if subject.trail.stop and due.from_run is None:
                 told["trail"] = subject.trail.stop
-            events.append(stream.event("subject.read", told, subject, "user_controlled"))
+            events.append(stream.event(SUBJECT_READ, told, subject, "user_controlled"))
             events += trace_events(stream, traces)
         for unit, eval_id in job.units:
             if unit.label not in begun:
@@ -171,5 +172,5 @@ class Starter:
                     "trigger": due.trigger,
                     **unit.planned(subject.kind),
                 }
-                events.append(stream.event("eval.started", payload, subject))
+                events.append(stream.event(EVAL_STARTED, payload, subject))
         stream.tell(events)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 import attrs
 
 from ..contract.protocols import Ledger
+from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..resume.reading import verdict
 from ..values import PARENTS, Event, Query, Subject, Verdict
 
@@ -78,11 +79,11 @@ class RecordedChildren:
             return
         if session != self._session:
             self._forget(session)
-        types = ("eval.completed", "eval.failed")
+        types = (EVAL_COMPLETED, EVAL_FAILED)
         for entry in self._ledger.read(Query(self._live, types, session_id=session, after=self._seq)):
             event, self._seq = entry.event, entry.seq
             self._ended.add(str(event.payload["eval_id"]))
-            if event.type == "eval.completed":
+            if event.type == EVAL_COMPLETED:
                 self._note(verdict(event), event.turn_id)
 
     def _note(self, found: Verdict, turn: str | None) -> None:
@@ -120,4 +121,4 @@ class RecordedChildren:
 
 def children_of(events: Collection[Event]) -> list[Verdict]:
     """The verdicts among a subject's terminal events."""
-    return [verdict(event) for event in events if event.type == "eval.completed"]
+    return [verdict(event) for event in events if event.type == EVAL_COMPLETED]

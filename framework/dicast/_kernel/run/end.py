@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from ..contract.protocols import Ledger
+from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..pipeline.sections import Pipeline, Slot
 from ..records.observers import RecordObservers
 from ..records.reader import results
@@ -35,7 +36,7 @@ def conclude(
 
     The *ledger* has all records by now.
     """
-    found: dict[str, Any] = {"aggregates": dict(_told(stream, "aggregate.completed", _whole(findings, stream), {}))}
+    found: dict[str, Any] = {"aggregates": dict(_told(stream, AGGREGATE_COMPLETED, _whole(findings, stream), {}))}
     wanted, said, comparison = pipeline.baseline, dict[str, object](), None
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
@@ -44,7 +45,7 @@ def conclude(
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
             compared = findings.compare(wanted.compare, baseline, own)
-            comparison = dict(_told(stream, "comparison.completed", compared, {"baseline": baseline.run_id}))
+            comparison = dict(_told(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
     return found | {"comparison": comparison, "baseline": said or None, "broken": dict(findings.broken)}
 
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 from ..contract.kinds import parts
 from ..contract.protocols import Ledger
+from ..events import RUN_STARTED
 from ..pipeline.sections import Pipeline
 from ..values import Query, Rubric
 from ..values.errors import ConfigError, Problem
@@ -21,7 +22,7 @@ def unchanged_rubrics(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, str]:
     found = [part for slot in slots for part in parts(slot.component) if isinstance(part, Rubric)]
     digests = {f"{rubric.id} {rubric.version}": sha256(rubric.text.encode()).hexdigest() for rubric in found}
     changed: dict[str, str] = {}
-    for entry in ledger.read(Query(types=("run.started",))) if digests else ():
+    for entry in ledger.read(Query(types=(RUN_STARTED,))) if digests else ():
         before = entry.event.payload.get("rubrics")
         earlier = before if isinstance(before, Mapping) else {}
         changed |= {name: entry.event.run_id for name in digests if earlier.get(name, digests[name]) != digests[name]}

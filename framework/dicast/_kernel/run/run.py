@@ -13,6 +13,7 @@ from ..asking.call import Caller
 from ..asking.paid_calls import RunServices
 from ..asking.task import Producer
 from ..contract.protocols import Ledger, Source
+from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..pipeline.sections import Pipeline, Slot
 from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
@@ -182,7 +183,7 @@ class _Run:
             raise RuntimeError("trace events are recorded while the subjects of a live source are read, not before")
         stream.tell(trace_events(stream, events))
         if position is not None:
-            stream.tell([stream.event("source.position", position)])
+            stream.tell([stream.event(SOURCE_POSITION, position)])
         stream.commit()
 
     async def _open_source(self, parts: ComponentStack) -> Source:
@@ -214,7 +215,7 @@ class _Run:
         self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None, findings: RecordObservers
     ) -> None:
         if self.earlier is None or spool is None:
-            stream.tell([stream.event("run.started", started)])
+            stream.tell([stream.event(RUN_STARTED, started)])
             await stream.flush()
             return
         may_change = {key: started[key] for key in resume.MAY_CHANGE}
@@ -224,8 +225,8 @@ class _Run:
             await stream.tell_again(batch)
         findings.observe((), whole=True)
         if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
-            # Before they write: the process may be killed then, and the next one has to know these files for the run's.
-            stream.tell([stream.event("sinks.added", {"outputs": sorted(added)})])
+            # before they write: a process that takes the run up has to know these files for the run's
+            stream.tell([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
 
     async def _judge(
         self,
@@ -265,8 +266,7 @@ class _Run:
 
     def _limit(self) -> int | None:
         given, earlier = self.request.limit, self.earlier
-        limit: int | None = earlier.payload["limit"] if given is None and earlier is not None else given
-        return limit
+        return earlier.payload["limit"] if given is None and earlier is not None else given
 
     async def _end(self, stream: Stream, findings: RecordObservers, parts: ComponentStack, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
@@ -280,7 +280,7 @@ class _Run:
         if self.request.live:
             report = resume.standing(self.ledger, self.context.run_id, report.started)
         done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped) | concluded
-        last = "run.completed" if over else "run.stopped"
+        last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
         event = stream.event(last, {**reason, **done, "sinks": sinks_json(stream, ahead=1)})

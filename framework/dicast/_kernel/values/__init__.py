@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..events import RESERVED_AREAS
 from .basis import BASES, Basis, basis_of, reaches, weakest
 from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
 from .event import (
-    RESERVED_AREAS,
     Cap,
     Claim,
     Entry,

@@ -30,13 +30,6 @@ class EventFields:
     sensitivity: str = "pseudonymous"
 
 
-RESERVED_AREAS = (
-    *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
-    *("spend.", "budget.", "task.", "source.", "sinks."),
-)
-"""How the types begin of events that only a run records; a trace's own events of such a type are recorded as ``trace.TYPE``."""
-
-
 @attrs.frozen
 class Event(EventFields):
     """One thing that happened in a run.

@@ -1,0 +1,235 @@
+"""Every type of event that a run records, with its payload. docs/events.md is made of this module.
+
+An event is pseudonymous where nothing else is said. A member with a question mark is left out where it has nothing to say.
+"""
+
+from __future__ import annotations
+
+RUN_STARTED = "run.started"
+"""A run begins; what a reader needs to make sense of its events.
+
+:param name: the pipeline's name.
+:param file: what says that two runs are of one pipeline file, and of one experiment in it.
+:param fingerprints: digests of what can change a number, by section; ``data`` is that of the input.
+:param setup: digests of what must be equal for the run to be resumed.
+:param rubrics: the texts of the rubrics that this ledger has not had yet, by digest.
+:param metrics: the metrics' labels.
+:param on: the kinds of subjects that each metric judges, by label.
+:param judges: the judges' labels.
+:param task: the task's name, or null.
+:param extractors: the extractors' labels.
+:param outputs: where the sinks write: the ``path`` of each, or the digest of its options.
+:param counted: the labels that decide whether a subject is scored.
+:param gated: the labels that the gate looks at.
+:param pass_at: the least score with which a subject passes, by label.
+:param limit: the most subjects to read, or null.
+:param live: whether the source goes on for as long as something happens.
+:param preview: whether it is a try on a few rows.
+:param suite: null, or ``{id, experiments}`` with the names of the suite's experiments in the order in which they run.
+:param security_level?: how secret the task says that its records are.
+:param determinism_level?: how sure the task is that they come out the same again.
+"""
+
+SINKS_ADDED = "sinks.added"
+"""A resumed run has sinks that it had not before.
+
+:param outputs: where they write, as in ``run.started``.
+"""
+
+SOURCE_POSITION = "source.position"
+"""A live source has read so far; the payload is the source's own."""
+
+SUBJECT_READ = "subject.read"
+"""A subject is about to be judged. User controlled.
+
+:param digest: SHA-256 of the canonical JSON of its content.
+:param content: ``{input, output, reference, context}``; null in the ledger where an earlier row has the same digest.
+:param events?: where its trace events stand among those of its session, as ranges ``[start, stop]`` from 0.
+:param trail?: how many events of its session came before it.
+:param from_run?: the run that had recorded it, where it is judged again from the ledger.
+"""
+
+EVAL_STARTED = "eval.started"
+"""A verdict on a subject is begun.
+
+:param eval_id: the verdict's id; the terminal event has it, too.
+:param subject_kind: the subject's kind.
+:param subject_id: the subject's id.
+:param judge: the label: ``metrics``, or a judge's.
+:param trigger: why it is judged: ``batch``, ``bus``, ``feedback_arrived`` …
+:param rubric_id: the rubric that it is going to be judged by.
+:param rubric_version: its version.
+:param judge_kind_planned: the kind of judge that is going to be asked.
+"""
+
+EVAL_COMPLETED = "eval.completed"
+"""A verdict: the members of :class:`~dicast.Verdict`. User controlled where it holds a rationale.
+
+:param eval_id: as in ``eval.started``.
+:param subject_kind: the subject's kind.
+:param subject_id: the subject's id.
+:param judge: the label.
+:param score: in [0, 1].
+:param confidence: in [0, 1].
+:param basis: what the score rests on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
+:param calibrated: whether the model was measured against labels.
+:param tier: ``truth`` or ``proxy``.
+:param truth_reason: why truth metrics ran: ``gate``, ``audit`` or null.
+:param propensity: the probability with which the truth was looked at, or null.
+:param scores: each metric's value in each rollout, with its weight, details, cost and signals.
+:param skipped: the metrics that were not asked, each with its reason.
+:param spared?: what the gate kept from running, and what that might have cost.
+:param signals: the evidence of the verdict.
+:param judge_kind: the kind of judge that has answered.
+:param judge_model: the model, or null.
+:param models?: the models that answered, by the label of what asked them.
+:param rubric_id: the rubric that it was judged by.
+:param rubric_version: its version.
+:param fingerprint: a digest of all that could change the number.
+:param judge_cost_usd: what it cost, as decimal text; null when that is not known.
+:param judge_cost_msat: likewise in thousandths of a satoshi.
+:param judge_pricing_version: which price list the cost is of, or null.
+:param judge_latency_ms: how long it took, in whole milliseconds.
+:param parent_eval_id: the verdict on what the subject is a part of, or null.
+"""
+
+EVAL_FAILED = "eval.failed"
+"""There is no verdict, and why.
+
+:param eval_id: as in ``eval.started``.
+:param subject_kind: the subject's kind.
+:param subject_id: the subject's id.
+:param judge: the label.
+:param failure_mode: the kind of failure.
+:param error_message: the reason in words.
+:param skipped?: the cap that left no room, where the subject was skipped.
+:param judge_cost_usd: what was spent all the same, as decimal text or null.
+:param judge_cost_msat: likewise in thousandths of a satoshi.
+:param judge_latency_ms: how long it took, in whole milliseconds.
+"""
+
+TASK_REPLIED = "task.replied"
+"""A reply that a task bought, as soon as it is there. User controlled.
+
+:param criterion: what was asked for.
+:param request_digest: the digest of the request.
+:param number: the reply's place among those to equal requests, from 0.
+:param rollout: the rollout that it is for, from 0.
+:param reply: the reply, with its tokens and cost.
+"""
+
+RECORD_COMPLETED = "record.completed"
+"""The record of a row. User controlled.
+
+:param row: the row as it was read.
+:param response?: what the task answered.
+:param responses?: likewise by criterion.
+:param metrics: what the task measured and the extractors found.
+:param retry?: how it was tried, where not the first try was the answer.
+:param error?: what went wrong on the way.
+:param timestamp?: when it was made.
+:param security_level?: as in ``run.started``.
+:param determinism_level?: as in ``run.started``.
+"""
+
+RECORD_FAILED = "record.failed"
+"""A row has no record, and why. User controlled.
+
+:param row: the row as it was read.
+:param error: the reason in words.
+:param failure_mode: the kind of failure.
+:param timestamp: when that was.
+:param retry?: how it was tried.
+"""
+
+SPEND_RESERVED = "spend.reserved"
+"""Money is set aside for a call that is about to be made.
+
+:param reservation_id: the reservation's id; what closes it has it, too.
+:param scopes: what it counts in: the run, the day, the session.
+:param amount: the most that the call may cost, as decimal text.
+:param unit: ``usd`` or ``msat``.
+:param lease_until: when it counts as lost unless it was closed.
+:param eval_id: the verdict that it is for, or null.
+"""
+
+SPEND_SETTLED = "spend.settled"
+"""A call was paid for; also one that cost nothing. User controlled where the reply holds a rationale.
+
+:param reservation_id: the reservation that it closes, or null where none was needed.
+:param amount: what it cost, as decimal text; null when that is not known.
+:param unit: ``usd`` or ``msat``.
+:param pricing_version: which price list the amount is of, or null.
+:param eval_id: the verdict that it was for, or null.
+:param overrun: whether it cost more than was reserved.
+:param judge: the label of the verdict.
+:param metric: the label of what was asked.
+:param rollout: the rollout, from 0.
+:param calls: how many calls of models it was.
+:param model: the model that answered, or null.
+:param tokens: how many tokens the calls took, or null.
+:param reply: the answer that was bought, so that it is not bought again; null where it is none to keep.
+"""
+
+SPEND_RELEASED = "spend.released"
+"""A reservation is closed: its call was not made, or cost nothing.
+
+:param reservation_id: the reservation.
+"""
+
+SPEND_LOST = "spend.lost"
+"""A call ended unheard: what was reserved for it counts as spent.
+
+:param reservation_id: the reservation.
+:param amount: what was reserved, as decimal text.
+:param unit: ``usd`` or ``msat``.
+"""
+
+BUDGET_THROTTLED = "budget.throttled"
+"""A call was not made: a cap leaves no room for it.
+
+:param reason: the cap's name, such as ``run_cap``.
+:param scope: what it counts in.
+:param limit: the cap, as decimal text.
+:param projected: what the call may have cost, as decimal text.
+:param unit: ``usd`` or ``msat``.
+"""
+
+AGGREGATE_COMPLETED = "aggregate.completed"
+"""What the run's records come to.
+
+:param label: the aggregate's label.
+:param name: its name.
+:param result: what it found.
+"""
+
+COMPARISON_COMPLETED = "comparison.completed"
+"""How the run compares with its baseline.
+
+:param label: the comparison's label.
+:param name: its name.
+:param baseline: the id of the baseline's run.
+:param result: what it found.
+"""
+
+RUN_STOPPED = "run.stopped"
+"""A run ended before its end, and can be resumed; the payload is the run's document.
+
+:param reason: why.
+"""
+
+RUN_COMPLETED = "run.completed"
+"""A run came to its end; the payload is the run's document, as ``dicast run --json`` prints it.
+
+:param reason?: why it needed no further subject.
+"""
+
+VERDICT_ENDS = (EVAL_COMPLETED, EVAL_FAILED)
+
+RECORD_ENDS = (RECORD_COMPLETED, RECORD_FAILED)
+
+RESERVED_AREAS = (
+    *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
+    *("spend.", "budget.", "task.", "source.", "sinks."),
+)
+"""How the types begin of events that only a run records; a trace's own events of such a type are recorded as ``trace.TYPE``."""
