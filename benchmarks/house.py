@@ -84,6 +84,10 @@ def homonyms(modules: Mapping[str, Path]) -> dict[str, list[str]]:
     return {name: [*where] for name, where in sorted(found.items()) if len(where) > 1}
 
 
+TICKS = ("Ticker.__call__", "Timer.look")
+"""What a timer's signal calls, wherever the run is."""
+
+
 def route(rows: int, folder: Path) -> list[str]:
     """The kernel modules that a run of *rows* rows goes through, a step whenever it is another than before."""
     import dicast
@@ -98,7 +102,8 @@ def route(rows: int, folder: Path) -> list[str]:
 
     def called(frame: FrameType, event: str, _: object) -> None:
         path = frame.f_code.co_filename
-        if event == "call" and path.startswith(str(KERNEL)) and "<" not in frame.f_code.co_name:
+        name = frame.f_code.co_qualname
+        if event == "call" and path.startswith(str(KERNEL)) and "<" not in name and name not in TICKS:
             steps.append(path.removeprefix(str(KERNEL) + "/"))
 
     before = sys.getprofile()

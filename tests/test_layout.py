@@ -39,7 +39,7 @@ FOLDERS = {
     "_kernel/resume": 300,
     "_kernel/run": 1000,
     "_kernel/stream": 600,
-    "_kernel/timing": 250,
+    "_kernel/timing": 350,
     "_kernel/values": 950,
     "_processes": 450,
     "_toolkit": 750,

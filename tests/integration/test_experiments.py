@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import pytest
 
+import dicast
 from dicast import read_ledger, results
 
 from .conftest import finish, settled, wait_for
@@ -549,6 +550,37 @@ def test_suite_runs_the_baseline_first_and_compares_the_others_with_it(shop, mod
     assert {one["baseline"]["run_id"] for name, one in found.items() if name != "plain"} == {found["plain"]["run_id"]}
     assert sorted(file.name for file in (shop / "out").iterdir()) == ["brief.csv", "plain.csv", "strict.csv"]
     assert model.count == 36
+
+
+def test_suite_runs_from_python_as_from_the_command_line(shop, model):
+    text = SUITE + AGAINST_PLAIN + "metrics: [proxy/length]\ngate: {min_score: 0.9}\n"
+    command = shop.run(text)
+    done = dicast.run("p.yaml")
+    assert done.exit_code == command.code == 0
+    assert list(done.experiments) == list(command.json["experiments"])
+    for name, one in done.experiments.items():
+        said = command.json["experiments"][name]
+        assert (one.score["mean"], one.aggregates, one.cost) == (
+            said["score"]["mean"],
+            said["aggregates"],
+            said["cost"],
+        )
+        assert (one.comparison is None) == (name == "plain")
+    assert (done.subjects, done.scored, done.failed, done.coverage, done.score) == (18, 18, 0, 1.0, None)
+    assert Decimal(done.cost["usd"]) == sum(Decimal(one.cost["usd"]) for one in done.experiments.values()) == 36 * CALL
+    assert (done.gate["passed"], done.baseline["run"], len(done.verdicts)) == (True, "plain", 18)
+    assert order(shop) == ["trial/plain", "trial/strict", "trial/brief"] * 2
+    failed = dicast.run("p.yaml", overrides={"metrics": [{"proxy/keywords": {"required": ["nothing"]}}]})
+    assert (failed.exit_code, failed.gate["passed"], failed.gate["reasons"][0][:6]) == (1, False, "plain:")
+
+
+def test_suite_from_python_takes_no_subjects_and_names_what_is_wrong_with_it(shop, model):
+    shop.pipeline(SUITE)
+    with pytest.raises(dicast.ConfigError, match="leave subjects out"):
+        dicast.run("p.yaml", subjects=[dicast.Subject("row", "1", output="x")])
+    with pytest.raises(dicast.ConfigError, match="nobody"):
+        dicast.run("p.yaml", overrides={"baseline": {"run": "nobody"}})
+    assert model.count == 0
 
 
 def test_suite_ends_with_a_table(shop, model):

@@ -31,10 +31,11 @@ from dicast import (
     Usage,
     maybe_await,
 )
-from dicast._kernel.api import in_loop, run_unless_disabled, with_ledger
+from dicast._kernel.api import run_unless_disabled, with_ledger
 from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.run import Request
 from dicast._kernel.stream.source import GivenSubjects
+from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
 
 CENT = Cost("0.01", pricing_version="list 1")
@@ -763,10 +764,7 @@ def test_a_verdict_that_is_taken_up_has_what_was_paid_in_both_units(inside):
     text = f"metrics: [{judge}, breaking]\nbudget: {{run: [1 usd, 5000 msat]}}\nledger: ledger\n"
     pipeline = load_pipeline(text, needs_source=False, ready=ready)
     source = GivenSubjects([Subject("row", "r", output="text")])
-    done = [
-        in_loop(run_unless_disabled(pipeline, pipeline.ledger, Request(source=source, resume=run)))
-        for run in (None, "")
-    ]
+    done = [in_loop(run_unless_disabled(pipeline, Request(source=source, resume=run))) for run in (None, "")]
     costs = [one.document["cost"] for one in done]
     query = Query(types=("eval.completed",))
     (verdict,) = with_ledger(pipeline.ledger, lambda ledger: [entry.event.payload for entry in ledger.read(query)])

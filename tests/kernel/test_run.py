@@ -61,7 +61,12 @@ def test_a_mapping_a_text_and_a_file_are_pipelines(here, pipeline):
 def test_a_run_has_the_fields_of_the_document():
     done = dicast.run("metrics: [brevity/brevity]\n", subjects=SUBJECTS)
     document = run_pipeline("metrics: [brevity/brevity]", subjects=SUBJECTS).document
-    fields = {field.alias for field in attrs.fields(type(done))} - {"exit_code", "open_ledger", "disabled"}
+    fields = {field.alias for field in attrs.fields(type(done))} - {
+        "exit_code",
+        "open_ledger",
+        "disabled",
+        "experiments",
+    }
     assert fields == set(document)
     same = fields - {"run_id", "ledger"}
     assert {key: getattr(done, key) for key in same} == {key: document[key] for key in same}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,21 +11,17 @@ import attrs
 
 from .events import EVAL_COMPLETED, RUN_STARTED
 from .values import Query, Results, Rubric, Subject, Verdict
-from .values.errors import ConfigError, PluginError
+from .values.errors import ConfigError
 from .values.paths import descriptor
 
 if TYPE_CHECKING:
     from .contract.protocols import Ledger, Source
+    from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
     from .run.dry_run import Forecast
     from .run.run import Outcome, Request
 
 T = TypeVar("T")
-
-LEDGER_PATH = Path(".dicast") / "ledger.db"
-
-LEAVE_SECONDS = 2.0
-"""How long is waited for the tasks that components left, once they are cancelled."""
 
 
 @attrs.frozen
@@ -34,6 +30,10 @@ class Run:
 
     *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
     of; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
+
+    Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
+    the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
+    and what belongs to one run alone (``run_id``, ``score``, ``metrics`` …) is None or empty.
     """
 
     run_id: str | None
@@ -70,13 +70,16 @@ class Run:
     disabled: bool = False
     warnings: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
+    experiments: Mapping[str, Run] = attrs.field(factory=dict)
     _open_ledger: Slot | None = attrs.field(default=None, repr=False, eq=False)
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Every verdict of this run, in the order of its subjects, read from the ledger."""
+        """Every verdict of this run, in the order of its subjects, read from the ledger; of a suite those of all experiments."""
         from .resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
 
+        if self.experiments:
+            return [verdict for run in self.experiments.values() for verdict in run.verdicts]
         if self._open_ledger is None or self.run_id is None:
             return []
         query = Query(run_id=self.run_id, types=(EVAL_COMPLETED,))
@@ -91,12 +94,14 @@ def run(
 ) -> Run:
     """Run a pipeline and wait for it.
 
-    :param pipeline: a file, YAML text, or a mapping.
+    :param pipeline: a file, YAML text, or a mapping; also a suite.
     :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
     :param subjects: what to judge instead of what the pipeline's source yields.
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     :raises LedgerRefused: when the ledger cannot be used.
     """
+    from .timing.event_loop import in_loop  # asyncio takes 20 ms to import
+
     return in_loop(arun(pipeline, overrides=overrides, subjects=subjects))
 
 
@@ -107,7 +112,9 @@ async def arun(
     subjects: Iterable[Subject] | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
-    from .pipeline.build import load_pipeline  # PyYAML and cattrs take 40 ms to import
+    from .pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
+    from .pipeline.read import read_pipeline
+    from .pipeline.slots import ledger_slot
     from .run.run import Request
     from .stream.source import GivenSubjects
 
@@ -115,12 +122,35 @@ async def arun(
     if switched_off():
         outcome = not_run(source)
         return Run(**outcome.document, exit_code=outcome.exit_code)
-    built = load_pipeline(source, overrides, needs_source=subjects is None)
-    ledger = ledger_slot(built)
-    outcome = await run_unless_disabled(
-        built, ledger, Request(source=None if subjects is None else GivenSubjects(subjects))
-    )
-    return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger)
+    read = read_pipeline(source, overrides)
+    if read.experiments:
+        return await _run_suite(read, subjects)
+    built = build_pipeline(read, needs_source=subjects is None)
+    outcome = await run_unless_disabled(built, Request(source=None if subjects is None else GivenSubjects(subjects)))
+    return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(built))
+
+
+async def _run_suite(read: PipelineFile, subjects: Iterable[Subject] | None) -> Run:
+    from .pipeline.slots import ledger_slot
+    from .run.run import Request
+    from .suite import in_sum, run_suite
+
+    if subjects is not None:
+        raise ConfigError(
+            "the experiments of a suite read sources of their own; leave subjects out, or run one pipeline"
+        )
+    ledgers: dict[str, Slot] = {}
+
+    async def run_one(pipeline: Pipeline, request: Request) -> Outcome:
+        ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
+        return await run_unless_disabled(pipeline, request)
+
+    suite = await run_suite(read, Request(), run_one)
+    runs = {
+        name: Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledgers[name])
+        for name, outcome in suite.outcomes.items()
+    }
+    return Run(**in_sum(suite), exit_code=suite.exit_code, experiments=runs)
 
 
 def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> Forecast:
@@ -129,7 +159,9 @@ def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> For
     :raises RequestError: when the request is wrong.
     """
     from .pipeline.build import load_pipeline
+    from .pipeline.slots import ledger_slot
     from .run.dry_run import forecast
+    from .timing.event_loop import in_loop
 
     built = load_pipeline(as_source(pipeline), needs_source=False)
     return in_loop(forecast(built, ledger_slot(built), source))
@@ -146,14 +178,15 @@ def rubric(name: str) -> Rubric:
     return load_rubric(name, Path())
 
 
-async def run_unless_disabled(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+async def run_unless_disabled(pipeline: Pipeline, request: Request) -> Outcome:
     """Run *pipeline*, unless it is ``disabled``."""
+    from .pipeline.slots import ledger_slot
     from .report.document import disabled_document
     from .run.run import Outcome, execute
 
     if pipeline.disabled:
         return Outcome(disabled_document(pipeline.name), 0)
-    return await execute(pipeline, ledger, request)
+    return await execute(pipeline, ledger_slot(pipeline), request)
 
 
 def switched_off() -> bool:
@@ -178,26 +211,13 @@ def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mappi
     return pipeline
 
 
-def ledger_slot(pipeline: Pipeline) -> Slot:
-    """The pipeline's ledger, or the default one."""
-    return pipeline.ledger or ledger_at(None)
-
-
-def ledger_at(path: Path | None) -> Slot:
-    """The SQLite ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
-    from .contract.registry import Registry
-    from .pipeline.sections import Slot
-
-    found = Registry().find("ledger/sqlite", ("ledger",))
-    live = found.cls(path=path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
-    return Slot(found.name, found.name, live, found.kind, found.version, found.distribution, "ledger", {}, "")
-
-
 def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
     """Return what *function* makes of the ledger at *path*, by default of the one at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``.
 
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
+    from .pipeline.slots import ledger_at
+
     return with_ledger(ledger_at(path), function)
 
 
@@ -236,60 +256,10 @@ def results(ledger: Ledger | None, run: str) -> Results:
 
 def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
     """The same as :func:`read_ledger`, for the ledger of *slot*."""
+    from .timing.event_loop import in_loop
 
     async def read() -> T:
         async with slot.component.open(None, create=False) as ledger:
             return function(ledger)
 
     return in_loop(read())
-
-
-def in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run *work* to its end, in a thread of its own where an event loop is running already."""
-    import asyncio  # 20 ms, which importing dicast does not spend
-    from concurrent.futures import ThreadPoolExecutor
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        alone = True
-    else:
-        alone = False
-    try:
-        if alone:
-            return _run_alone(work)
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(_run_alone, work).result()
-    except asyncio.CancelledError as error:  # nobody else knows the tasks of a loop of its own
-        raise PluginError(
-            "a component has cancelled the tasks of the run; what was judged is kept, and --resume goes on"
-        ) from error
-
-
-def _run_alone(work: Coroutine[Any, Any, T]) -> T:
-    """Run *work* as ``asyncio.run`` does, which would wait for the tasks and threads that components left, however long they take."""
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    threads = ThreadPoolExecutor(thread_name_prefix="dicast")  # has none before there is work for one
-    with asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        loop.set_default_executor(threads)
-        try:
-            return runner.run(work)
-        finally:
-            loop.run_until_complete(_leave_tasks())
-            threads.shutdown(wait=False, cancel_futures=True)
-            loop.set_default_executor(ThreadPoolExecutor(1))  # the loop waits for this one's threads
-
-
-async def _leave_tasks() -> None:
-    import asyncio
-
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-    if left:
-        _, deaf = await asyncio.wait(left, timeout=LEAVE_SECONDS)
-        for task in deaf:
-            asyncio._unregister_task(task)  # noqa: SLF001  # documented, and all that keeps the loop's end from waiting

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from .._kernel.asking.call import Call, Caller
-from .._kernel.run.gc_tuning import patient_collector
+from .._kernel.timing.event_loop import patient_collector
 from .._kernel.timing.stop import Stop
 from .._kernel.timing.timer import Timer
 from .._kernel.values import Failure, Subject

@@ -8,17 +8,19 @@ from typing import Any
 
 import attrs
 
-from .._kernel.api import in_loop, run_unless_disabled, with_ledger
+from .._kernel.api import run_unless_disabled, with_ledger
 from .._kernel.contract.protocols import Ledger, Source
 from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.pipeline.builder import Builder
 from .._kernel.pipeline.faults import Invalid, shown
 from .._kernel.pipeline.rubrics import load_rubric
+from .._kernel.pipeline.slots import ledger_slot
 from .._kernel.pipeline.types import dotted
 from .._kernel.resume.reading import verdict
 from .._kernel.run.run import Request
 from .._kernel.stream.source import GivenSubjects, is_live
+from .._kernel.timing.event_loop import in_loop
 from .._kernel.values import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
 from .._kernel.values.errors import ConfigError, Problem
 from .fakes import FakeJudge, FakeMetric, MemorySink
@@ -66,14 +68,12 @@ def run_pipeline(
     pipeline = load_pipeline(text, needs_source=False, ready=ready)
     if pipeline.ledger is None:
         pipeline = load_pipeline(text, {"ledger": LEDGER}, needs_source=False, ready=ready)
-    ledger = pipeline.ledger
-    assert ledger is not None  # the text's own, or the one in memory
     if source is None and (subjects is not None or pipeline.source is None):
         source = GivenSubjects(GOLDEN if subjects is None else subjects)
     request = Request(source=source, live=source is not None and is_live(source))
-    outcome = in_loop(run_unless_disabled(pipeline, ledger, request))
+    outcome = in_loop(run_unless_disabled(pipeline, request))
     run_id = outcome.document["run_id"]
-    events = () if run_id is None else with_ledger(ledger, lambda live: _events(live, run_id))
+    events = () if run_id is None else with_ledger(ledger_slot(pipeline), lambda live: _events(live, run_id))
     verdicts = tuple(verdict(event) for event in events if event.type == "eval.completed")
     return Finished(outcome.document, outcome.exit_code, verdicts, events)
 

@@ -16,11 +16,11 @@ from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry
 from ..pipeline.schema import json_schema, options_schema
 from ..pipeline.sections import Pipeline
+from ..suite import load_experiments
 from ..values import ChatRequest, Message, Subject
 from ..values.errors import ConfigError, Problem, RequestError
 from .output import only_document, print_json, problems_json, problems_text
 from .runs import as_json, overrides
-from .suites import load_experiments
 
 _SUBJECTS = (Subject("row", "0"), Subject("row", "0", input="what?", output="that"))
 _REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How good is it?"))

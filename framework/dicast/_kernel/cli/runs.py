@@ -13,22 +13,21 @@ from ..._toolkit.flat import flat
 from ..api import (
     as_source,
     find_run,
-    in_loop,
-    ledger_slot,
     not_run,
     read_ledger,
     run_unless_disabled,
     switched_off,
-    with_ledger,
 )
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
+from ..pipeline.slots import ledger_slot
 from ..records.reader import results
 from ..resume.reading import Selection, document, failure, subject, verdict
 from ..run.run import Outcome, Request
+from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
 from .output import MOST, only_document, print_json
 from .progress import Progress
@@ -86,15 +85,17 @@ def run(
     request = Request(limit if head is None else head, resume, retry_failed)
     pipeline = file if switched_off() else read_pipeline(file, overrides)
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
-        from .suites import run_suite  # what a single pipeline does not need
+        from ..suite import run_suite  # what a single pipeline does not need
+        from .suites import suite_json, suite_text
 
+        one = run_unless_disabled if head is None else try_rows
         with only_document(as_json), Progress() as progress:
-            request = attrs.evolve(request, signals=True, progress=progress.update)
-            suite = run_suite(pipeline, request, head=head is not None)
+            request = attrs.evolve(request, signals=True, progress=progress.update, preview=head is not None)
+            suite = in_loop(run_suite(pipeline, request, one))
         if as_json:
-            print_json(suite.document)
+            print_json(suite_json(suite))
         else:
-            click.echo(suite.text())
+            click.echo(suite_text(suite))
         return suite.exit_code
     return run_and_print(pipeline, lambda _: request, head=head is not None, as_json=as_json)
 
@@ -119,7 +120,7 @@ def run_and_print(
             if uncapped:
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
-            outcome = run_or_try(pipeline, request, head=head)
+            outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
     if as_json:
         print_json(outcome.document)
     else:
@@ -127,17 +128,15 @@ def run_and_print(
     return outcome.exit_code
 
 
-def run_or_try(pipeline: Pipeline, request: Request, *, head: bool) -> Outcome:
-    """Run *pipeline*; with *head* without its sinks and its baseline, and with the run's rows in the document."""
-    if not head:
-        return in_loop(run_unless_disabled(pipeline, ledger_slot(pipeline), request))
+async def try_rows(pipeline: Pipeline, request: Request) -> Outcome:
+    """Run *pipeline* without its sinks and its baseline, with the run's rows in the document."""
     pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
-    outcome = in_loop(run_unless_disabled(pipeline, ledger_slot(pipeline), request))
+    outcome = await run_unless_disabled(pipeline, request)
     run_id = outcome.document["run_id"]
     rows: list[dict[str, object]] = []
     if run_id is not None:
-        read = with_ledger(ledger_slot(pipeline), lambda live: [*results(live, run_id).records()])
-        rows = [flat(record) for _, record in read]
+        async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
+            rows = [flat(record) for _, record in results(ledger, run_id).records()]
     return attrs.evolve(outcome, document={**outcome.document, "head": rows})
 
 

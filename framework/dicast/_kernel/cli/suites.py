@@ -1,232 +1,31 @@
-"""``dicast run`` over a suite: its experiments one after the other, each compared with the baseline, a table at the end."""
+"""What ``dicast run`` prints of a suite: the summary of each experiment, and a table of all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-import orjson
-
 from ..._toolkit.printable import one_line
-from ..api import in_loop, ledger_slot, with_ledger
-from ..contract.protocols import Ledger
-from ..events import RUN_COMPLETED, RUN_STARTED
-from ..pipeline.build import build_pipeline
-from ..pipeline.read import PipelineFile, read_pipeline
-from ..pipeline.sections import Pipeline
-from ..report.document import document as decide
-from ..report.document import exit_code
-from ..resume.reading import document
-from ..resume.resume import EarlierRun, refuse_changes, standing
-from ..run.end import ledger_json
-from ..run.plan import decided_by, file_identity
-from ..run.preflight import preflight
-from ..run.run import Outcome, Request
-from ..values import Query
-from ..values.clock import Clock
-from ..values.errors import ConfigError, Problem, RequestError
+from ..suite import Suite
 from .output import problems_json, problems_text
-from .runs import run_or_try
 from .summary import run_text
 
-WORST = (130, 2, 70, 5, 4, 3, 1, 0)
-"""Exit codes: the first of them that an experiment had is the suite's."""
 
-ENDS = (130, 2, 70)
-"""Exit codes after which no further experiment is begun."""
-
-
-@attrs.frozen
-class Suite:
-    """What the experiments of *file* came to, by name; *baseline* is what others are compared with; *error* ended it early."""
-
-    file: str
-    baseline: str | None
-    outcomes: Mapping[str, Outcome]
-    error: RequestError | None = None
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """What ``dicast run --json`` prints."""
-        documents = {name: outcome.document for name, outcome in self.outcomes.items()}
-        done = {"suite": self.file, "baseline": self.baseline, "experiments": documents}
-        if self.error is None:
-            return done
-        kind = type(self.error).__name__
-        return {**done, "error": {"kind": kind, "message": str(self.error), "errors": problems_json(self.error)}}
-
-    @property
-    def exit_code(self) -> int:
-        """What ``dicast run`` returns."""
-        codes = {outcome.exit_code for outcome in self.outcomes.values()} | ({2} if self.error else set())
-        return next(code for code in WORST if code in codes)
-
-    def text(self) -> str:
-        """The summary of each experiment, and a table of all."""
-        documents: dict[str, Mapping[str, Any]] = self.document["experiments"]
-        texts = [*map(run_text, documents.values()), "\n".join(map(one_line, _table(documents, self.baseline)))]
-        return "\n\n".join([*texts, *([] if self.error is None else [f"not begun: {problems_text(self.error)}"])])
+def suite_json(suite: Suite) -> dict[str, Any]:
+    """What ``dicast run --json`` prints."""
+    documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
+    done = {"suite": suite.file, "baseline": suite.baseline, "experiments": documents}
+    if suite.error is None:
+        return done
+    kind = type(suite.error).__name__
+    return {**done, "error": {"kind": kind, "message": str(suite.error), "errors": problems_json(suite.error)}}
 
 
-def run_suite(read: PipelineFile, request: Request, *, head: bool) -> Suite:
-    """Run the experiments of a suite that was *read*, each after the one that it is compared with.
-
-    :raises RequestError: when anything is wrong with any of them; nothing was run then.
-    """
-    file, pipelines = read.start.file, _build(read)
-    compared = {name: one.baseline.run for name, one in pipelines.items() if one.baseline is not None}
-    order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
-    setups = _preflights(pipelines)
-    earlier = {} if request.resume is None else _earlier(pipelines, setups, retry=request.retry_failed)
-    first = next((one.payload["suite"] for one in earlier.values()), None)
-    request = attrs.evolve(request, suite=first or {"id": Clock().id(), "experiments": order}, preview=head)
-    outcomes: dict[str, Outcome] = {}
-    baseline = next((run for run in compared.values() if run in pipelines), None)
-    for name in order:
-        try:
-            outcomes[name] = _run(pipelines[name], request, earlier.get(name), outcomes, head=head)
-        except RequestError as error:
-            if not outcomes:
-                raise
-            return Suite(file, baseline, outcomes, error)
-        if outcomes[name].exit_code in ENDS:
-            break
-    return Suite(file, baseline, outcomes)
-
-
-def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
-    """The experiments in their order, but each after the one that it is *compared* with.
-
-    :raises ConfigError: when some are compared with one another in a circle.
-    """
-    graph = TopologicalSorter({name: [compared[name]] if name in compared else [] for name in names})
-    try:
-        return list(graph.static_order())
-    except CycleError as error:
-        circle = " -> ".join(error.args[1])
-        raise ConfigError(Problem(f"experiments are compared in a circle: {circle}", file, path="baseline")) from error
-
-
-def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[str, str]]:
-    """What each experiment's run would be resumed by.
-
-    :raises ConfigError: with what would refuse any of them.
-    """
-    found: dict[str, Mapping[str, str]] = {}
-    problems: dict[Problem, None] = {}
-    for name, pipeline in pipelines.items():
-        try:
-            found[name] = in_loop(preflight(pipeline, ledger_slot(pipeline), pipelines))
-        except RequestError as error:
-            problems |= dict.fromkeys(error.problems)
-    if problems:
-        raise ConfigError(problems)
-    return found
-
-
-def load_experiments(file: Path, overrides: Sequence[str]) -> list[Pipeline]:
-    """The pipelines of *file*: one, or those of a suite's experiments.
-
-    :raises RequestError: with everything that is wrong.
-    """
-    read = read_pipeline(file, overrides)
-    return [*_build(read).values()] if read.experiments else [build_pipeline(read)]
-
-
-def _build(read: PipelineFile) -> dict[str, Pipeline]:
-    """Every experiment's pipeline.
-
-    :raises ConfigError: with what is wrong with any of them, once.
-    """
-    pipelines: dict[str, Pipeline] = {}
-    problems: dict[Problem, None] = {}
-    for name in read.experiments:
-        try:
-            pipelines[name] = build_pipeline(read, experiment=name)
-        except RequestError as error:
-            problems |= dict.fromkeys(error.problems)
-    problems |= dict.fromkeys(_clashes(pipelines))
-    if problems:
-        raise ConfigError(problems)
-    return pipelines
-
-
-def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
-    """What two experiments would both write to."""
-    first: dict[Path, str] = {}
-    for name, pipeline in pipelines.items():
-        for slot in pipeline.sinks:
-            path = getattr(slot.component, "path", None)
-            if isinstance(path, Path) and first.setdefault(path.resolve(), name) != name:
-                both = f"the experiments {first[path.resolve()]} and {name} both write to {path}"
-                yield Problem(
-                    f"{both}; let the path say which: 'out/${{experiment}}.csv'", pipeline.file, path=slot.path
-                )
-
-
-def _run(
-    pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, Outcome], *, head: bool
-) -> Outcome:
-    """Run one experiment, or take up what an earlier process left of it; its baseline may be one of the suite's others."""
-    if earlier is not None and earlier.finished and not request.retry_failed:
-        ended = with_ledger(ledger_slot(pipeline), lambda ledger: _ended(ledger, earlier, pipeline))
-        if ended is not None:
-            return ended
-    baseline = pipeline.baseline
-    if baseline is not None and baseline.run in outcomes:
-        found = outcomes[baseline.run].document["run_id"]
-        pipeline = attrs.evolve(pipeline, baseline=attrs.evolve(baseline, run=found))
-    elif baseline is not None and baseline.run == pipeline.experiment:
-        pipeline = attrs.evolve(pipeline, baseline=None)
-    resume = None if earlier is None else earlier.run_id
-    retry = request.retry_failed and earlier is not None
-    return run_or_try(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry, ended=True), head=head)
-
-
-def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> Outcome | None:
-    """What a run that has ended came to; None where *pipeline* decides it otherwise, by another gate or another ``pass_at``."""
-    told: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
-    report = standing(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
-    now = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=told["stopped"])
-    parts = ({name: one[name] for name in ("gate", "score", "metrics", "judges")} for one in (told, now))
-    before, after = (orjson.loads(orjson.dumps(part)) for part in parts)
-    return Outcome(told, exit_code(told)) if before == after else None
-
-
-def _earlier(
-    pipelines: Mapping[str, Pipeline], setups: Mapping[str, Mapping[str, str]], *, retry: bool
-) -> dict[str, EarlierRun]:
-    """The runs of the newest suite of these experiments, those that have ended, too.
-
-    Where failures are retried all are taken up, since a baseline whose failures are retried is another one for those compared with it.
-
-    :raises ConfigError: when nothing of the suite is left to resume, or an experiment has changed since.
-    """
-    files = {file_identity(pipeline): name for name, pipeline in pipelines.items()}
-
-    def find(ledger: Ledger) -> dict[str, EarlierRun]:
-        found: dict[str, EarlierRun] = {}
-        suite = None
-        for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
-            said: Mapping[str, Any] = entry.event.payload
-            name = files.get(str(said["file"]))
-            if name is None or said.get("preview") or not said.get("suite"):
-                continue
-            suite = suite or said["suite"]
-            if said["suite"] == suite and name not in found:
-                ended = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
-                found[name] = EarlierRun(entry, any(ledger.read(ended)))
-        return found
-
-    found = with_ledger(ledger_slot(next(iter(pipelines.values()))), find)
-    if not found or (not retry and len(found) == len(files) and all(one.finished for one in found.values())):
-        raise ConfigError("there is no unfinished run of this suite in the ledger; leave --resume out to begin")
-    for name, one in found.items():
-        refuse_changes(one, setups[name])
-    return found
+def suite_text(suite: Suite) -> str:
+    """The summary of each experiment, and a table of all."""
+    documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
+    texts = [*map(run_text, documents.values()), "\n".join(map(one_line, _table(documents, suite.baseline)))]
+    return "\n\n".join([*texts, *([] if suite.error is None else [f"not begun: {problems_text(suite.error)}"])])
 
 
 def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Iterator[str]:

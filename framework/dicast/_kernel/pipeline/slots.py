@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -11,13 +13,17 @@ import orjson
 
 from ..contract.kinds import parts
 from ..contract.protocols import Extractor, estimate
+from ..contract.registry import Registry
 from ..values import KINDS, PARENTS, Rubric, Subject
 from ..values.json_path import MISSING
 from .builder import Built
 from .describe import describe
 from .faults import Fault, Invalid, Path
 from .plain_values import unstructure
-from .sections import Scoring, Slot, SlotOptions
+from .sections import Pipeline, Scoring, Slot, SlotOptions
+
+LEDGER_PATH = pathlib.Path(".dicast") / "ledger.db"
+"""Where the ledger is, from the current directory, where nothing names it."""
 
 _SCORES = "scores"
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
@@ -174,3 +180,15 @@ def _costs(component: Any) -> bool:
     except Exception:  # an estimate that needs a real subject says nothing yet; the runner asks it for each
         return False
     return not cost.is_zero
+
+
+def ledger_slot(pipeline: Pipeline) -> Slot:
+    """The pipeline's ledger, or the default one."""
+    return pipeline.ledger or ledger_at(None)
+
+
+def ledger_at(path: pathlib.Path | None) -> Slot:
+    """The SQLite ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
+    found = Registry().find("ledger/sqlite", ("ledger",))
+    live = found.cls(path=path or pathlib.Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
+    return Slot(found.name, found.name, live, found.kind, found.version, found.distribution, "ledger", {}, "")

@@ -28,13 +28,13 @@ from ..stream.opening import ComponentStack, open_component
 from ..stream.sinks import SinkFeed
 from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.stream import BATCH, Stream
+from ..timing.event_loop import patient_collector
 from ..timing.stop import Stop
 from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
 from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
-from .gc_tuning import patient_collector
 from .plan import Plan, file_identity, levels, lookahead, make_plan, output, refuse_experiment, run_started
 from .rubrics import unchanged_rubrics
 from .window import Judging
