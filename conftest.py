@@ -1,10 +1,15 @@
-"""What the tests of every folder share: servers on loopback."""
+"""What the tests of every folder share: servers on loopback, how many examples are drawn, and how long a test may take."""
 
 from __future__ import annotations
 
+import functools
+import gc
 import importlib.util
 import os
+import resource
 import sys
+import sysconfig
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +18,11 @@ import pytest
 from hypothesis import settings
 
 # How long an example takes says what else the machine does: speed is measured in benchmarks.
-settings.register_profile("dicast", deadline=None)
-settings.load_profile("dicast")
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("all", deadline=None)
+
+WAITS = 5
+"""How many times longer than it computes a test may take: what else the machine does makes it wait, too."""
 
 TESTS = Path(__file__).parent / "tests"
 
@@ -28,6 +36,42 @@ def load(name: str) -> Any:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--bar``."""
+    what = f"fail a test that is not marked slow and computes for longer, in its processes, too, or takes {WAITS} times as long"
+    parser.addoption("--bar", type=float, metavar="SECONDS", help=what)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw all examples where all tests run, and keep compiled files: half of what a process of dicast does would be compiling."""
+    settings.load_profile("quick" if config.option.markexpr else "all")
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish() -> None:
+    """Keep 12,000 tests out of every later look for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def computed() -> float:
+    """The seconds for which this process and those it has waited for were computing."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Hold a test to the bar, if there is one; what its fixtures take is not counted, for many are shared."""
+    began, before = time.monotonic(), computed()
+    yield
+    used, passed = computed() - before, time.monotonic() - began
+    bar = item.config.option.bar
+    if bar and not item.get_closest_marker("slow") and (used > bar or passed > WAITS * bar):
+        pytest.fail(f"takes {used:.1f} s of computing and {passed:.1f} s in all: make it quicker, or mark it slow", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -45,6 +89,27 @@ def probed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conformance, "probe", probed)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def metadata_read_once() -> Iterator[None]:
+    """Read once what the environment's distributions say of themselves; what a test installs is read each time."""
+    from importlib_metadata import PathDistribution
+
+    site, read, found = sysconfig.get_path("purelib"), PathDistribution.read_text, {}
+
+    def read_once(self: Any, filename: str) -> str | None:
+        key = str(self._path), filename
+        if not key[0].startswith(site):
+            return read(self, filename)
+        if key not in found:
+            found[key] = read(self, filename)
+        return found[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PathDistribution, "read_text", read_once)
+        patch.setattr(PathDistribution, "_assemble_message", staticmethod(functools.cache(PathDistribution._assemble_message)))
         yield
 
 

@@ -190,15 +190,17 @@ class ChatServer:
         self._started.set()
         await self._stopping.wait()
         self._loop.remove_reader(listening)  # a connection that a closing server takes is left open
-        await asyncio.sleep(0.05)
+        await _turns(10)
         server = runner.server
         assert server is not None  # it is set up
         transports = [protocol.transport for protocol in server.connections]
         await runner.cleanup()
-        await asyncio.sleep(0.05)  # what was closed is let go by the loop, which must not end before
+        await _turns(10)  # what was closed is let go by the loop, which must not end before
+        if any(transport.get_write_buffer_size() for transport in transports if transport is not None):
+            await asyncio.sleep(0.05)
         for transport in filter(None, transports):
             transport.abort()  # also one that still has something to write, to a client that reads no more
-        await asyncio.sleep(0.01)
+        await _turns(10)
 
     async def _stats(self, request: web.Request) -> web.Response:
         seconds = self.requests[-1].time - self.requests[0].time if self.requests else 0.0
@@ -245,6 +247,12 @@ class ChatServer:
             request.transport.close() if answer.fault == "cut" else request.transport.abort()
             return cut if answer.fault == "cut" else web.Response()
         return web.Response(status=answer.status, headers=headers, body=data)
+
+
+async def _turns(number: int) -> None:
+    """Let the loop do what it has begun."""
+    for _ in range(number):
+        await asyncio.sleep(0)
 
 
 def _completion(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -143,6 +143,7 @@ def shop(tmp_path, monkeypatch, install, capfd):
     monkeypatch.chdir(folder)
     for name in ("DICAST_LEDGER", "DICAST_DISABLED", "DICAST_BLOCK"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("dicast._kernel.stream.sinks.PAUSE_SECONDS", 0.001)  # between the tries of a sink that failed
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]))
     shop = Shop(folder, capfd)
     yield shop

@@ -540,7 +540,7 @@ def test_a_sink_that_never_answers_does_not_hold_up_the_run(odd, monkeypatch):
 
 IMPATIENT = """
 import dicast._kernel.stream.sinks as sinks
-sinks.SINK_SECONDS = 0.2
+sinks.SINK_SECONDS, sinks.PAUSE_SECONDS = 0.2, 0.001
 from dicast._kernel.cli import main
 raise SystemExit(main(["run", "p.yaml", "--json"]))
 """
