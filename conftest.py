@@ -71,7 +71,10 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     used, passed = computed() - before, time.monotonic() - began
     bar = item.config.option.bar
     if bar and not item.get_closest_marker("slow") and (used > bar or passed > WAITS * bar):
-        pytest.fail(f"takes {used:.1f} s of computing and {passed:.1f} s in all: make it quicker, or mark it slow", pytrace=False)
+        pytest.fail(
+            f"takes {used:.1f} s of computing and {passed:.1f} s in all: make it quicker, or mark it slow",
+            pytrace=False,
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -109,7 +112,8 @@ def metadata_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PathDistribution, "read_text", read_once)
-        patch.setattr(PathDistribution, "_assemble_message", staticmethod(functools.cache(PathDistribution._assemble_message)))
+        assemble = functools.cache(PathDistribution._assemble_message)  # noqa: SLF001 - parsing takes longer than reading
+        patch.setattr(PathDistribution, "_assemble_message", staticmethod(assemble))
         yield
 
 

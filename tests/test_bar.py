@@ -52,6 +52,7 @@ def run(pytester):
     return lambda *arguments: pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider", *arguments)
 
 
+@pytest.mark.slow
 def test_a_test_over_the_bar_fails_unless_it_is_marked_slow(run):
     done = run("--bar", "0.05")
     done.assert_outcomes(passed=3, failed=4)
@@ -61,5 +62,6 @@ def test_a_test_over_the_bar_fails_unless_it_is_marked_slow(run):
     done.stdout.no_fnmatch_line("FAILED *::test_fails_anyway - Failed: takes *")
 
 
+@pytest.mark.slow
 def test_there_is_no_bar_where_none_is_asked_for(run):
     run().assert_outcomes(passed=6, failed=1)

@@ -179,6 +179,7 @@ GOOD = ["fine", "good"]
 SHORT = "{timeout: 0.2}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metric", "bad"),
     [
@@ -206,6 +207,7 @@ def test_what_a_metric_leaves_behind_does_not_keep_the_process(start, metric, ou
     assert (code, document["failures"]) == (0, failures), errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["write", "close"])
 def test_a_sink_that_never_ends_loses_its_own_output_alone(start, at):
     document, code, errors = ended(start(GOOD, f"metrics: [proxy/format]\nsinks: [endless/deaf: {{at: {at}}}]\n"))

@@ -85,6 +85,7 @@ def test_silent_connections_keep_nobody_waiting(watch):
         still_serves(process, port)
 
 
+@pytest.mark.slow
 def test_connections_beyond_a_number_are_refused_and_have_no_thread(watch):
     process, port = watch
     with ExitStack() as stack:

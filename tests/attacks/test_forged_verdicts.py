@@ -190,6 +190,7 @@ async def judged(make, sealed, keys, draw):
     return await make(chat, sealed).judge(subject(draw, hostile), ()), hostile, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", [pytest.param(True, id="sealed"), pytest.param(False, id="unsealed")])
 @pytest.mark.parametrize("name", JUDGES)
 def test_no_spliced_text_moves_a_verdict(name, sealed):

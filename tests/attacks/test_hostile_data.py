@@ -36,6 +36,7 @@ def test_a_row_that_cannot_be_kept_is_refused_with_its_line(attack, row, said):
     assert len(ended.errors) < 1_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     ["rows/csv: {path: bomb.gz}", "traces/events: {path: bomb.gz}"],

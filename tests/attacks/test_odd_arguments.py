@@ -88,6 +88,7 @@ def test_a_pipeline_may_come_through_a_pipe_of_the_shell(folder, text):
     assert [run["scored"] for run in runs.values()] == [1] * len(runs)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="standard input has no name here")
 def test_a_pipeline_may_come_from_standard_input_with_paths_relative_to_the_current_folder(folder):
     command = [sys.executable, "-m", "dicast", "check", "/dev/stdin"]

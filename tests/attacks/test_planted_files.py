@@ -76,6 +76,7 @@ MULTIPLIED = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

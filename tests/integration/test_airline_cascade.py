@@ -213,6 +213,7 @@ def assert_never_above(cap, events):
     assert not held
 
 
+@pytest.mark.slow
 def test_real_model_judges_the_unsure_turns(run, shop, model_server):
     """A model of 270M parameters: two turns, as a call takes seconds; without a seal, which it is too small to copy."""
     options = "seal: false, retries: 0, max_chars: 200, max_evidence_chars: 3000, max_output_tokens: 80, system_prompt: Judge how well the answer serves."

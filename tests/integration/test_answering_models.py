@@ -29,6 +29,7 @@ def model(shop, chat_server, monkeypatch):
     return chat_server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", PIPELINES)
 def test_run_that_another_model_answered_is_not_like_its_baseline(shop, model, label):
     runs = []

@@ -457,6 +457,7 @@ def test_a_locked_ledger_is_refused_after_its_wait(shop):
     assert not (shop / "calls").exists()
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_ledger_at_once_both_finish(shop):
     shop.rows(*[1] * 300)
     shop.pipeline("metrics: [fake/wait: {jitter: 0.01}]\nsinks: [csv/rows: {path: a.csv}]\n", "a.yaml")
@@ -484,6 +485,7 @@ def _full_disk(size):
     return {"preexec_fn": _limited(size)}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_full_disk_under_the_ledger_is_4_and_the_run_can_be_taken_up(shop):
     shop.rows(*[{"score": 1, "text": "x" * 500}] * 3000)
@@ -497,6 +499,7 @@ def test_a_full_disk_under_the_ledger_is_4_and_the_run_can_be_taken_up(shop):
     assert len((shop / "out.csv").read_text().splitlines()) == 3001
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_full_disk_under_a_sink_is_4_and_scoring_is_complete(shop):
     shop.rows(*["x" * 5000] * 300)

@@ -232,6 +232,7 @@ def test_every_error_is_one_document(shop, command):
     assert not (shop / ".dicast").exists()
 
 
+@pytest.mark.slow
 def test_standard_output_holds_the_document_alone(shop, install):
     """Also where a component prints."""
     source = """

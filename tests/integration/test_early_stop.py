@@ -93,6 +93,7 @@ def test_slow_def_metric_of_a_row_that_was_begun_ends(shop, model, plugin):
     assert nothing_is_open(shop)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 def test_rows_that_were_begun_end_when_the_run_is_taken_up_again(shop, model):
     usual = model.answer

@@ -117,6 +117,7 @@ def test_a_rubric_that_needs_a_model_is_judged_with_the_one_that_is_named(traced
     assert text.json["failures"] == {"judge_call_failed": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tool_cycle", "turn", "session"])
 @pytest.mark.parametrize("command", [("run",), ("watch", "--once")])
 def test_the_same_judge_says_the_same_as_before(shop, command, kind):

@@ -151,6 +151,7 @@ def test_a_ledger_of_digests_keeps_nothing_of_the_evidence(shop, judge):
     assert not any(fact.encode() in kept for fact in FACTS.values())
 
 
+@pytest.mark.slow
 def test_a_conversation_is_in_the_ledger_once_however_many_turns_it_has(shop, judge):
     messages = [{"role": "system", "content": "The one policy."}]
     for number in range(100):

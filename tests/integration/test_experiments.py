@@ -664,6 +664,7 @@ def test_killed_suite_is_taken_up_where_it_was(shop, model):
     assert model.count == 37
 
 
+@pytest.mark.slow
 def test_suite_that_is_taken_up_decides_by_its_gate_of_now_what_had_ended(shop, model):
     text = SUITE + "metrics: [proxy/format]\n" + ALONE
     name = shop.pipeline(text + "gate: {min_score: 0.5}\n").name

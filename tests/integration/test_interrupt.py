@@ -38,6 +38,7 @@ def csv_rows(shop):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "number"), [("sync", signal.SIGINT), ("async", signal.SIGTERM), ("both", signal.SIGINT)]
 )
@@ -72,6 +73,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_can_be_taken_up(shop, work
     assert len(ended) == len(set(ended)) == ROWS * (2 if work == "both" else 1)
 
 
+@pytest.mark.slow
 def test_the_csv_of_a_resumed_run_is_that_of_an_undisturbed_one(shop):
     shop.rows(*[n / ROWS for n in range(ROWS)], sessions=7)
     shop.pipeline(WORK["sync"] + "sinks: [csv/rows: {path: out.csv}]\n")
@@ -248,6 +250,7 @@ def paid(extra=""):
     )
 
 
+@pytest.mark.slow
 def test_a_paid_reply_that_reached_the_ledger_is_not_bought_again_after_a_kill(shop):
     rows = 30
     shop.rows(*[1] * rows)
@@ -295,6 +298,7 @@ def test_calls_in_flight_at_an_interruption_count_as_lost_at_once(shop):
     assert resumed.json["cost"]["usd"] == "0.20"
 
 
+@pytest.mark.slow
 def test_a_run_killed_twice_is_still_taken_up_as_one(shop):
     shop.rows(*[1] * 40)
     shop.pipeline("metrics: [fake/wait: {seconds: 0.1, journal: calls}]\nexecutor: {dicast/async: {concurrency: 4}}\n")

@@ -229,6 +229,7 @@ def dicast_ledgers():
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_just_before_its_lease_was_taken_is_not_taken_up(held, plugin):
     plugin("late", LATE)
     held.pipeline(PIPELINE + "ledger: {late/late: {path: .dicast/ledger.db}}\n")

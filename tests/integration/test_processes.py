@@ -73,6 +73,7 @@ def test_the_outputs_are_those_of_one_process(placed):
     assert len(set(pids(placed)) - {os.getpid()}) in (1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_no_worker_and_can_be_taken_up_by_one_process(placed, number):
     placed.pipeline("metrics: [placed/place: {seconds: 0.05, journal: pids}]\ngate: {min_coverage: 0}\n" + WORKERS)
@@ -101,6 +102,7 @@ def test_no_worker_outlives_a_killed_main_process(placed, busy):
     wait_for(lambda: not any(map(lives, set(pids(placed)))), 5)
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_taken_up_with_workers(placed):
     placed.pipeline("metrics: [placed/place: {seconds: 0.05, journal: pids}]\n" + WORKERS)
     process = placed.start("run", "p.yaml")
@@ -112,6 +114,7 @@ def test_a_killed_run_is_taken_up_with_workers(placed):
     assert placed.verified()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_from_outside_costs_one_subject_at_most(placed):
     placed.pipeline("metrics: [placed/place: {seconds: 0.05, journal: pids}]\ngate: {min_coverage: 0}\n" + WORKERS)
     process = placed.start("run", "p.yaml", "--json")

@@ -56,6 +56,7 @@ def verdicts(shop, *arguments):
     return shop.dicast("verdicts", *arguments, "--json").json["verdicts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dated", [False, True])
 def test_retry_after_is_kept_and_no_re_ask_of_the_judge(shop, chat_server, judge, dated):
     shop.rows("An answer.")
@@ -174,6 +175,7 @@ TASK = GRADER.format("") + 'task: {prompt/chat: {model: grader, user: "Say so."}
 JURORS = GRADER.format("") + "judges: [{llm/jury: {judges: [{llm/judge: {model: grader}}, {fake/opinion: {}}]}}]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pipeline", "content"),
     [
@@ -224,6 +226,7 @@ def billed(document):
     return Decimal(document["cost"]["usd"]) + lost, lost > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", WAITING.values(), ids=WAITING)
 def test_try_that_was_paid_counts_when_the_time_is_over_before_the_next(shop, chat_server, judge, text):
     shop.rows("An answer.")
@@ -235,6 +238,7 @@ def test_try_that_was_paid_counts_when_the_time_is_over_before_the_next(shop, ch
     assert len(settled) + len(lost) == len(shop.events("spend.reserved")) - len(shop.events("spend.released"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("kind", ["judge", "juror", "task"])
 def test_try_that_was_paid_counts_once_when_the_run_is_interrupted_before_the_next(

@@ -149,6 +149,7 @@ def test_each_model_of_a_run_is_counted_for_itself(shop, closed, chat_server):
     assert chat_server.count >= 9  # its successes in between are not the other's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", OTHERS)
 def test_every_model_and_task_that_connects_ends_its_run(shop, closed, model):
     shop.rows(*map(str, range(40)))

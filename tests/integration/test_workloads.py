@@ -65,6 +65,7 @@ def example(tmp_path: Path):
     return run
 
 
+@pytest.mark.slow
 def test_the_example_tells_the_models_apart_and_what_the_cheap_one_saved(example):
     example("run", "examples/workloads/pipeline.yaml")
     found = orjson.loads(example("workloads", "--json"))

@@ -104,6 +104,7 @@ def check_caps(path, caps):
     return most, settled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_together_keep_the_caps_and_use_them_up(tmp_path, start, count):
     caps = {"day": "0.20", "session": "0.12", "run": "0.15"}

@@ -367,6 +367,7 @@ def judges(count, budget, path, concurrency=500):
     return run_pipeline(json.dumps(text), subjects=subjects, components={"scripted": model}), model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scope", "verdicts"), [("run", range(199, 200)), ("day", range(199, 200)), ("session", range(7 * 28, 7 * 29 + 1))]
 )

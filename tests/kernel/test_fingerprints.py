@@ -262,6 +262,7 @@ def test_a_task_with_another_script_has_another_fingerprint_and_what_the_script_
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.slow
 def test_two_runs_with_another_script_differ_in_their_task(tmp_path, monkeypatch):
     import dicast
 

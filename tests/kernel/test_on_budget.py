@@ -142,6 +142,7 @@ def test_another_word_is_refused_with_the_nearest():
         judge([dear(1)], {}, scoring={"on_budget": "skip_subjects"})
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.integers(1, 300), min_size=1, max_size=3),

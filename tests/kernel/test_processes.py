@@ -172,6 +172,7 @@ def test_verdicts_and_failures_are_those_of_one_process(outputs, threshold, roll
     assert found(run(metrics, outputs, more=more)) == found(run(metrics, outputs, "dicast/async: {}", more))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 def test_verdicts_come_in_the_order_of_the_subjects():
     outputs = ["x" * (n % 50) for n in range(1500)]
@@ -180,6 +181,7 @@ def test_verdicts_come_in_the_order_of_the_subjects():
     assert found(done) == found(run("[cpu/act]", outputs, "dicast/async: {}"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize(
     ("word", "how"),
@@ -224,6 +226,7 @@ def test_a_call_that_takes_too_long_is_ended_also_where_it_hears_no_timer(word):
     assert done.document["scored"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 def test_a_timeout_is_tried_again():
     done = run("[cpu/act: {timeout: 0.5, retries: 1}]", ["busy", "fine"])
@@ -251,6 +254,7 @@ def test_no_worker_is_left_after_the_run():
             os.kill(int(place), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("then", ["fine", "die"])
 def test_what_a_metric_forks_ends_with_its_worker_and_keeps_nobody_waiting(then):
@@ -264,6 +268,7 @@ def test_what_a_metric_forks_ends_with_its_worker_and_keeps_nobody_waiting(then)
     assert not lives(child)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cpu")
 def test_an_answer_that_cannot_be_read_fails_its_subject_and_nothing_hangs():
     done = run("[cpu/act]", ["fine", "unreadable"], "dicast/processes: {workers: 1}")

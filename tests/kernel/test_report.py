@@ -160,6 +160,7 @@ def run(rows, *, on=None, aggregation="mean"):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=12), st.sampled_from([None, "j"]), st.sampled_from(["median", "min", "mean"]))
 def test_the_document_says_what_the_events_say(rows, on, aggregation):

@@ -84,6 +84,7 @@ def failures(found):
     return dict(found.failures)
 
 
+@pytest.mark.slow
 def test_after_runs_inside_a_component_the_outer_ones_timeouts_fire_as_before():
     other = BUSY.replace("busy.db", "other.db")
     text = f"metrics:\n  - clocked/nest: {{inner: {json.dumps([BUSY, other])}}}\n  - clocked/busy: {{timeout: 0.05, on_failure: exclude}}\n"

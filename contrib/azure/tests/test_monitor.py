@@ -353,6 +353,7 @@ def test_what_was_sent_of_a_suite_before_an_orderly_stop_is_not_sent_again(inges
     assert ingested.metrics() == []
 
 
+@pytest.mark.slow
 def test_a_suite_of_two_is_told_from_its_preflight_to_its_summary(ingested, tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "r{n}", "output": {{"score": 0.5}}}}\n' for n in range(3)))
     (tmp_path / "run.yaml").write_text(

@@ -152,6 +152,7 @@ def test_what_is_no_json_is_different_and_can_be_told(odd):
         orjson.dumps(dict(score.signals))
 
 
+@pytest.mark.slow
 def test_unordered_megabytes_are_compared_in_time_that_grows_with_them():
     rows = [{"id": number, "tags": [number % 7, number % 3], "on": number % 2 == 0} for number in range(20_000)]
     shuffled = random.Random(1).sample(rows, len(rows))

@@ -140,6 +140,7 @@ def test_processes_that_create_and_append_at_once_keep_one_chain(tmp_path, start
         assert Counter(contents) == {f"text {batch}": 3 for batch in range(40)}
 
 
+@pytest.mark.slow
 def test_four_processes_never_exceed_a_cap_together(tmp_path, start, opened):
     path = tmp_path / "ledger.db"
     list(finished([start(SPEND, path, me) for me in range(4)]))

@@ -250,6 +250,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)  # each example waits for the disk
 @given(steps=STEPS)
 def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserved, closed, lost, steps):

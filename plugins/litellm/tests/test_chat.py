@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import stamina
 
 from dicast import (
     AccessRefused,
@@ -30,6 +31,13 @@ from dicast_litellm import Chat
 KEY = "sk-very-secret-0123456789"
 PRICE = Price(Decimal(1), Decimal(2))
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
+
+
+@pytest.fixture
+def no_waits():
+    """Retries follow at once; how often is still the model's own option."""
+    with stamina.set_testing(True, attempts=100, cap=True):
+        yield
 
 
 def asking(text="Judge.\nseal: 0123456789ab", **more):
@@ -212,7 +220,7 @@ def test_provider_that_litellm_does_not_know_stops_the_run():
 
 
 @pytest.mark.parametrize("fault", [429, 500, 503, 408, 409])
-def test_passing_fault_is_asked_again_and_costs_nothing(chat_server, fault):
+def test_passing_fault_is_asked_again_and_costs_nothing(chat_server, no_waits, fault):
     chat_server.script(fault, "Fine.")
     (reply,) = ask(chat(chat_server))
     assert (reply.text, reply.metrics) == ("Fine.", {})
@@ -223,7 +231,7 @@ def test_passing_fault_is_asked_again_and_costs_nothing(chat_server, fault):
 
 
 @pytest.mark.parametrize("told", ["drop", "cut", b"<html>", b'{"choi', b"{}"])
-def test_try_that_may_have_been_paid_for_counts_with_its_estimate(chat_server, told):
+def test_try_that_may_have_been_paid_for_counts_with_its_estimate(chat_server, no_waits, told):
     fault = {"fault": told} if isinstance(told, str) else {"body": told}
     chat_server.script(chat_server.Answer("x", **fault), "Fine.")
     model = chat(chat_server)
@@ -281,6 +289,7 @@ def test_content_policy_is_a_refusal(chat_server):
     assert chat_server.count == 1
 
 
+@pytest.mark.slow
 def test_many_calls_at_once_are_not_held_back(chat_server):
     chat_server.gathers = 120
     replies = together(chat(chat_server), *[asking() for _ in range(120)])

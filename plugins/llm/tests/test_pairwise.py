@@ -495,6 +495,7 @@ def test_the_newest_of_a_subjects_outputs_counts():
     assert "\nnew\n" in model.asked[0].messages[-1].content
 
 
+@pytest.mark.slow
 def test_what_is_known_of_an_earlier_run_does_not_grow_with_it():
     content = {"input": ROW.input, "output": "x"}
     many = 50_000

@@ -193,6 +193,7 @@ def test_an_output_that_is_no_object_is_a_failure(output):
     assert message(output).startswith("it cannot be told what came of the step: the output is ")
 
 
+@pytest.mark.slow
 def test_hostile_values_end_in_a_short_message():
     deep: list = []
     for _ in range(100_000):

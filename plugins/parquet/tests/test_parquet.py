@@ -142,6 +142,7 @@ def test_rows_are_written_in_groups_and_in_order(tmp_path):
     assert parquet.ParquetFile(tmp_path / "rows.parquet").num_row_groups == 3
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     def peak(count: int) -> int:
         async def run() -> None:

@@ -263,6 +263,7 @@ def write_alone(folder: Path, first: int) -> None:
         told(folder, [route(str(number)), verdict(str(number), f"{number:04}", number % 2)])
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_lose_nothing(tmp_path):
     fresh = multiprocessing.get_context("spawn")
     processes = [fresh.Process(target=write_alone, args=(tmp_path, first)) for first in (0, 50, 100)]
@@ -333,6 +334,7 @@ runpy.run_module("dicast", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "again"), [(["run"], ["--resume"]), (["watch", "--once"], [])])
 def test_no_verdict_is_lost_with_a_process_that_is_killed(tmp_path, first, again):
     trace(tmp_path, *TURNS)

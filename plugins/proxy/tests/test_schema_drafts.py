@@ -109,6 +109,7 @@ def whole(draft):
     return chosen.flatmap(lambda names: st.fixed_dictionaries(made | {name: known[name] for name in names}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draft", DRAFTS)
 @settings(max_examples=100, deadline=None)  # a schema of the reference implementation takes its time
 @given(data=st.data())

@@ -183,6 +183,7 @@ def test_params_that_are_no_json_are_a_failure_that_names_the_step(params):
     assert "step 2 of the execution_history is not JSON that can be compared" in earlier.message
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_are_compared():
     text = "x" * 100_000_000
     assert value({"a": text}, {"a": text}) == 0.0

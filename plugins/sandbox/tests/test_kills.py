@@ -100,6 +100,7 @@ def mounts() -> set[str]:
 MOMENTS = [0, 0.004, 0.02, 0.1, 0.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [SLOW, QUICK], ids=["slow", "quick"])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_kill_9_leaves_no_process_and_no_workspace(tmp_path, command, moment):

@@ -257,6 +257,7 @@ def test_pytest_s_own_report_is_read_from_what_is_mounted(box):
     assert judge(metric, "import os; os._exit(0)").details.splitlines()[0].endswith("no pytest report that can be read")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

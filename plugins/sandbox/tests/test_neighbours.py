@@ -68,6 +68,7 @@ def beside(*codes: str, **changes: object) -> list[Execution]:
     return asyncio.run(together())
 
 
+@pytest.mark.slow
 def test_what_is_in_a_sandbox_cannot_be_seen_or_reached_from_another():
     opened, curious = beside(OPEN, CURIOUS)
     assert opened.output == f"open [] {os.getpriority(os.PRIO_PROCESS, 0)} []\n"
@@ -77,10 +78,12 @@ def test_what_is_in_a_sandbox_cannot_be_seen_or_reached_from_another():
 MANY = "import os, time\ndef child():\n  if os.fork() == 0: time.sleep(2.5); os._exit(0)\nfor _ in range(40): child()\nprint('forked')\ntime.sleep(2)"
 
 
+@pytest.mark.slow
 def test_each_sandbox_has_its_own_number_of_processes():
     assert [(found.output, found.limit) for found in beside(MANY, MANY, MANY)] == [("forked\n", None)] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="where dicast is not root, all sandboxes are the same user's")
 def test_a_sandbox_that_takes_what_a_user_may_have_leaves_the_others_theirs():
     greedy = (

@@ -131,6 +131,7 @@ def test_a_runner_is_looked_for_once_for_all_subjects():
     assert len(looks) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "command", "scores"),
     [

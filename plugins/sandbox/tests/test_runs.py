@@ -162,6 +162,7 @@ print([path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.pa
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root, to make a process the first one"
 )

@@ -165,6 +165,7 @@ task: {task/command: {command: "sleep 60 & echo $! > pid; wait", timeout: 0.5}}
     wait_for_the_end_of(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["sleep 60 & echo $! > pid", "setsid sleep 20 &"])
 def test_what_a_command_leaves_running_does_not_hold_its_row(tmp_path, left):
     async def work():

@@ -149,6 +149,7 @@ def test_odd_outputs_end_in_a_score(output):
     assert isinstance(found, Score)
 
 
+@pytest.mark.slow
 def test_deep_values_are_compared_without_recursion():
     deep = other = 1
     for _ in range(100_000):

@@ -422,6 +422,7 @@ def test_subjects_of_a_live_run_are_what_was_judged_last(tmp_path, capsys):
     assert ids(again(tmp_path)) == ["b1", "a1", "a2", "a3"]
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_one_session(tmp_path):
     """Sessions are let go one after the other; a tenfold ledger is read in the memory of one."""
 

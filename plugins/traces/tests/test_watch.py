@@ -159,6 +159,7 @@ def test_verdicts_come_while_the_trace_is_written_those_on_tool_cycles_as_soon_a
     assert {verdict[0] for verdicts in found.values() for verdict in verdicts} == {"bus"}
 
 
+@pytest.mark.slow
 def test_a_stopped_watch_is_taken_up_and_feedback_judges_again(shop):
     shop.write(*conversation())
     with shop.watching(stop=signal.SIGTERM):
@@ -176,6 +177,7 @@ def test_a_stopped_watch_is_taken_up_and_feedback_judges_again(shop):
     assert len(shop.rows(("run.started",))) == 1
 
 
+@pytest.mark.slow
 def test_what_is_learned_of_a_tool_cycle_later_is_a_new_verdict_that_its_turn_is_judged_by(shop):
     def once(*events):
         shop.write(*events)
@@ -205,6 +207,7 @@ def test_a_call_that_ended_is_judged_also_in_a_turn_that_never_does(shop):
     assert judged == shop.run_over(shop.trace)
 
 
+@pytest.mark.slow
 def test_new_begins_anew(shop):
     shop.write(*conversation(turns=1))
     for _ in range(2):
@@ -271,6 +274,7 @@ def test_pipe_is_judged_to_its_end_as_run_does_it(shop):
     assert {key: value[-1][1:] for key, value in shop.verdicts().items()} == shop.run_over(shop.trace)
 
 
+@pytest.mark.slow
 def test_events_over_http_are_judged_with_those_of_the_file(shop):
     with shop.watching("--listen", "0", DICAST_WATCH_TOKEN=TOKEN):
         shop.await_(lambda: "listening on" in shop.said)
@@ -329,6 +333,7 @@ def test_named_pipe_is_refused_and_says_how_to_follow_one(shop):
     assert "a named pipe cannot be followed; let path be '-' and give it as input" in done.stderr
 
 
+@pytest.mark.slow
 def test_directory_is_watched_through_rotation(shop):
     shop.trace.unlink()
     logs = shop.folder / "logs"

@@ -161,6 +161,7 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path, text, value):
     assert not found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["a: &a [*a]", "[" * 60 + "]" * 60, "x: &x [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + "".join(
