@@ -82,9 +82,11 @@ def blocks(page: Path, language: str | None = None) -> list[Block]:
     return [block for block in found if language in {None, block.language}]
 
 
-def pages_with(language: str) -> pytest.MarkDecorator:
+def pages_with(language: str, slow: tuple[str, ...] = ()) -> pytest.MarkDecorator:
+    """A test for each page that has blocks in *language*; those of the *slow* pages are marked so."""
     pages = [page for page in PAGES if blocks(page, language)]
-    return pytest.mark.parametrize("page", pages, ids=place)
+    marked = [pytest.param(page, marks=[pytest.mark.slow] if place(page) in slow else []) for page in pages]
+    return pytest.mark.parametrize("page", marked, ids=place)
 
 
 def makes_sandboxes() -> bool:
@@ -206,7 +208,7 @@ def test_quoted_files_are_the_files(page):
             assert yaml.safe_load(block.text) == yaml.safe_load((ROOT / block.title).read_text(encoding="utf-8"))
 
 
-@pages_with("console")
+@pages_with("console", slow=("README", "docs/statistics", "docs/reference/litellm"))
 def test_commands_end_as_the_page_says(page, folder, dicast, chat_server):
     chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
     for block in blocks(page, "console"):

@@ -27,10 +27,17 @@ from dicast import (
     Usage,
 )
 from dicast_litellm import Chat
+from dicast_litellm.library import load
 
 KEY = "sk-very-secret-0123456789"
 PRICE = Price(Decimal(1), Decimal(2))
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported():
+    """litellm takes seconds to import, which is no test's own."""
+    load()
 
 
 @pytest.fixture

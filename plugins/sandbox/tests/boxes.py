@@ -54,7 +54,7 @@ def left(mark: str) -> list[str]:
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdecimal() and mark.encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_text())
+                found.append((entry / "cmdline").read_text(errors="replace"))
         except OSError:  # it has ended, or is not ours
             continue
     return found

@@ -30,7 +30,7 @@ CANDIDATE = "import time\ndef f(x): time.sleep(50)\n"
 
 def told(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     except OSError:
         return ""
 

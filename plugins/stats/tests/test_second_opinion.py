@@ -205,6 +205,14 @@ def test_score_delta(results, block):
             assert found == close(figure(after) - figure(before))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def imported():
+    """The libraries that are asked for the second opinion take seconds to import, which is no test's own."""
+    import statsmodels.stats.descriptivestats
+    import statsmodels.stats.weightstats  # noqa: F401
+
+
+@pytest.mark.slow
 @seeds
 def test_paired(results, block):
     from statsmodels.stats.descriptivestats import sign_test
