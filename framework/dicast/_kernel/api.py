@@ -126,8 +126,9 @@ async def arun(
     if read.experiments:
         return await _run_suite(read, subjects)
     built = build_pipeline(read, needs_source=subjects is None)
+    built = attrs.evolve(built, ledger=ledger_slot(built))
     outcome = await run_unless_disabled(built, Request(source=None if subjects is None else GivenSubjects(subjects)))
-    return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(built))
+    return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=built.ledger)
 
 
 async def _run_suite(read: PipelineFile, subjects: Iterable[Subject] | None) -> Run:
@@ -142,8 +143,8 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject] | None) -> 
     ledgers: dict[str, Slot] = {}
 
     async def run_one(pipeline: Pipeline, request: Request) -> Outcome:
-        ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
-        return await run_unless_disabled(pipeline, request)
+        ledger = ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
+        return await run_unless_disabled(attrs.evolve(pipeline, ledger=ledger), request)
 
     suite = await run_suite(read, Request(), run_one)
     runs = {

@@ -181,7 +181,8 @@ def _offers(group: str) -> Iterator[Offer]:
 
 def _identity(distribution: Any) -> tuple[str, str]:
     try:
-        return distribution.name, distribution.version
+        metadata = distribution.metadata  # which is parsed anew each time
+        return metadata["Name"], metadata["Version"]
     except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
         return f"unreadable ({type(error).__name__})", "unknown"
 
