@@ -71,6 +71,7 @@ def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
         yield PAGES / f"{plugin['name']}.md", page(plugin)
     yield PAGES / "index.md", index(plugins)
     yield ROOT / "docs" / "events.md", events()
+    yield ROOT / "docs" / "members.md", members()
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -121,6 +122,33 @@ def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]
                 members = re.findall(r"^:param (\w+\??): (.+)$", listed, re.MULTILINE)
                 kind = f"`user_controlled`{where.rstrip('.')}" if users else "`pseudonymous`"
                 yield name, when, kind, {member: markdown(said) for member, said in members}
+
+
+def members() -> str:
+    """What components may have beside their methods: what the docstrings in ``dicast.optional`` say."""
+    source = (ROOT / "framework" / "dicast" / "optional.py").read_text(encoding="utf-8")
+    lines = [
+        "# Optional members",
+        "",
+        "What a component may have beside the methods of its kind ([hooks](hooks.md)). `dicast.optional` has a protocol for each, with which a type",
+        "checker compares a class: `HasEstimate` for `estimate`, and so on. A class need not inherit from it. A ledger may also keep leases, as `dicast.Leasing` says.",
+        "",
+        *table(("member", "of", "protocol", ""), sorted(optional_members(source))),
+    ]
+    return NOTE.format("framework/dicast/optional.py") + "\n" + "\n".join(lines) + "\n"
+
+
+def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
+    """Each member in the module *source*: how it is written, which kinds may have it, its protocol, and what it means."""
+    for protocol in ast.parse(source).body:
+        if isinstance(protocol, ast.ClassDef):
+            kinds = (ast.get_docstring(protocol) or "").rstrip(".").lower()
+            for member in protocol.body:
+                if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
+                    given = ", ".join(one.arg for one in member.args.args[1:])
+                    shown = member.name if member.decorator_list else f"{member.name}({given})"
+                    said = markdown(ast.get_docstring(member) or "").replace("|", "\\|")
+                    yield f"`{shown}`", kinds, f"`{protocol.name}`", said
 
 
 def rows(plugins: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, ...]]:

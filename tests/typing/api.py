@@ -25,6 +25,7 @@ from dicast import (
     maybe_await,
     metric,
 )
+from dicast.optional import HasEstimate, HasWants
 
 
 @metric(tier="proxy")
@@ -120,3 +121,32 @@ def values(score: Score, cost: Cost, verdict: Verdict) -> None:
     assert_type(cost + cost, Cost)
     assert_type(verdict.tier, str)
     score.value = 1.0  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# Optional members
+
+
+@attrs.frozen
+class Estimating:
+    """What it may cost is said."""
+
+    def estimate(self, asked: Subject) -> Cost:
+        return Cost.zero()
+
+    wants = ("eval.completed",)
+
+
+@attrs.frozen
+class Amiss:
+    """Nothing of it is right."""
+
+    def estimate(self) -> float:
+        return 0.0
+
+    wants = 3
+
+
+estimates: type[HasEstimate] = Estimating
+wants: HasWants = Estimating()
+not_an_estimate: HasEstimate = Amiss()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+not_types: HasWants = Amiss()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]

@@ -1,0 +1,36 @@
+"""What the kernel looks for in a component beside its methods is in ``dicast.optional``, and so in the docs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dicast
+from dicast import optional
+
+KERNEL = Path(dicast.__file__).parent
+ELSEWHERE = {
+    "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
+    "CSafeLoader", "sched_getaffinity", "setitimer", "__name__", "__self__",  # of Python
+    "label", "responses", "name", "tier", "pytestmark",  # of our own classes, of every component, of tests
+}  # fmt: skip
+"""What is looked for in other things than components."""
+
+
+def members():
+    protocols = [protocol for name, protocol in vars(optional).items() if name.startswith("Has")]
+    return {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+
+
+def test_whatever_the_kernel_looks_for_in_a_component_is_listed():
+    source = "".join(path.read_text() for path in KERNEL.rglob("*.py") if path.name != "optional.py")
+    looked_for = set(re.findall(r'(?:getattr|hasattr)\([^",]+, "(\w+)"', source))
+    assert len(looked_for) > 40
+    assert looked_for - members() - ELSEWHERE == set()
+
+
+def test_no_member_is_listed_that_nobody_looks_for():
+    source = "".join(path.read_text() for path in KERNEL.rglob("*.py") if path.name != "optional.py")
+    plugins = "".join(path.read_text() for path in KERNEL.parents[1].glob("plugins/*/src/**/*.py"))
+    used = {name for name in members() if re.search(rf'"{name}"|\.{name}\b', source + plugins)}
+    assert members() - used == set()
