@@ -37,12 +37,17 @@ class Later:
         return self.ask().__await__()
 
 
+_FREE = Cost.zero()
+UNPAID = nothing()
+"""What a verdict has cost before the first call."""
+
+
 class PaidCalls:
     """Asks components about one subject for one unit."""
 
     def __init__(self, desk: RunServices, label: str, eval_id: str, children: Children) -> None:
         self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
-        self.bill = nothing()
+        self.bill = {**UNPAID}
         self.models: set[str] = set()
         self.answered: dict[str, set[str]] = {}
         self._held: dict[str, Reservation] = {}
@@ -75,7 +80,7 @@ class PaidCalls:
         if not call.quick or desk.spool is not None or path in desk.purse.dearest:  # paid before, or costs unasked
             return Later(partial(self._ask_score, slot, subject, rollout))
         answer = desk.caller.call_def(call, subject, self._children)
-        if isinstance(answer, Score) and answer.cost.is_zero:
+        if isinstance(answer, Score) and (answer.cost is _FREE or answer.cost.is_zero):
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))
 

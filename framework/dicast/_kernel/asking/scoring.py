@@ -65,6 +65,7 @@ class MetricSet:
     def __init__(self, metrics: Sequence[Slot], scoring: Scoring) -> None:
         self.scoring = scoring
         self._metrics = tuple(metrics)
+        self.has_truths = any(slot.tier == "truth" for slot in metrics)
         self._by_kind: dict[str, tuple[tuple[Slot, ...], tuple[Slot, ...]]] = {}
 
     def tiers(self, kind: str) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
@@ -230,11 +231,17 @@ class _Rollout:
 
     def score(self) -> float:
         """The weighted mean; 0 for an output that is missing."""
-        return mean([*self.values.values()], self.weights) if self.weights else 0.0
+        values = [*self.values.values()]
+        if not values or values.count(values[0]) == len(values):  # as with most; else a call of its own
+            return values[0] if values else 0.0
+        return mean(values, self.weights)
 
     def confidence(self) -> float:
         """The weighted mean of the confidences that entered; 1 that a missing output counts as 0."""
-        return mean(self.confidences, self.weights) if self.weights else 1.0
+        found = self.confidences
+        if not found or found.count(found[0]) == len(found):
+            return found[0] if found else 1.0
+        return mean(found, self.weights)
 
     def basis(self) -> Basis:
         """The weakest basis of the truth metrics that entered with a weight."""

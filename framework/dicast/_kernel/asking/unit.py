@@ -12,7 +12,7 @@ from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..pipeline.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
 from .call import Children
-from .paid_calls import PaidCalls, Payload, RunServices, throttled
+from .paid_calls import UNPAID, PaidCalls, Payload, RunServices, throttled
 from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from .task import Made
 
@@ -61,8 +61,8 @@ class Unit:
             "subject_id": subject.id,
             "judge": self.label,
             "judge_latency_ms": latency,
-            "judge_cost_usd": teller.bill["usd"].decimal,
-            "judge_cost_msat": teller.bill["msat"].decimal,
+            "judge_cost_usd": "0" if teller.bill["usd"] is UNPAID["usd"] else teller.bill["usd"].decimal,
+            "judge_cost_msat": "0" if teller.bill["msat"] is UNPAID["msat"] else teller.bill["msat"].decimal,
         }
         if isinstance(outcome, Skip):
             payload["skipped"] = outcome.reason
@@ -78,7 +78,7 @@ class Unit:
         )
         if teller.answered:
             payload["models"] = {label: sorted(models) for label, models in teller.answered.items()}
-        payload["judge_pricing_version"] = _pricing_version(teller.bill)
+        payload["judge_pricing_version"] = None if teller.bill == UNPAID else _pricing_version(teller.bill)
         payload["parent_eval_id"] = parent_eval_id
         payload |= found
         return EVAL_COMPLETED, payload
@@ -110,11 +110,12 @@ class Unit:
 
     def _spared(self, desk: RunServices, subject: Subject, found: Combined) -> list[Payload]:
         """How often the gate kept each truth metric from running, and what that might have cost."""
-        if self.metrics is None or (found.truth_reason == "gate" and len(found.rollouts) == 1):
+        metrics = self.metrics
+        if metrics is None or not metrics.has_truths or (found.truth_reason == "gate" and len(found.rollouts) == 1):
             return []
         asked = [item["metric"] for item in (*found.scores, *found.skipped)]
         spared: list[Payload] = []
-        for slot in self.metrics.tiers(subject.kind)[1]:
+        for slot in metrics.tiers(subject.kind)[1]:
             if runs := len(found.rollouts) - asked.count(slot.label):
                 cost = desk.caller.estimate(desk.calls[slot.path], subject)
                 saved = Cost.unknown() if isinstance(cost, Failure) else sum([cost] * runs, Cost.zero(cost.unit))

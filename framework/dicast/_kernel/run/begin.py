@@ -69,7 +69,7 @@ class Starter:
         units = self._units.get(subject.kind)
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
-        own = self._families.take(subject)
+        own = self._families.take(subject) if self._families.begun else None
         if self._live:
             job = self._start_live(due, units, own)
         elif self._spool is not None:
@@ -97,7 +97,7 @@ class Starter:
         """Find what the subject is a part of; of one that the ledger has already, the ledger knows it."""
         due, subject = job.due, job.due.subject
         if due.from_run is None:
-            job.family = self._families.of_child(subject)
+            job.family = None if subject.parent_id is None else self._families.of_child(subject)
         elif self._families.tracks(subject):
             job.family = self._families.of_child(subject, lambda: self._named(subject))
         else:
@@ -155,13 +155,15 @@ class Starter:
         events = []
         if read:
             told = content(due, stream.run_id)
-            traces = self._told.new(subject) if due.from_run is None else []
+            has_trace = due.from_run is None and (subject.events or subject.trail.stop)
+            traces = self._told.new(subject) if has_trace else []
             if subject.events and due.from_run is None:
                 told["events"] = self._told.places(subject)
             if subject.trail.stop and due.from_run is None:
                 told["trail"] = subject.trail.stop
             events.append(stream.event(SUBJECT_READ, told, subject, "user_controlled"))
-            events += trace_events(stream, traces)
+            if traces:
+                events += trace_events(stream, traces)
         for unit, eval_id in job.units:
             if unit.label not in begun:
                 payload = {

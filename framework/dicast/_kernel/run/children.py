@@ -27,13 +27,15 @@ def _nothing() -> None:
 class ChildVerdicts:
     """The families whose parent is still to come. A source yields children before their parent.
 
+    *begun* has them by the parent's kind and id.
+
     :param kinds: the parent kinds that are judged and that the source yields.
     :param mint: makes a new eval_id.
     """
 
     def __init__(self, kinds: Collection[str], mint: Callable[[], str]) -> None:
         self._kinds, self._mint = kinds, mint
-        self._families: dict[tuple[str, str], Family] = {}
+        self.begun: dict[tuple[str, str], Family] = {}
 
     def of_child(self, subject: Subject, named: Callable[[], str | None] = _nothing) -> Family | None:
         """The family that *subject* is a child of; a new one has the eval_id that is *named*, or a new one.
@@ -43,9 +45,9 @@ class ChildVerdicts:
         if not self.tracks(subject):
             return None
         key = (PARENTS[subject.kind], str(subject.parent_id))
-        if key not in self._families:
-            self._families[key] = Family(named() or self._mint())
-        return self._families[key]
+        if key not in self.begun:
+            self.begun[key] = Family(named() or self._mint())
+        return self.begun[key]
 
     def tracks(self, subject: Subject) -> bool:
         """Whether *subject* has a parent that will be judged."""
@@ -53,11 +55,11 @@ class ChildVerdicts:
 
     def awaits(self, subject: Subject) -> bool:
         """Whether verdicts on what *subject* is made of were begun."""
-        return (subject.kind, subject.id) in self._families
+        return (subject.kind, subject.id) in self.begun
 
     def take(self, subject: Subject) -> Family | None:
         """The family that *subject* is the parent of, which is complete now."""
-        return self._families.pop((subject.kind, subject.id), None)
+        return self.begun.pop((subject.kind, subject.id), None)
 
 
 class RecordedChildren:

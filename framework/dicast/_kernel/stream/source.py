@@ -178,6 +178,9 @@ def _refuse_other(subject: object, name: str) -> None:
     if not isinstance(subject, Subject):
         raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
     named: object = subject.id
+    kind, alone = subject.kind, subject.session_id is subject.parent_id is None
+    if named and alone and type(named) is type(kind) is str and f"{kind}{named}".isascii():
+        return  # as with most rows, without a call for each text
     if not is_text(named) or not named:
         raise DataError(f"{name} yields a {subject.kind} whose id is {named!r:.100}, not text")
     texts = (subject.kind, subject.session_id or "", subject.parent_id or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -41,9 +41,10 @@ class Event(EventFields):
     @classmethod
     def of(cls, *fields: Any) -> Event:
         """As the class itself, in a third of the time: attrs sets the fields of what is frozen one by one."""
-        event = EventFields(*fields)
+        event: Any = EventFields(*fields)
         event.__class__ = cls
-        return cast("Event", event)
+        made: Event = event
+        return made
 
 
 def _basis(verdict: Verdict) -> Basis:
