@@ -44,7 +44,7 @@ class HasDefaultTimeout(Protocol):
 
 
 class HasNeedsOutput(Protocol):
-    """Metrics, judges."""
+    """Metrics, judges, extractors."""
 
     @property
     def needs_output(self) -> bool | Literal["always"]:
@@ -108,7 +108,7 @@ class HasRubricFor(Protocol):
 
 
 class HasLookaheadMessages(Protocol):
-    """Judges."""
+    """Metrics, judges."""
 
     @property
     def lookahead_messages(self) -> int:
@@ -116,7 +116,7 @@ class HasLookaheadMessages(Protocol):
 
 
 class HasLookaheadHours(Protocol):
-    """Judges."""
+    """Metrics, judges."""
 
     @property
     def lookahead_hours(self) -> float:
@@ -195,7 +195,7 @@ class HasCriteria(Protocol):
 
 
 class HasCriterion(Protocol):
-    """Tasks, extractors, aggregates, comparisons."""
+    """Extractors, aggregates, comparisons."""
 
     @property
     def criterion(self) -> str | None:
@@ -234,11 +234,11 @@ class HasRewrites(Protocol):
 
 
 class HasPath(Protocol):
-    """Sinks, ledgers."""
+    """Sources, sinks, ledgers."""
 
     @property
     def path(self) -> Path:
-        """The file that it writes. Two experiments of a suite may not have sinks with the same, and a resumed run knows its outputs by it. Without it, by the sink's options."""
+        """The file that it reads or writes; a sink that would write over another component's file is refused. Two experiments of a suite may not have sinks with the same, and a resumed run knows its outputs by it. Without it, by the sink's options."""
 
 
 class HasKeepsContent(Protocol):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import dicast
 from dicast import optional
 
 KERNEL = Path(dicast.__file__).parent
+TEMPLATES = KERNEL / "_kernel" / "cli" / "templates"
+COMPONENTS = sorted(path for path in TEMPLATES.glob("*.py.tmpl") if not path.name.startswith("test_"))
 ELSEWHERE = {
     "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
     "CSafeLoader", "sched_getaffinity", "setitimer", "__name__", "__self__",  # of Python
@@ -34,3 +38,13 @@ def test_no_member_is_listed_that_nobody_looks_for():
     plugins = "".join(path.read_text() for path in KERNEL.parents[1].glob("plugins/*/src/**/*.py"))
     used = {name for name in members() if re.search(rf'"{name}"|\.{name}\b', source + plugins)}
     assert members() - used == set()
+
+
+@pytest.mark.parametrize("path", COMPONENTS, ids=lambda path: path.name)
+def test_a_new_component_names_members_that_fit_its_kind(path):
+    (listed,) = re.findall(r"^# Such as: (.+)$", path.read_text(), re.MULTILINE)
+    kind = path.name.partition(".")[0].replace("_", " ")
+    protocols = [protocol for name, protocol in vars(optional).items() if name.startswith("Has")]
+    fits = re.compile(rf"any kind|\b{kind}s\b", re.IGNORECASE)
+    fitting = {name for one in protocols if fits.search(one.__doc__) for name in vars(one)}
+    assert set(listed.split(", ")) <= fitting
