@@ -98,12 +98,16 @@ if TYPE_CHECKING:
     from ._kernel.values.aggregation import mean
     from ._toolkit.atomic_file import AtomicFile, output_path
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+    from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.rate_limit import RateLimiter, Reachability
     from ._toolkit.run_table import RunTable
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
+    **dict.fromkeys(
+        ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
+    ),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     "RunTable": "_toolkit.run_table",
     "mean": "_kernel.values.aggregation",
@@ -113,7 +117,9 @@ _ON_FIRST_USE = {
 __all__ = [
     "BASES",
     "COMPLETE",
+    "IDENTITY",
     "MAX_LINE_BYTES",
+    "MAX_REPLY_BYTES",
     "MISSING",
     "ONLY",
     "RESERVED_AREAS",
@@ -170,6 +176,8 @@ __all__ = [
     "Record",
     "Refusal",
     "Reply",
+    "ReplyReader",
+    "ReplyRefused",
     "RequestError",
     "Results",
     "Rubric",
@@ -215,6 +223,7 @@ __all__ = [
     "read_ledger",
     "responses",
     "results",
+    "retry_after",
     "rubric",
     "run",
     "too_deep",

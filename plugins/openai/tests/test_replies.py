@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import time
 from decimal import Decimal
@@ -354,6 +355,39 @@ def test_a_secret_that_is_a_part_of_another_leaves_none_of_it(chat_server, ask):
     chat_server.answer = chat_server.error(413, "not with w0rd, nor with w0rd-and-more")
     message = ask(api_key=Secret("w0rd"), headers={"X-Key": Secret("w0rd-and-more")}).message
     assert message.endswith("HTTP 413: not with ***, nor with ***")
+
+
+def test_a_reply_that_repeats_the_key_is_read_without_it(chat_server, ask):
+    chat_server.answer = chat_server.reply(
+        "so says sk-not-to-be-shown", model="m-sk-not-to-be-shown", finish_reason="sk-not-to-be-shown"
+    )
+    assert ask() == Reply("so says ***", model="m-***", stop_reason="***", usage=Usage(100, 20))
+
+
+def test_a_key_with_two_blanks_is_in_no_message(chat_server, ask):
+    chat_server.answer = chat_server.error(413, "not with w0rd  and more, nor w0rd and more")
+    assert ask(api_key=Secret("w0rd  and more")).message.endswith("HTTP 413: not with ***, nor ***")
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_a_reply_that_is_too_long_fails_the_call_at_once(chat_server, ask, coding):
+    body = b"x" * 100_001 if coding == "identity" else gzip.compress(bytes(10_000_000))
+    chat_server.answer = chat_server.Answer(body=body, headers={"Content-Encoding": coding})
+    failure = ask(REQUEST, max_reply_bytes=100_000, price=PRICE)
+    assert (failure.kind, failure.retryable, failure.cost, chat_server.count) == (
+        "judge_output_invalid",
+        False,
+        MOST,
+        1,
+    )
+    assert "the reply has more than 100,000 bytes (max_reply_bytes)" in failure.message
+    assert chat_server.requests[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_complaint_that_is_too_long_is_still_one(chat_server, ask):
+    chat_server.answer = chat_server.raw(b"x" * 100_001, status=401)
+    with pytest.raises(AccessRefused, match="HTTP 401: xxx"):
+        ask(max_reply_bytes=1000)
 
 
 def test_the_password_of_a_proxy_is_in_no_message(chat_server, ask):

@@ -27,6 +27,9 @@ class Receiver:
     headers: list[dict[str, str]] = attrs.field(factory=list)
     answers: list[int] = attrs.field(factory=list)
     rejected: int = 0
+    told_too: str = "too many"
+    body: bytes | None = None
+    """Sent in place of a proper answer."""
     seconds: float = 0.0
     released: threading.Event = attrs.field(factory=threading.Event)
     """A request that is answered by status 0 waits for it."""
@@ -57,9 +60,9 @@ class Receiver:
             self.requests.append(ExportTraceServiceRequest.FromString(body))
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
             answer.partial_success.rejected_spans = self.rejected
-            answer.partial_success.error_message = "too many" if self.rejected else ""
+            answer.partial_success.error_message = self.told_too if self.rejected else ""
         time.sleep(self.seconds)
-        text = answer.SerializeToString()
+        text = answer.SerializeToString() if self.body is None else self.body
         handler.send_response(status)
         handler.send_header("Content-Type", "application/x-protobuf")
         handler.send_header("Location", f"{self.url}/elsewhere")

@@ -267,6 +267,21 @@ def test_spans_that_the_collector_refuses_are_said(receiver):
         send(receiver, [STARTED, *SUBJECT, ENDED])
 
 
+def test_an_answer_that_is_too_long_counts_as_not_taken(receiver):
+    receiver.body = bytes(10_001)
+    with pytest.raises(Exception, match=r"answered 200: the reply has more than 10,000 bytes \(max_reply_bytes\)"):
+        send(receiver, [STARTED, ENDED], max_reply_bytes=10_000)
+    assert receiver.headers[0]["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_a_header_that_the_collector_repeats_is_in_no_message(receiver, status):
+    receiver.answers, receiver.rejected, receiver.told_too = [status], 1, "bad sk-12345678 here"
+    receiver.body = None if status == 200 else b"bad sk-12345678 here"
+    with pytest.raises(Exception, match=r"bad \*\*\* here"):
+        send(receiver, [STARTED, ENDED], headers={"Authorization": Secret("Bearer sk-12345678")})
+
+
 def test_a_collector_that_does_not_answer_is_not_waited_for_each_time(receiver):
     receiver.answers = [0, 0, 0]
 

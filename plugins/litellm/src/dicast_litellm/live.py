@@ -11,10 +11,10 @@ import aiohttp
 import attrs
 import stamina
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reachability, Reply
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reachability, Reply, retry_after
 
 from .chat import Chat
-from .faults import LONGEST_WAIT, Fault, backoff, causes, quiet_retries, wait_asked
+from .faults import LONGEST_WAIT, Fault, backoff, causes, quiet_retries
 from .library import forget_clients, load, secrets_around
 from .replies import Counted, counted, read
 
@@ -164,7 +164,7 @@ class LiveChat:
         except Exception as error:
             headers, status = _headers(error), _status(error)
             if headers is not None and (status == _OVERLOADED or status >= _SERVER_FAULT):
-                wait = wait_asked(headers) or 0.0
+                wait = retry_after(headers) or 0.0
                 self._limiter.overloaded(number, wait if wait <= LONGEST_WAIT else 0.0)
             raise
 
@@ -233,7 +233,7 @@ class LiveChat:
         if status not in _TRY_AGAIN and status < _SERVER_FAULT:
             return Fault(said, again=False)
         billed = not never_asked if headers is None else status in _MODEL_MAY_HAVE_RUN
-        cost, wait = call.most if billed else None, wait_asked(headers or {})
+        cost, wait = call.most if billed else None, retry_after(headers or {})
         if wait is not None and wait > LONGEST_WAIT:
             message = f"{said}; it asks to wait {wait:,.0f} s, and dicast waits {LONGEST_WAIT:g} s at most"
             return Fault(message, again=False, wait=wait, cost=cost)

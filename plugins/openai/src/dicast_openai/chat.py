@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import min_len
 
-from dicast import ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
+from dicast import MAX_REPLY_BYTES, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
@@ -97,6 +97,7 @@ class Chat:
     :param unreachable_at_start: how many calls in a row without a connection end the run while none has had one; at least as many
         as the run makes at once.
     :param unreachable_later: how many end it once the endpoint was reached.
+    :param max_reply_bytes: how long a reply may be, decoded. A longer one fails the call as ``judge_output_invalid``.
     :param headers: further headers; their values are secrets.
     :param proxy: the address of an HTTP proxy, with its password if it has one; none by default.
     """
@@ -126,6 +127,9 @@ class Chat:
         default=10, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
     )
     unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
+    max_reply_bytes: int = attrs.field(
+        default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
     proxy: Secret | None = attrs.field(default=None, validator=_check_proxy, metadata={"counts": False})
 

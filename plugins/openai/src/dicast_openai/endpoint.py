@@ -15,11 +15,24 @@ import orjson
 import stamina
 from yarl import URL
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reachability, Reply
+from dicast import (
+    IDENTITY,
+    AccessRefused,
+    ChatRequest,
+    Cost,
+    Failure,
+    Message,
+    RateLimiter,
+    Reachability,
+    Reply,
+    ReplyReader,
+    ReplyRefused,
+    retry_after,
+)
 
 from .answers import Answer, Unreadable
 from .chat import Chat
-from .faults import LONGEST_WAIT, Fault, backoff, quiet_retries, wait_asked
+from .faults import LONGEST_WAIT, Fault, backoff, quiet_retries
 
 _FORMATS: Mapping[str, Sequence[str]] = {"auto": ("json_schema", "json_object", "text")}
 _OK = 200
@@ -34,8 +47,6 @@ _MODEL_MAY_HAVE_RUN = (504, 524)
 _COMPLAINT_CHARS = 300
 _PIECE = 1 << 20
 """Bytes above so many aiohttp wants as a stream, and warns of otherwise."""
-_SECRET_CHARS = 4
-"""What is shorter is a stand-in, such as ``no`` for a key that is not looked at: taking it out would garble messages."""
 _CONNECT_SECONDS = 20.0
 
 
@@ -43,7 +54,7 @@ _CONNECT_SECONDS = 20.0
 async def connect(options: Chat, concurrency: int) -> AsyncIterator[Endpoint]:
     """The live object of *options* for a run that judges *concurrency* subjects at once."""
     quiet_retries()
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "dicast"}
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "dicast", **IDENTITY}
     if options.api_key is not None and options.api_key.value:
         headers["Authorization"] = f"Bearer {options.api_key.value}"
     async with aiohttp.ClientSession(
@@ -52,6 +63,7 @@ async def connect(options: Chat, concurrency: int) -> AsyncIterator[Endpoint]:
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(options.timeout, connect=_connecting(options)),
         cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,  # the reader does it, within its limit
         proxy=options.proxy.value if options.proxy else None,
     ) as session:
         yield Endpoint(options, session, concurrency)
@@ -97,7 +109,7 @@ class Endpoint:
         self._limiter = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
         self._formats = _FORMATS.get(options.response_format, (options.response_format,))
         self._limit_name = "max_tokens"
-        self._secrets = _secrets(options)
+        self._reader = ReplyReader(_secrets(options), options.max_reply_bytes)
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
@@ -205,7 +217,7 @@ class Endpoint:
         async with self._limiter.turn(call.tokens) as number:
             answer = await self._send(call, body)
             if answer.status == _OVERLOADED or answer.status >= _SERVER_FAULT:
-                wait = wait_asked(answer.headers) or 0.0
+                wait = retry_after(answer.headers) or 0.0
                 self._limiter.overloaded(number, wait if wait <= LONGEST_WAIT else 0.0)
             elif answer.status == _OK:
                 self._limiter.eased()
@@ -216,7 +228,10 @@ class Endpoint:
             data = body if len(body) <= _PIECE else BytesIO(body)
             async with self._session.post(self._url, data=data, allow_redirects=False) as response:
                 call.connected = True
-                return Answer(response.status, response.headers, await response.read())
+                chunks, status, told = response.content.iter_any(), response.status, response.headers
+                return Answer(status, told, await self._reader.read(chunks, told, cut=status != _OK))
+        except ReplyRefused as error:
+            raise Fault(self._said(f"{error}"), again=False, cost=call.most, kind="judge_output_invalid") from error
         except aiohttp.ClientSSLError as error:
             raise Fault(self._said(f"{error}"), again=False) from error
         except aiohttp.ClientConnectorError as error:
@@ -255,7 +270,7 @@ class Endpoint:
         if status not in _TRY_AGAIN and status < _SERVER_FAULT:
             return Fault(said, again=False)
         cost = call.most if status in _MODEL_MAY_HAVE_RUN else None
-        wait = wait_asked(answer.headers)
+        wait = retry_after(answer.headers)
         if wait is not None and wait > LONGEST_WAIT:
             message = f"{said}; it asks to wait {wait:,.0f} s, and dicast waits {LONGEST_WAIT:g} s at most"
             return Fault(message, again=False, wait=wait, cost=cost)
@@ -263,19 +278,18 @@ class Endpoint:
 
     def _said(self, message: str) -> str:
         """*message* with who said it, without the secrets, which an endpoint may repeat."""
-        for secret in self._secrets:
-            message = message.replace(secret, "***")
+        message = self._reader.message(message)
         cut = message if len(message) <= _COMPLAINT_CHARS else f"{message[:_COMPLAINT_CHARS]}…"
         return f"{self._who}: {cut}"
 
 
-def _secrets(options: Chat) -> list[str]:
-    """What no message may hold; the longest first, as one may be a part of another."""
+def _secrets(options: Chat) -> set[str]:
+    """What neither a reply nor a message may hold."""
     given = (options.api_key, options.proxy, *options.headers.values())
     values = {secret.value for secret in given if secret is not None}
     if options.proxy is not None:
         values.add(urlsplit(options.proxy.value).password or "")
-    return sorted((value for value in values if len(value) >= _SECRET_CHARS), key=len, reverse=True)
+    return values
 
 
 def _connecting(options: Chat) -> float:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -54,33 +51,6 @@ def backoff(error: Exception) -> bool | float:
     if not isinstance(error, Fault) or not error.again:
         return False
     return True if error.wait is None else error.wait
-
-
-def wait_asked(headers: Mapping[str, str]) -> float | None:
-    """How many seconds the endpoint asks to wait, by ``Retry-After-Ms`` or ``Retry-After``; None where it does not say."""
-    for name, unit in (("Retry-After-Ms", 1e-3), ("Retry-After", 1.0)):
-        seconds = _number(headers.get(name, "")) * unit
-        if math.isfinite(seconds):
-            return max(0.0, seconds)
-    until = _moment(headers.get("Retry-After", ""))
-    # By the endpoint's own clock, where it tells the time.
-    now = _moment(headers.get("Date", "")) or datetime.now(UTC)
-    return None if until is None else max(0.0, (until - now).total_seconds())
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # the latter for a zone that no clock has
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @attrs.frozen

@@ -12,7 +12,17 @@ from io import BytesIO
 import aiohttp
 import attrs
 
-from dicast import AccessRefused, Answered, Failure, Reachability, Subject
+from dicast import (
+    IDENTITY,
+    AccessRefused,
+    Answered,
+    Failure,
+    Reachability,
+    ReplyReader,
+    ReplyRefused,
+    Subject,
+    retry_after,
+)
 
 from .answers import answered, told
 from .http import Http
@@ -23,7 +33,6 @@ _FAULT = 500
 _FIRST_WAIT, _LONGEST_OWN_WAIT, _LONGEST_WAIT = 0.25, 20.0, 300.0
 _CONNECT_SECONDS = 20.0
 _TOLD = 300
-_CHUNK = 65_536
 _UNREACHABLE_AT_START, _UNREACHABLE_LATER = 10, 50
 _NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
@@ -41,16 +50,18 @@ class Fault(Exception):
 @asynccontextmanager
 async def connect(options: Http, concurrency: int) -> AsyncIterator[Service]:
     """The live object of *options* for a run that makes *concurrency* rows at once."""
-    headers = {"Content-Type": "application/json", "User-Agent": "dicast"}
+    headers = {"Content-Type": "application/json", "User-Agent": "dicast", **IDENTITY}
     async with aiohttp.ClientSession(
         headers=headers | {name: secret.value for name, secret in options.headers.items()},
         # How many rows there are at once is for the run to say, not for the pool; how long one may take, too.
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,  # the reader does it, within its limit
     ) as session:
         at_start = max(_UNREACHABLE_AT_START, concurrency)
-        yield Service(options, session, Reachability(at_start, _UNREACHABLE_LATER, url=options.url))
+        reader = ReplyReader([secret.value for secret in options.headers.values()], options.max_reply_bytes)
+        yield Service(options, session, Reachability(at_start, _UNREACHABLE_LATER, url=options.url), reader)
 
 
 @attrs.frozen
@@ -60,6 +71,7 @@ class Service:
     options: Http
     session: aiohttp.ClientSession
     reachability: Reachability
+    reader: ReplyReader
 
     async def produce(self, subject: Subject) -> Answered | Failure:
         """Post *subject*, again if need be.
@@ -92,40 +104,30 @@ class Service:
     async def _post(self, data: bytes) -> bytes:
         try:
             async with self.session.post(self.options.url, data=BytesIO(data), allow_redirects=False) as response:
-                body = await self._body(response)
-                if not 200 <= response.status < 300:
+                fine = 200 <= response.status < 300
+                body = await self.reader.read(response.content.iter_any(), response.headers, cut=not fine)
+                if not fine:
                     raise self._refusal(response.status, response.headers, body)
-                if len(body) > self.options.max_output_bytes:
-                    message = f"the answer has more than {self.options.max_output_bytes:,} bytes"
-                    raise Fault(message, kind="judge_output_invalid")
                 return body
+        except ReplyRefused as error:
+            raise Fault(self._said(f"{error}"), kind="judge_output_invalid") from error
         except (aiohttp.ClientError, OSError) as error:
             again = not isinstance(error, aiohttp.ClientSSLError)
             if isinstance(error, _NOT_CONNECTED):
                 again = again and self.reachability.patient
             raise Fault(self._said(f"{type(error).__name__}: {error}"), again=again) from error
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """The answer's body; of one that is too long the beginning, which is too long itself."""
-        found = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            found += chunk
-            if len(found) > self.options.max_output_bytes:
-                break
-        return bytes(found)
-
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
         said = self._said(f"HTTP {status}: {' '.join(body.decode(errors='replace').split())}")
         if status in _NO_ACCESS:
             return AccessRefused(said)
-        wait = _asked(headers.get("Retry-After", ""))
+        wait = retry_after(headers)
         again = (status in _TRY_AGAIN or status >= _FAULT) and (wait is None or wait <= _LONGEST_WAIT)
         return Fault(said, again=again, wait=wait)
 
     def _said(self, message: str) -> str:
         """*message* with who said it, without the secrets, which a service may repeat."""
-        for secret in self.options.headers.values():
-            message = message.replace(secret.value, "***") if secret.value else message
+        message = self.reader.message(message)
         cut = message if len(message) <= _TOLD else f"{message[:_TOLD]}…"
         return f"{self.options.url.partition('?')[0]}: {cut}"
 
@@ -133,8 +135,3 @@ class Service:
 def _wait(tries: int) -> float:
     """Seconds before the next try, after so many; spread, so that rows do not come back all at once."""
     return min(_LONGEST_OWN_WAIT, _FIRST_WAIT * 2.0 ** (tries - 1)) * random.uniform(0.75, 1.25)
-
-
-def _asked(retry_after: str) -> float | None:
-    """How many seconds the service asks to wait; None where it does not say."""
-    return float(retry_after) if retry_after.isascii() and retry_after.isdecimal() else None

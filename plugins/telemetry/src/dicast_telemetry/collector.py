@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from dicast import DicastError, Event
+from dicast import IDENTITY, DicastError, Event, ReplyReader, ReplyRefused
 
 from .spans import Spans
 
@@ -43,21 +43,25 @@ class Collector:
 
     endpoint: str
     _session: aiohttp.ClientSession
+    _reader: ReplyReader
     rejected: int = 0
     complaint: str = ""
     _resting: float = 0.0
 
     @classmethod
     @asynccontextmanager
-    async def connected(cls, endpoint: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Self]:
-        """The collector at *endpoint*; a request may take *seconds*."""
-        own = {"Content-Type": "application/x-protobuf", "User-Agent": "dicast"}
+    async def connected(
+        cls, endpoint: str, headers: Mapping[str, str], seconds: float, most: int
+    ) -> AsyncIterator[Self]:
+        """The collector at *endpoint*; a request may take *seconds*, and its answer have *most* bytes."""
+        own = {"Content-Type": "application/x-protobuf", "User-Agent": "dicast", **IDENTITY}
         async with aiohttp.ClientSession(
             headers={**own, **headers},
             timeout=aiohttp.ClientTimeout(seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # the reader does it, within its limit
         ) as session:
-            yield cls(endpoint, session)
+            yield cls(endpoint, session, ReplyReader(headers.values(), most))
 
     async def send(self, request: ExportTraceServiceRequest) -> None:
         """Send *request*.
@@ -74,15 +78,18 @@ class Collector:
             async with self._session.post(
                 self.endpoint, data=request.SerializeToString(), allow_redirects=False
             ) as answer:
-                body = await answer.read()
+                fine = 200 <= answer.status < 300
+                body = await self._reader.read(answer.content.iter_any(), answer.headers, cut=not fine, masked=False)
+        except ReplyRefused as error:
+            raise CollectorError(f"{self.endpoint} answered {answer.status}: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if time.monotonic() - began > SLOW_SECONDS:
                 self._resting = time.monotonic() + REST_SECONDS
             raise CollectorError(
                 f"{self.endpoint} could not be reached: {str(error) or type(error).__name__}"
             ) from error
-        if not 200 <= answer.status < 300:
-            said = body.decode("utf-8", "replace")[:_COMPLAINT_CHARS]
+        if not fine:
+            said = self._reader.message(body.decode("utf-8", "replace"))[:_COMPLAINT_CHARS]
             raise CollectorError(f"{self.endpoint} answered {answer.status}: {said!r}")
         self._note_rejected(answer.content_type, body)
 
@@ -92,7 +99,7 @@ class Collector:
         partial = ExportTraceServiceResponse.FromString(body).partial_success
         if partial.rejected_spans:
             self.rejected += partial.rejected_spans
-            self.complaint = partial.error_message[:_COMPLAINT_CHARS]
+            self.complaint = self._reader.message(partial.error_message)[:_COMPLAINT_CHARS]
 
 
 class Feed:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from math import inf
 from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import ConfigError, Query, RunContext, Secret, Within
+from dicast import MAX_REPLY_BYTES, ConfigError, Query, RunContext, Secret, Within
 
 from .collector import Collector, Feed
 from .spans import WANTS, Spans
@@ -54,6 +55,7 @@ class Otel:
     :param endpoint: the collector's whole address, which as a rule ends in ``/v1/traces``.
     :param headers: sent with each request, such as ``{authorization: "Bearer ${OTLP_TOKEN}"}``; the values stay secret.
     :param timeout: seconds that one request may take.
+    :param max_reply_bytes: how long the collector's answer may be, decoded; one that is longer counts as not taken.
     :param service_name: the resource's ``service.name``.
     :param content: also send inputs, outputs, explanations and messages of failures, each cut to 8,192 characters.
     """
@@ -67,6 +69,7 @@ class Otel:
     timeout: float = attrs.field(
         default=10.0, validator=Within(0, 30, "more than 0 and less than 30 seconds", open=True)
     )
+    max_reply_bytes: int = attrs.field(default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"))
     service_name: str = "dicast"
     content: bool = False
 
@@ -82,5 +85,5 @@ class Otel:
             stops=[entry.event for entry in stops],
         )
         headers = {name: secret.value for name, secret in self.headers.items()}
-        async with Collector.connected(self.endpoint, headers, self.timeout) as collector:
+        async with Collector.connected(self.endpoint, headers, self.timeout, self.max_reply_bytes) as collector:
             yield Feed(collector, spans)
