@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 import tracemalloc
 import zlib
 from urllib.parse import quote
@@ -72,6 +73,14 @@ def test_what_cannot_be_decoded_is_refused(coding, said):
     [
         KEY,
         KEY.replace(" ", "  "),
+        KEY.upper(),
+        "sk-not/\n  to+be\tshown",
+        r"sk-not\\\/to+be\nshown",
+        "".join(f"\\u{ord(one):04X}" for one in KEY),
+        "".join(f"\\\\u{ord(one):04x}" for one in KEY),
+        "".join(f"%{ord(one):02x}" for one in KEY),
+        "".join(f"&#{ord(one)};" for one in KEY),
+        "".join(f"&#x{ord(one):x};" for one in KEY),
         quote(KEY),
         quote(KEY, safe=""),
         KEY.encode().hex(),
@@ -81,14 +90,13 @@ def test_what_cannot_be_decoded_is_refused(coding, said):
 )
 def test_a_secret_is_taken_out_however_it_is_spelt(spelt):
     reader = ReplyReader([f"Bearer {KEY}", KEY])
-    for text in (reader.mask(f"key {spelt}.".encode()).decode(), reader.message(f"key {spelt}.")):
-        assert text.startswith("key ")
+    for text in (read(reader, [f"key {spelt}.".encode()]).decode(), reader.message(f"key {spelt}.")):
         assert "***" in text
         assert not any(spelt[at : at + 6] in text for at in range(len(spelt) - 6))
 
 
 @given(
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=8, max_size=20).filter(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=8, max_size=20).filter(
         lambda text: len(text.strip()) > 7
     )
 )
@@ -97,12 +105,20 @@ def test_no_value_of_a_json_reply_holds_a_secret(secret):
         if max(secret) > "\uffff":
             continue
         reply = f'{{"model": "a{escape(secret)}b", "choices": [{{"finish_reason": "{escape(secret)}"}}]}}'
-        assert secret.strip() not in str(json.loads(ReplyReader([secret]).mask(reply.encode()))["model"])
+        assert secret.strip() not in str(json.loads(read(ReplyReader([secret]), [reply.encode()]))["model"])
+
+
+@pytest.mark.parametrize("piece", ["\\", "\\n", "n\\n", "s k", "s\\n", "\\u0073", KEY[:-1], "n" + " " * 1000, "&#0000"])
+def test_a_hostile_reply_takes_little_time(piece):
+    reply = (piece * (200_000 // len(piece)) + KEY).encode()
+    began = time.process_time()
+    assert KEY not in read(ReplyReader([KEY]), [reply]).decode()
+    assert time.process_time() - began < 2
 
 
 def test_a_stand_in_for_a_key_garbles_no_reply():
     reader = ReplyReader(["test", "no"])
-    assert reader.mask(b"the test has no end") == b"the test has no end"
+    assert read(reader, [b"the test has no end"]) == b"the test has no end"
     assert reader.message("the test has no end") == "the *** has no end"
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import min_len
 
-from dicast import ChatRequest, ConfigError, Cost, Message, Price, RunContext, Secret, Within
+from dicast import MAX_REPLY_BYTES, ChatRequest, ConfigError, Cost, Message, Price, RunContext, Secret, Within
 
 from .prices import Tariff, listed
 
@@ -50,6 +50,9 @@ class Chat:
     litellm is imported at the first call, which takes seconds. It fetches no price list, sends no telemetry and logs nothing,
     unless the environment variable ``LITELLM_LOG`` says so; a ``.env`` file is not read.
 
+    Redirects are not followed. A proxy is taken from ``HTTPS_PROXY`` and ``NO_PROXY`` for an endpoint with https, through which the key
+    passes encrypted; an endpoint with http is asked without one.
+
     Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
     double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
     ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run, and so does an endpoint that
@@ -74,6 +77,9 @@ class Chat:
     :param unreachable_later: how many end it once the endpoint was reached.
     :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
         with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
+    :param max_reply_bytes: how long a reply may be, decoded. A longer one fails the call as ``judge_output_invalid``.
+    :param tls: ``verified`` checks the endpoint's certificate whatever the environment says; ``environment`` lets ``SSL_VERIFY=False``
+        and litellm's own setting switch that off.
     """
 
     model: str = attrs.field(validator=min_len(1))
@@ -96,6 +102,10 @@ class Chat:
     )
     unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    max_reply_bytes: int = attrs.field(
+        default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
+    tls: Literal["verified", "environment"] = attrs.field(default="verified", metadata={"counts": False})
     tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:

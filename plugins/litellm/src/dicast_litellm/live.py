@@ -11,7 +11,19 @@ import aiohttp
 import attrs
 import stamina
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Message, RateLimiter, Reachability, Reply, retry_after
+from dicast import (
+    AccessRefused,
+    ChatRequest,
+    Cost,
+    Failure,
+    Message,
+    RateLimiter,
+    Reachability,
+    Reply,
+    ReplyReader,
+    ReplyRefused,
+    retry_after,
+)
 
 from .chat import Chat
 from .faults import LONGEST_WAIT, Fault, backoff, causes, quiet_retries
@@ -27,8 +39,6 @@ _SERVER_FAULT = 500
 _MODEL_MAY_HAVE_RUN = (504, 524)
 """What a gateway says when the model behind it did not answer in time."""
 _COMPLAINT_CHARS = 300
-_SECRET_CHARS = 4
-"""A secret that is shorter stands in for one; to leave it out would only garble what is said."""
 _NEVER_ASKED = ("ConnectError", "ConnectTimeout", "ClientConnectorError", "ConnectionTimeoutError")
 """What the HTTP libraries call a connection that did not come about."""
 
@@ -68,8 +78,9 @@ class LiveChat:
         self._litellm: Any = None
         self._loading = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
-        given = [] if options.api_key is None or not options.api_key.value else [options.api_key.value]
-        self._secrets = given + secrets_around()
+        self._wire: Any = None
+        given = [] if options.api_key is None else [options.api_key.value]
+        self._reader = ReplyReader(given + secrets_around())
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
@@ -116,7 +127,13 @@ class LiveChat:
             if self._litellm is None:
                 litellm = await asyncio.to_thread(load)  # may be cancelled
                 # How many calls there are at once is for the run to say, not for the pool.
-                self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+                self._session = aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+                )
+                from .wire import Wire  # it needs litellm
+
+                forget_clients(litellm)  # of others in this process, which lead elsewhere
+                self._wire = Wire.laid(self._session, self._options)
                 self._litellm = litellm
 
     async def _try(self, call: _Call) -> Reply:
@@ -152,7 +169,8 @@ class LiveChat:
         async with self._limiter.turn(call.tokens) as number:
             with self._watched(number):
                 async with asyncio.timeout(self._options.timeout):
-                    completion = await self._litellm.acompletion(**self._arguments(call.request, form))
+                    with self._wire.used():
+                        completion = await self._litellm.acompletion(**self._arguments(call.request, form))
                 self._limiter.eased()
                 return completion
 
@@ -183,7 +201,6 @@ class LiveChat:
             "max_retries": 0,
             "drop_params": True,
             "no-log": True,
-            "shared_session": self._session,
         }
         if request.logprobs:
             arguments["logprobs"] = True
@@ -220,6 +237,10 @@ class LiveChat:
 
     def _fault(self, call: _Call, error: Exception) -> Exception:
         """What to raise for an exception of litellm's."""
+        refused = next((one for one in causes(error) if isinstance(one, ReplyRefused)), None)
+        if refused is not None:
+            call.connected = True
+            return Fault(self._said(str(refused)), again=False, cost=call.most, kind="judge_output_invalid")
         status, headers, said = _status(error), _headers(error), self._said(str(error))
         never_asked = any(type(one).__name__ in _NEVER_ASKED for one in causes(error))
         call.connected = call.connected or not never_asked
@@ -241,9 +262,7 @@ class LiveChat:
 
     def _said(self, message: str) -> str:
         """*message* with who said it, without the secrets, which an endpoint may repeat."""
-        for secret in sorted(self._secrets, key=len, reverse=True):  # one may be a part of another
-            message = message.replace(secret, "***") if len(secret) >= _SECRET_CHARS else message
-        line = " ".join(message.split())
+        line = " ".join(self._reader.message(message).split())
         cut = line if len(line) <= _COMPLAINT_CHARS else f"{line[:_COMPLAINT_CHARS]}…"
         at = f" at {self._options.api_base}" if self._options.api_base else ""
         return f"{self._options.model}{at}: {cut}"

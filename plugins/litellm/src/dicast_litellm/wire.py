@@ -1,0 +1,114 @@
+"""What litellm sends by, whichever the provider: dicast's own rules for replies, redirects, proxies and certificates."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Self
+
+import aiohttp
+import httpx
+from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
+from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, get_ssl_configuration
+
+from dicast import IDENTITY, ReplyReader
+
+from .chat import Chat
+
+_IN_USE: ContextVar[Wire | None] = ContextVar("dicast_litellm_wire", default=None)
+_KEYS = ("auth", "key", "token", "secret")
+_OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
+_OK = 200
+_REDIRECTS = range(300, 400)
+
+
+class Wire(LiteLLMAiohttpTransport):
+    """Carries the requests of one model."""
+
+    def __init__(self, session: aiohttp.ClientSession, certificates: Any, most: int) -> None:
+        super().__init__(client=session, ssl_verify=certificates, owns_session=False)
+        self._most = most
+
+    @classmethod
+    def laid(cls, session: aiohttp.ClientSession, options: Chat) -> Self:
+        """A wire by *options*, which litellm takes for whatever it sends while the wire is in use."""
+        certificates = get_ssl_configuration()
+        if certificates is False and options.tls == "verified":
+            certificates = get_ssl_configuration(ssl_verify=True)
+        if not getattr(AsyncHTTPHandler.create_async_transport, "by_dicast", False):
+            _divert()
+        return cls(session, certificates, options.max_reply_bytes)
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Have what this task sends through litellm go by this wire."""
+        token = _IN_USE.set(self)
+        try:
+            yield
+        finally:
+            _IN_USE.reset(token)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send *request*; the reply is read within its limit, and holds no key of the request.
+
+        :raises dicast.ReplyRefused: when it is too long, or cannot be decoded.
+        """
+        request.headers.update(IDENTITY)
+        reader = ReplyReader(_secrets(request), self._most)
+        response = await super().handle_async_request(request)
+        try:
+            fine = response.status_code == _OK
+            body = await reader.read(response.aiter_raw(), response.headers, cut=not fine)
+        finally:
+            await response.aclose()
+        told = {name: reader.message(value) for name, value in response.headers.items() if name not in _OF_THE_BODY}
+        if response.status_code in _REDIRECTS:  # without an address none is followed
+            said = f"redirects to {told.pop('location', 'nowhere')}; redirects are not followed"
+            body, told = said.encode(), {"content-type": "text/plain"}
+        return httpx.Response(response.status_code, headers=told, content=body, request=request)
+
+    async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
+        """The environment's proxy where it can only pass on what is encrypted."""
+        return await super()._get_proxy_settings(request) if request.url.scheme == "https" else None
+
+
+class _Switch(httpx.AsyncBaseTransport):
+    """Goes by the wire in use and, for what others ask through the same client of litellm's, by the transport that litellm *makes*."""
+
+    def __init__(self, makes: Callable[[], httpx.AsyncBaseTransport | None]) -> None:
+        self._makes = makes
+        self._other: httpx.AsyncBaseTransport | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        wire = _IN_USE.get()
+        if wire is not None:
+            return await wire.handle_async_request(request)
+        self._other = self._other or self._makes() or httpx.AsyncHTTPTransport()
+        return await self._other.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        if self._other is not None:
+            await self._other.aclose()
+
+
+def _divert() -> None:
+    """Have clients that litellm makes while a wire is in use go by it; litellm has no option for that which all providers regard."""
+    makes = AsyncHTTPHandler.create_async_transport
+
+    def create_async_transport(
+        ssl_context: ssl.SSLContext | None = None, ssl_verify: bool | None = None, shared_session: Any = None
+    ) -> httpx.AsyncBaseTransport | None:
+        given = {"ssl_context": ssl_context, "ssl_verify": ssl_verify, "shared_session": shared_session}
+        return makes(**given) if _IN_USE.get() is None else _Switch(lambda: makes(**given))
+
+    create_async_transport.by_dicast = True  # type: ignore[attr-defined]
+    for name in ("create_async_transport", "_create_async_transport"):  # it is called by both
+        setattr(AsyncHTTPHandler, name, staticmethod(create_async_transport))
+
+
+def _secrets(request: httpx.Request) -> list[str]:
+    """What *request* carries as a key, in its headers or its address."""
+    carried = [*request.headers.items(), *request.url.params.items()]
+    return [value for name, value in carried if any(word in name.lower() for word in _KEYS)]
