@@ -97,8 +97,8 @@ from ._toolkit.printable import one_line
 if TYPE_CHECKING:
     from ._kernel.values.aggregation import mean
     from ._toolkit.atomic_file import AtomicFile, output_path
-    from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
+    from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.rate_limit import RateLimiter, Reachability
     from ._toolkit.run_table import RunTable
 

@@ -156,6 +156,12 @@ class Chat:
         """What *usage* costs."""
         return self.price.cost(usage) if isinstance(self.price, Price) else Cost.zero()
 
+    def secrets(self) -> set[str]:
+        """What neither a reply nor a message may hold."""
+        given = (self.api_key, self.proxy, *self.headers.values())
+        values = {secret.value for secret in given if secret is not None}
+        return values if self.proxy is None else values | {urlsplit(self.proxy.value).password or ""}
+
     def identity(self) -> dict[str, object]:
         """What decides a reply, beside the request: for those that keep replies."""
         return {

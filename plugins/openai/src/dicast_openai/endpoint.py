@@ -109,7 +109,7 @@ class Endpoint:
         self._limiter = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
         self._formats = _FORMATS.get(options.response_format, (options.response_format,))
         self._limit_name = "max_tokens"
-        self._reader = ReplyReader(_secrets(options), options.max_reply_bytes)
+        self._reader = ReplyReader(options.secrets(), options.max_reply_bytes)
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
@@ -281,15 +281,6 @@ class Endpoint:
         message = self._reader.message(message)
         cut = message if len(message) <= _COMPLAINT_CHARS else f"{message[:_COMPLAINT_CHARS]}…"
         return f"{self._who}: {cut}"
-
-
-def _secrets(options: Chat) -> set[str]:
-    """What neither a reply nor a message may hold."""
-    given = (options.api_key, options.proxy, *options.headers.values())
-    values = {secret.value for secret in given if secret is not None}
-    if options.proxy is not None:
-        values.add(urlsplit(options.proxy.value).password or "")
-    return values
 
 
 def _connecting(options: Chat) -> float:
