@@ -26,10 +26,13 @@ class ReplyRefused(DicastError):
 
 
 class ReplyReader:
-    """Reads the replies of one server: at most *most* bytes, without the *secrets* in any usual spelling."""
+    """Reads the replies of one server: at most *most* bytes, without the *secrets* in any usual spelling.
 
-    def __init__(self, secrets: Iterable[str], most: int = MAX_REPLY_BYTES) -> None:
-        self._most = most
+    *option* is what the limit is called in the pipeline file.
+    """
+
+    def __init__(self, secrets: Iterable[str], most: int = MAX_REPLY_BYTES, option: str = "max_reply_bytes") -> None:
+        self._most, self._option = most, option
         self._mask = Mask(secrets)
         self.message = self._mask.message
 
@@ -42,7 +45,7 @@ class ReplyReader:
 
         :raises ReplyRefused: when it is too long, or cannot be decoded.
         """
-        intake = _Intake(headers, self._most, cut)
+        intake = _Intake(headers, self._most, self._option, cut)
         if not intake.full:
             async for chunk in chunks:
                 if intake.add(chunk):
@@ -51,7 +54,7 @@ class ReplyReader:
 
     def read_now(self, chunks: Iterable[bytes], headers: Mapping[str, str], *, cut: bool = False) -> bytes:
         """What ``read`` does, for clients that wait in a thread."""
-        intake = _Intake(headers, self._most, cut)
+        intake = _Intake(headers, self._most, self._option, cut)
         if not intake.full:
             any(map(intake.add, chunks))
         return self._mask.reply(intake.data)
@@ -91,9 +94,9 @@ def _moment(text: str) -> datetime | None:
 class _Intake:
     """Takes a reply in, a piece after the other; holds at most *most* bytes of it, and a piece more for a moment."""
 
-    def __init__(self, headers: Mapping[str, str], most: int, cut: bool) -> None:
+    def __init__(self, headers: Mapping[str, str], most: int, option: str, cut: bool) -> None:
         self._coding = headers.get("Content-Encoding", "").strip().lower()
-        self._most, self._cut, self._found = most, cut, bytearray()
+        self._most, self._option, self._cut, self._found = most, option, cut, bytearray()
         plain, known = self._coding in ("", "identity"), self._coding in _WINDOW_BITS
         self._decoder = zlib.decompressobj(_WINDOW_BITS[self._coding]) if known else None
         self.full = not plain and not known
@@ -109,7 +112,7 @@ class _Intake:
         self._found += self._decoded(chunk)
         if len(self._found) > self._most:
             if not self._cut:
-                raise ReplyRefused(f"the reply has more than {self._most:,} bytes (max_reply_bytes)")
+                raise ReplyRefused(f"the reply has more than {self._most:,} bytes ({self._option})")
             del self._found[self._most :]
             self.full = True
         return self.full

@@ -273,15 +273,15 @@ def test_an_unreachable_service_fails_the_row(tmp_path, no_waits):
 
 def test_an_answer_longer_than_allowed_fails_the_row(service, tmp_path):
     service.script("x" * 1001)
-    failure = produce(Http(service.url, max_reply_bytes=1000), tmp_path)
+    failure = produce(Http(service.url, max_output_bytes=1000), tmp_path)
     assert (failure.kind, failure.retryable, len(service.bodies)) == ("judge_output_invalid", False, 1)
-    assert "more than 1,000 bytes (max_reply_bytes)" in failure.message
+    assert "more than 1,000 bytes (max_output_bytes)" in failure.message
     assert service.headers[0]["accept-encoding"] == "identity"
 
 
 def test_an_answer_that_unpacks_to_more_than_allowed_fails_the_row(service, tmp_path):
     service.script((200, {"Content-Encoding": "gzip"}, gzip.compress(bytes(1_000_000))))
-    failure = produce(Http(service.url, max_reply_bytes=10_000), tmp_path)
+    failure = produce(Http(service.url, max_output_bytes=10_000), tmp_path)
     assert (failure.kind, "more than 10,000 bytes" in failure.message) == ("judge_output_invalid", True)
 
 
@@ -293,7 +293,7 @@ def test_an_answer_that_repeats_a_header_is_kept_without_it(service, tmp_path):
 
 def test_a_refusal_longer_than_an_answer_may_be_is_a_refusal(service, tmp_path, no_waits):
     service.script((503, {}, b"x" * 1001))
-    failure = produce(Http(service.url, retries=1, max_reply_bytes=1000), tmp_path)
+    failure = produce(Http(service.url, retries=1, max_output_bytes=1000), tmp_path)
     assert (failure.kind, failure.retryable, len(service.bodies)) == ("judge_call_failed", True, 2)
     assert "HTTP 503: xxx" in failure.message
 

@@ -37,7 +37,6 @@ class Later:
         return self.ask().__await__()
 
 
-_FREE = Cost.zero()
 UNPAID = nothing()
 """What a verdict has cost before the first call."""
 
@@ -80,7 +79,7 @@ class PaidCalls:
         if not call.quick or desk.spool is not None or path in desk.purse.dearest:  # paid before, or costs unasked
             return Later(partial(self._ask_score, slot, subject, rollout))
         answer = desk.caller.call_def(call, subject, self._children)
-        if isinstance(answer, Score) and (answer.cost is _FREE or answer.cost.is_zero):
+        if isinstance(answer, Score) and (answer.cost is UNPAID["usd"] or answer.cost.is_zero):
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))
 

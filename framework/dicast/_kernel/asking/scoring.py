@@ -153,6 +153,10 @@ class MetricSet:
         )
 
 
+def _mean(values: list[float], weights: Sequence[float]) -> float:
+    return values[0] if values.count(values[0]) == len(values) else mean(values, weights)  # alike, as most are
+
+
 def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
     labels = dict.fromkeys(label for rollout in rollouts for label in rollout.values)
     return {label: aggregate([r.values[label] for r in rollouts if label in r.values], method) for label in labels}
@@ -231,17 +235,11 @@ class _Rollout:
 
     def score(self) -> float:
         """The weighted mean; 0 for an output that is missing."""
-        values = [*self.values.values()]
-        if not values or values.count(values[0]) == len(values):  # as with most; else a call of its own
-            return values[0] if values else 0.0
-        return mean(values, self.weights)
+        return _mean([*self.values.values()], self.weights) if self.weights else 0.0
 
     def confidence(self) -> float:
         """The weighted mean of the confidences that entered; 1 that a missing output counts as 0."""
-        found = self.confidences
-        if not found or found.count(found[0]) == len(found):
-            return found[0] if found else 1.0
-        return mean(found, self.weights)
+        return _mean(self.confidences, self.weights) if self.weights else 1.0
 
     def basis(self) -> Basis:
         """The weakest basis of the truth metrics that entered with a weight."""

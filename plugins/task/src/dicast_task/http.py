@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import MAX_REPLY_BYTES, ConfigError, RunContext, Secret, Within
+from dicast import ConfigError, RunContext, Secret, Within
 
 if TYPE_CHECKING:
     from .service import Service
@@ -52,7 +52,7 @@ class Http:
     :param url: the service's address.
     :param headers: further headers; their values are secrets.
     :param retries: how often a row is tried again.
-    :param max_reply_bytes: how long the answer may be, decoded. A longer one fails the row as ``judge_output_invalid``.
+    :param max_output_bytes: how long the answer may be, decoded. A longer one fails the row as ``judge_output_invalid``.
     :param security_level: a text that every record carries, such as ``official``.
     :param determinism_level: likewise, such as ``high``.
     """
@@ -62,7 +62,7 @@ class Http:
     url: str
     headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
     retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
-    max_reply_bytes: int = attrs.field(default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"))
+    max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, inf, "1 or more"))
     security_level: str | None = attrs.field(default=None, metadata={"counts": False})
     determinism_level: str | None = attrs.field(default=None, metadata={"counts": False})
 

@@ -60,7 +60,8 @@ async def connect(options: Http, concurrency: int) -> AsyncIterator[Service]:
         auto_decompress=False,  # the reader does it, within its limit
     ) as session:
         at_start = max(_UNREACHABLE_AT_START, concurrency)
-        reader = ReplyReader([secret.value for secret in options.headers.values()], options.max_reply_bytes)
+        secrets = [secret.value for secret in options.headers.values()]
+        reader = ReplyReader(secrets, options.max_output_bytes, "max_output_bytes")
         yield Service(options, session, Reachability(at_start, _UNREACHABLE_LATER, url=options.url), reader)
 
 

@@ -69,7 +69,9 @@ class Otel:
     timeout: float = attrs.field(
         default=10.0, validator=Within(0, 30, "more than 0 and less than 30 seconds", open=True)
     )
-    max_reply_bytes: int = attrs.field(default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"))
+    max_reply_bytes: int = attrs.field(
+        default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
     service_name: str = "dicast"
     content: bool = False
 
