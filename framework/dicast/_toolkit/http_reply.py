@@ -17,6 +17,9 @@ MAX_REPLY_BYTES = 8 * 1024 * 1024
 IDENTITY = {"Accept-Encoding": "identity"}
 """The header that asks for a reply that is not compressed."""
 
+_COMPLAINT_BYTES = 65_536
+"""How much is read of what says that something went wrong."""
+
 _LONGEST_SECONDS = 366 * 86_400.0
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
@@ -97,6 +100,8 @@ class _Intake:
     def __init__(self, headers: Mapping[str, str], most: int, option: str, cut: bool) -> None:
         self._coding = headers.get("Content-Encoding", "").strip().lower()
         self._most, self._option, self._cut, self._found = most, option, cut, bytearray()
+        if cut:
+            self._most = min(most, _COMPLAINT_BYTES)
         plain, known = self._coding in ("", "identity"), self._coding in _WINDOW_BITS
         self._decoder = zlib.decompressobj(_WINDOW_BITS[self._coding]) if known else None
         self.full = not plain and not known

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-from dicast import DicastError
+from dicast import DicastError, ReplyReader
 
 from .rows import Row
 
@@ -31,11 +31,13 @@ class IngestionError(DicastError):
 
 
 class Ingestion:
-    """The endpoint that *connection_string* names; a request may take *seconds*."""
+    """The endpoint that *connection_string* names; a request may take *seconds*, and *reader* reads what it answers."""
 
-    def __init__(self, connection_string: str, seconds: float) -> None:
+    def __init__(self, connection_string: str, seconds: float, reader: ReplyReader) -> None:
         # Here, because it takes a second and brings most of azure-core.
         from azure.monitor.opentelemetry.exporter import AzureMonitorLogExporter, AzureMonitorMetricExporter
+
+        from .transport import Session
 
         options: dict[str, Any] = {
             "connection_string": connection_string,
@@ -49,9 +51,10 @@ class Ingestion:
             "redirect_max": 0,
             "use_env_settings": False,
         }
+        self._sessions = Session(reader, seconds), Session(reader, seconds)
         with _environment(_ENVIRONMENT):
-            self._events = AzureMonitorLogExporter(**options)
-            self._metrics = AzureMonitorMetricExporter(**options)
+            self._events = AzureMonitorLogExporter(**options, transport=self._sessions[0].transport())
+            self._metrics = AzureMonitorMetricExporter(**options, transport=self._sessions[1].transport())
 
     def send(self, rows: Sequence[Row]) -> None:
         """Send *rows*, events and metrics in a request each.
@@ -67,9 +70,9 @@ class Ingestion:
         if taken and metrics:
             taken = self._metrics.export(_metrics_data(metrics)) is MetricExportResult.SUCCESS
         if not taken:
-            raise IngestionError(
-                f"the ingestion endpoint did not take {len(rows)} rows; the logger azure.monitor says why"
-            )
+            refused = next((session.refused for session in self._sessions if session.refused), None)
+            why = "the logger azure.monitor says why" if refused is None else str(refused)
+            raise IngestionError(f"the ingestion endpoint did not take {len(rows)} rows; {why}")
 
     def close(self) -> None:
         """Let go of the connections."""

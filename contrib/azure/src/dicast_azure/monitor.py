@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
+from math import inf
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import attrs
 
-from dicast import ConfigError, Event, Query, RunContext, Secret, Within
+from dicast import MAX_REPLY_BYTES, ConfigError, Event, Query, ReplyReader, RunContext, Secret, Within
 
 from .ingestion import Ingestion
 from .rows import RECORDS, Row, Rows
@@ -54,6 +55,7 @@ class Monitor:
 
     :param connection_string: as the Azure portal shows it, with ``InstrumentationKey`` and ``IngestionEndpoint``.
     :param timeout: seconds that one request may take.
+    :param max_reply_bytes: how long the endpoint's answer may be, decoded; one that is longer counts as not taken.
     """
 
     name = "monitor"
@@ -64,13 +66,19 @@ class Monitor:
     timeout: float = attrs.field(
         default=10.0, validator=Within(0, 30, "more than 0 and less than 30 seconds", open=True)
     )
+    max_reply_bytes: int = attrs.field(
+        default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
+    )
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
         """Make ready to send; what is told again is sent under the same ids."""
         stops = run.read(Query(run_id=run.run_id, types=("run.stopped",))) if run.resumed else ()
         rows = Rows(run.run_id, run.name, run.read, [entry.event for entry in stops])
-        with closing(Ingestion(self.connection_string.value, self.timeout)) as ingestion:
+        given = self.connection_string.value
+        secrets = [value for name, value in parts_of(given).items() if not name.endswith("endpoint")]
+        reader = ReplyReader([given, *secrets], self.max_reply_bytes)
+        with closing(Ingestion(given, self.timeout, reader)) as ingestion:
             yield Feed(ingestion, rows)
 
 

@@ -1,0 +1,65 @@
+"""What Microsoft's exporter sends by: replies have a limit, in bytes and in seconds, and no redirect or proxy is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, Protocol
+
+import requests
+from azure.core.pipeline.transport import RequestsTransport
+
+from dicast import IDENTITY, ReplyReader, ReplyRefused
+
+_PIECE = 65_536
+
+
+class Session(requests.Session):
+    """Sends requests, and has *reader* read the replies, each of which may take *seconds*.
+
+    *refused* is why the newest reply was not read whole, for the exporter says of that only in its log.
+    """
+
+    def __init__(self, reader: ReplyReader, seconds: float) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.refused: ReplyRefused | None = None
+        self._reader, self._seconds = reader, seconds
+
+    def transport(self) -> RequestsTransport:
+        """What azure-core sends by."""
+        return RequestsTransport(session=self, session_owner=True, use_env_settings=False)
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        """Send *request*, and read the reply.
+
+        :raises dicast.ReplyRefused: when it is too long, or cannot be decoded.
+        :raises requests.ReadTimeout: when it takes too long.
+        """
+        request.headers.update(IDENTITY)
+        until, self.refused = time.monotonic() + self._seconds, None
+        response = super().send(request, **{**options, "stream": True, "allow_redirects": False})
+        try:
+            body = self._reader.read_now(_pieces(response.raw, until), response.headers)
+        except ReplyRefused as error:
+            self.refused = error
+            raise
+        finally:
+            response.close()
+        for name in ("Content-Encoding", "Content-Length", "Transfer-Encoding"):
+            response.headers.pop(name, None)
+        response.raw = BytesIO(body)
+        return response
+
+
+class _Raw(Protocol):
+    def read1(self, amt: int, decode_content: bool) -> bytes: ...
+
+
+def _pieces(raw: _Raw, until: float) -> Iterator[bytes]:
+    """What comes, as it comes: waiting for a whole piece, a reply of a byte a second would have no end."""
+    while piece := raw.read1(_PIECE, decode_content=False):
+        if time.monotonic() > until:
+            raise requests.ReadTimeout("the reply takes too long")
+        yield piece
