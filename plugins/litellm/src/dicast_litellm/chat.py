@@ -6,18 +6,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import min_len
 
-from dicast import MAX_REPLY_BYTES, ChatRequest, ConfigError, Cost, Message, Price, RunContext, Secret, Within
+from dicast import (
+    MAX_REPLY_BYTES,
+    ChatModel,
+    ChatRequest,
+    ConfigError,
+    Cost,
+    Message,
+    Price,
+    RunContext,
+    Secret,
+    Within,
+)
 
 from .prices import Tariff, listed
-
-if TYPE_CHECKING:
-    from .live import LiveChat
 
 _COLD: float | None = 0.0
 _FREE = Tariff(Price(Decimal(0), Decimal(0)))
@@ -125,7 +133,7 @@ class Chat:
         return found
 
     @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[LiveChat]:
+    async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
         """The connections of one run; nothing is imported or connected before the first call."""
         from .live import LiveChat  # stamina is not for `dicast check` to import
 

@@ -6,16 +6,13 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import min_len
 
-from dicast import MAX_REPLY_BYTES, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
-
-if TYPE_CHECKING:
-    from .endpoint import Endpoint
+from dicast import MAX_REPLY_BYTES, ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COLD: float | None = 0.0
@@ -138,7 +135,7 @@ class Chat:
             raise ConfigError("base_url holds a user name or a password; give them as api_key or in headers")
 
     @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Endpoint]:
+    async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
         """One client with its connections, for the whole run."""
         # aiohttp and stamina take a while to import, and `dicast check` needs neither.
         from .endpoint import connect

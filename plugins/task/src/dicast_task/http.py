@@ -6,15 +6,11 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from math import inf
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import ConfigError, RunContext, Secret, Within
-
-if TYPE_CHECKING:
-    from .service import Service
+from dicast import ConfigError, RunContext, Secret, Task, Within
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -74,7 +70,7 @@ class Http:
             raise ConfigError(f"invalid value for url, expected an http:// or https:// address, got {self.url!r}")
 
     @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Service]:
+    async def open(self, run: RunContext) -> AsyncIterator[Task]:
         """One client with its connections, for the whole run."""
         # aiohttp takes a while to import, and `dicast check` does not need it.
         from .service import connect
