@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import orjson
@@ -20,27 +21,60 @@ from ..pipeline.plain_values import unstructure
 from ..pipeline.sections import Slot
 from ..report.tally import nothing
 from ..stream.opening import Opener
-from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
+from ..values import ChatRequest, Cost, Failure, Judgment, Refusal, Reply, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
-from .budget import Reservation
+from .budget import BudgetGate, Reservation
 from .call import Call
+from .scoring import Skip
 from .turns import call_turn
 
 SHARE_INSIDE = 0.95
 """Of the time that a call has left, how much a judge inside it may take."""
 
 
-class Asker(Protocol):
-    """Whoever asks for a unit, and pays."""
+class Asker(ABC):
+    """Asks for a unit or for a task, and pays: what a call may cost is reserved before it, and settled after it."""
 
-    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for the call *scope* unless something is; a Failure when there is no room."""
-        ...
+    _purse: BudgetGate
+    _eval_id: str | None
 
+    @abstractmethod
     def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: CallScope) -> Any:
         """The answer of a judge inside the component whose call is *around*, to be awaited unless it is there at once."""
-        ...
+
+    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
+        if cost.unit in scope.held or cost.is_zero:
+            return None
+        if cost.amount is None:
+            return throttled(Skip("unknown_price", cost))
+        seconds = max(0.0, scope.until - time.monotonic())
+        alone = not scope.held and (scope.around is None or not scope.around.held)
+        held = await self._purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
+        if isinstance(held, Refusal):
+            return throttled(Skip(held.cap.reason, cost))
+        scope.held[cost.unit] = held
+        return None
+
+    def settle(self, scope: CallScope, owed: Mapping[str, Cost], bought: Mapping[str, Any], path: str) -> None:
+        """Settle what is *owed* in each unit for a call at *path*; what was *bought* goes with the first amount."""
+        told = bought
+        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
+            if unit in scope.held:
+                self._purse.settle(scope.held[unit], owed[unit], told)
+            else:
+                self._purse.charge(scope.subject, self._eval_id, owed[unit], told, path)
+            told = {**bought, "calls": 0, "tokens": None, "reply": None}
+        if told is bought:
+            self._purse.note(scope.subject, self._eval_id, bought)
+
+
+def throttled(skip: Skip) -> Failure:
+    """What a judge's subject ends in when there is no room for its call."""
+    upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
+    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
+    return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
 
 
 @attrs.define

@@ -19,7 +19,7 @@ from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
 from .budget import BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
-from .metering import CallScope, under_way
+from .metering import Asker, CallScope, throttled, under_way
 from .scoring import Answer, Skip
 from .turns import call_turn
 
@@ -41,11 +41,12 @@ UNPAID = nothing()
 """What a verdict has cost before the first call."""
 
 
-class PaidCalls:
+class PaidCalls(Asker):
     """Asks components about one subject for one unit."""
 
     def __init__(self, desk: RunServices, label: str, eval_id: str, children: Children) -> None:
         self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
+        self._purse = desk.purse
         self.bill = {**UNPAID}
         self.models: set[str] = set()
         self.answered: dict[str, set[str]] = {}
@@ -60,7 +61,7 @@ class PaidCalls:
             if isinstance(cost, Cost) and cost.amount and self._desk.kept_reply(key, call) is None:
                 costs[call.slot.path] = cost
                 seconds += call.seconds
-        held = await self._desk.purse.admit(subject, self._eval_id, costs, seconds)
+        held = await self._purse.admit(subject, self._eval_id, costs, seconds)
         if isinstance(held, Refusal):
             none = Cost.zero(held.cap.limit.unit)
             return Skip(held.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
@@ -70,7 +71,7 @@ class PaidCalls:
     def dismiss(self) -> None:
         """Release what was reserved for calls that were not made."""
         while self._held:
-            self._desk.purse.release(self._held.popitem()[1])
+            self._purse.release(self._held.popitem()[1])
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
@@ -154,7 +155,7 @@ class PaidCalls:
         if scope.around is None and (held := self._held.pop(call.slot.path, None)) is not None:
             scope.held[held.projected.unit] = held
         if projected.is_zero:
-            projected = self._desk.purse.dearest.get(call.slot.path, projected)
+            projected = self._purse.dearest.get(call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
@@ -165,26 +166,12 @@ class PaidCalls:
             raise
         return self._closed(call, scope, answer)
 
-    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
-        if cost.unit in scope.held or cost.is_zero:
-            return None
-        if cost.amount is None:
-            return throttled(Skip("unknown_price", cost))
-        seconds = max(0.0, scope.until - time.monotonic())
-        alone = not scope.held and (scope.around is None or not scope.around.held)
-        held = await self._desk.purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
-        if isinstance(held, Refusal):
-            return throttled(Skip(held.cap.reason, cost))
-        scope.held[cost.unit] = held
-        return None
-
     def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
         """Settle a call that was refused access or given up; what was not heard may have been paid, too."""
         if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
             self._closed(call, scope, Failure("refused", str(error)))
         else:
-            self._desk.purse.forfeit(*scope.held.values())
+            self._purse.forfeit(*scope.held.values())
 
     async def _fallback(self, call: Call, children: Children, scope: CallScope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
@@ -201,7 +188,7 @@ class PaidCalls:
         """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
         self._note_model(call, answer, scope)
         if scope.held and _is_unheard(answer, scope):
-            self._desk.purse.forfeit(*scope.held.values())  # which was for what was heard, too
+            self._purse.forfeit(*scope.held.values())  # which was for what was heard, too
             return answer
         owed, said = scope.owed(answer.cost), answer.cost.unit
         whole = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((said, *owed)))
@@ -209,23 +196,13 @@ class PaidCalls:
         answer = _costing(answer, next(iter(scope.spent), Cost.zero(said)))
         spent = scope.calls or not all(cost.is_zero for cost in owed.values())
         if spent or (scope.held and not isinstance(answer, Failure)):
-            self._settle(call, scope, owed, self._reply(call, scope, answer))
+            for unit, cost in owed.items():
+                if unit in scope.held or not cost.is_zero:
+                    self.bill[unit] += cost
+            self.settle(scope, owed, self._reply(call, scope, answer), call.slot.path)
         elif scope.held:
-            self._desk.purse.release(*scope.held.values())
+            self._purse.release(*scope.held.values())
         return answer
-
-    def _settle(self, call: Call, scope: CallScope, owed: Mapping[str, Cost], bought: Payload) -> None:
-        """Settle what is *owed* in each unit; what was *bought* goes with the first amount."""
-        purse, told = self._desk.purse, bought
-        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
-            self.bill[unit] += owed[unit]
-            if unit in scope.held:
-                purse.settle(scope.held[unit], owed[unit], told)
-            else:
-                purse.charge(scope.subject, self._eval_id, owed[unit], told, call.slot.path)
-            told = bought | {"calls": 0, "tokens": None, "reply": None}
-        if told is bought:
-            purse.note(scope.subject, self._eval_id, bought)
 
     def _note_model(self, call: Call, answer: Answered, scope: CallScope) -> None:
         """Note which model answered *call*; of a judge of judges, each one inside is noted by itself."""
@@ -270,13 +247,6 @@ def _without_text(answer: Answered) -> Answered:
 
 def _costing(answer: Answered, cost: Cost) -> Answered:
     return answer if answer.cost == cost else attrs.evolve(answer, cost=cost)
-
-
-def throttled(skip: Skip) -> Failure:
-    """What a judge's subject ends in when there is no room for its call."""
-    upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
-    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
-    return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
 
 
 @attrs.frozen

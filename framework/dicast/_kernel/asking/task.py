@@ -20,14 +20,14 @@ from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
 from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import RECORD
 from ..records.record import columns, new_record, put_metrics
+from ..report.tally import nothing
 from ..stream.read_only import seal
 from ..stream.stream import Stream
-from ..values import ChatRequest, Cost, Event, Failure, Refusal, Reply, Subject
+from ..values import ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
-from .metering import SCOPE, CallScope, heard, under_way, written
-from .paid_calls import RunServices, throttled
-from .scoring import Skip
+from .metering import SCOPE, Asker, CallScope, heard, under_way, written
+from .paid_calls import RunServices
 from .turns import call_turn
 
 
@@ -49,11 +49,12 @@ class ReplayedModel:
         return getattr(self.live, name)
 
 
-class TaskReplies:
+class TaskReplies(Asker):
     """Buys replies for *call*, a task's, about *subject* in one rollout, however often the call is tried."""
 
     def __init__(self, desk: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
         self._desk, self._stream, self._call, self._subject, self._rollout = desk, stream, call, subject, rollout
+        self._purse, self._eval_id = desk.purse, None
         self._bought: dict[str, Reply] = {}
         self._asked: Counter[str] = Counter()
 
@@ -83,7 +84,7 @@ class TaskReplies:
         scope = self._scope()
         projected = estimate(model, request)
         if projected.is_zero:
-            projected = self._desk.purse.dearest.get(self._call.slot.path, projected)
+            projected = self._purse.dearest.get(self._call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return refused
         began = time.monotonic()
@@ -115,18 +116,6 @@ class TaskReplies:
         reply = spool.reply((subject.kind, subject.id, RECORD, key, self._rollout))
         return None if reply is None else structure(orjson.loads(reply), Reply)
 
-    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for one request; a Failure, which says why, when there is no room."""
-        if cost.is_zero:
-            return None
-        if cost.amount is None:
-            return throttled(Skip("unknown_price", cost))
-        held = await self._desk.purse.reserve(self._subject, None, cost, self._call.seconds)
-        if isinstance(held, Refusal):
-            return throttled(Skip(held.cap.reason, cost))
-        scope.held[cost.unit] = held
-        return None
-
     def ask_inside(self, call: Call, subject: Subject, children: object, around: CallScope) -> Failure:
         """A task makes what is judged, and judges nothing itself."""
         return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
@@ -137,11 +126,10 @@ class TaskReplies:
             spent = sum(scope.heard.values(), Cost.zero())  # by one model, so in one unit
             self._close(scope, Failure("refused", str(error), cost=spent), criterion)
         else:
-            self._desk.purse.forfeit(*scope.held.values())
+            self._purse.forfeit(*scope.held.values())
 
     def _close(self, scope: CallScope, answer: Reply | Failure, criterion: str) -> None:
         """Settle what the request cost, in place of what was reserved."""
-        purse, held, cost = self._desk.purse, next(iter(scope.held.values()), None), answer.cost
         bought = {
             "model": scope.model,
             "calls": scope.calls,
@@ -151,14 +139,10 @@ class TaskReplies:
             "rollout": self._rollout,
             "reply": None,
         }
-        if held is not None and isinstance(answer, Failure) and cost.is_zero:
-            (purse.forfeit if scope.cut else purse.release)(held)
-        elif held is not None:
-            purse.settle(held, cost, bought)
-        elif not cost.is_zero:
-            purse.charge(self._subject, None, cost, bought, self._call.slot.path)
-        elif scope.calls:
-            purse.note(self._subject, None, bought)
+        if scope.held and isinstance(answer, Failure) and answer.cost.is_zero:
+            (self._purse.forfeit if scope.cut else self._purse.release)(*scope.held.values())
+        elif scope.held or scope.calls or not answer.cost.is_zero:
+            self.settle(scope, {**nothing(), answer.cost.unit: answer.cost}, bought, self._call.slot.path)
 
 
 @attrs.frozen

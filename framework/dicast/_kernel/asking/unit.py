@@ -12,7 +12,8 @@ from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..pipeline.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
 from .call import Children
-from .paid_calls import UNPAID, PaidCalls, Payload, RunServices, throttled
+from .metering import throttled
+from .paid_calls import UNPAID, PaidCalls, Payload, RunServices
 from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from .task import Made
 
