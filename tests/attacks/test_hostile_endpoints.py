@@ -71,7 +71,7 @@ class Endpoint:
             while head := _head(connection):
                 path = head.split(" ", 2)[1]
                 self.asked.append(head)
-                answer = ANSWERS.get(path.split("/")[1], fine)
+                answer = ANSWERS.get(path.strip("/").split("/")[0], fine)
                 for piece in answer(elsewhere):
                     connection.sendall(piece)
                     self.sent += len(piece)
