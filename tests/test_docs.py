@@ -42,9 +42,12 @@ READMES = [
     *sorted(ROOT.glob("plugins/*/README.md")),
     *sorted(ROOT.glob("contrib/*/README.md")),
 ]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *REFERENCE]
+WALK = ROOT / "docs" / "first-contribution.md"
+"""Changes the repository itself: tests/test_first_contribution.py does what it says."""
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {WALK}), *REFERENCE]
 EVERY_PAGE = [
     *PAGES,
+    WALK,
     *READMES,
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",

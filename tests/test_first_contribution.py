@@ -1,0 +1,55 @@
+"""The page for a first contribution works as it is written, in a copy of the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "first-contribution.md"
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RUNS = {
+    "pytest": ["-m", "pytest", "-p", "no:cacheprovider"],
+    "dicast": ["-m", "dicast"],
+    "python": [],
+    "ruff": ["-m", "ruff"],
+}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the repository's files, without what git does not keep."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("the repository is no git checkout")
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_every_step_works(copy):
+    sources = [copy / "framework", *copy.glob("plugins/*/src"), *copy.glob("contrib/*/src"), copy / "rubrics" / "src"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sources))}
+    steps = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    assert {language for language, _, _ in steps} == {"python", "diff", "console"}
+    for language, info, text in steps:
+        if language == "python":
+            (copy / re.search(r'title="([^"]+)"', info)[1]).write_text(text, encoding="utf-8")
+        elif language == "diff":
+            subprocess.run(["git", "apply", "-"], cwd=copy, input=text, text=True, check=True)
+        else:
+            for line in text.splitlines():
+                words = shlex.split(line.removeprefix("$ uv run ").removeprefix("--group lint "))
+                command = [sys.executable, *RUNS[words[0]], *words[1:]]
+                done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
