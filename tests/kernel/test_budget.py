@@ -23,19 +23,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Book:
-    """A ledger in memory with its purse, as a run has them; *now* is what the clock shows."""
+    """A ledger in memory with its budget, as a run has them; *now* is what the clock shows."""
 
     def __init__(self, ledger, limits, run_id="R1"):
         self.now, self.ledger, self.run_id = NOW, ledger, run_id
         self.clock = Clock(lambda: (self.now - EPOCH) // timedelta(microseconds=1) * 1000)
-        self.purse = BudgetGate(limits, ledger, self, self.clock, run_id)
+        self.budget = BudgetGate(limits, ledger, self, self.clock, run_id)
 
     def event(self, type_, payload, subject=None, sensitivity="pseudonymous"):
         id_, now = self.clock.stamp()
         session = None if subject is None else subject.session_id
         return Event(id_, type_, now, self.run_id, payload, session_id=session)
 
-    def tell(self, events):
+    def emit(self, events):
         self.ledger.append(events)
 
     def commit(self):
@@ -52,11 +52,11 @@ class Book:
 
     async def reserve(self, amount, session="s", unit="usd", seconds=30.0):
         cost = amount if isinstance(amount, Cost) else Cost(amount, unit)
-        return await self.purse.reserve(sample("x", session_id=session), "E1", cost, seconds)
+        return await self.budget.reserve(sample("x", session_id=session), "E1", cost, seconds)
 
     async def spend(self, amount, session="s", unit="usd"):
         held = await self.reserve(amount, session, unit)
-        self.purse.settle(held, held.projected, {})
+        self.budget.settle(held, held.projected, {})
 
     def of(self, type_):
         return [entry.event for entry in self.ledger.read(Query(types=(type_,)))]
@@ -174,9 +174,9 @@ def test_a_reservation_that_does_not_fit_waits_for_those_that_are_open(end, monk
         assert not waiting.done()
         assert book.of("budget.throttled") == []
         if end == "settle":
-            book.purse.settle(held, Cost("0.002"), {})
+            book.budget.settle(held, Cost("0.002"), {})
         else:
-            getattr(book.purse, end)(held)
+            getattr(book.budget, end)(held)
         return await waiting
 
     found = using(work, run="0.012 usd")
@@ -189,7 +189,7 @@ def test_waiting_does_not_ask_the_ledger_without_end():
         reserve = book.ledger.reserve
         book.ledger.reserve = lambda *arguments: (asked.append(1), reserve(*arguments))[1]
         held = await book.reserve("0.01")
-        book.purse.release(held)  # what changed before is no news to who waits later
+        book.budget.release(held)  # what changed before is no news to who waits later
         await book.reserve("0.01")
         waiting = asyncio.ensure_future(book.reserve("0.01"))
         await asyncio.sleep(0.05)
@@ -207,7 +207,7 @@ def test_all_that_wait_are_served_one_after_the_other():
             held = await book.reserve("0.01")
             most.append(len(book.ledger.reservations("R1")))
             await asyncio.sleep(0.001)
-            book.purse.release(held)
+            book.budget.release(held)
 
         await asyncio.gather(*(buy() for _ in range(20)))
         return most
@@ -226,7 +226,7 @@ def test_what_another_process_gives_back_is_found(monkeypatch):
         waiting = asyncio.ensure_future(book.reserve("0.01"))
         await asyncio.sleep(0.03)
         assert not waiting.done()
-        other.purse.release(held)
+        other.budget.release(held)
         assert isinstance(await waiting, Reservation)
 
     using(work, day="0.01 usd")
@@ -262,7 +262,7 @@ def test_what_a_killed_process_of_this_run_had_open_is_written_off():
         await book.reserve("0.01")
         again = Book(book.ledger, limits(run="0.01 usd"))
         await Book(book.ledger, limits(), "R2").reserve("0.01")
-        again.purse.write_off()
+        again.budget.write_off()
         assert [event.payload["amount"] for event in book.of("spend.lost")] == ["0.01"]
         assert isinstance(await again.reserve("0.001"), Refusal)
 
@@ -272,7 +272,7 @@ def test_what_a_killed_process_of_this_run_had_open_is_written_off():
 @pytest.mark.parametrize(("cost", "overrun"), [("0.011", True), ("0.01", False), ("0.009", False)])
 def test_a_cost_above_its_projection_is_an_overrun_and_blocks_the_next(cost, overrun):
     async def work(book):
-        book.purse.settle(await book.reserve("0.01"), Cost(cost), {})
+        book.budget.settle(await book.reserve("0.01"), Cost(cost), {})
         assert book.of("spend.settled")[0].payload["overrun"] is overrun
         assert isinstance(await book.reserve("0.0005"), Refusal) is overrun
 
@@ -282,7 +282,7 @@ def test_a_cost_above_its_projection_is_an_overrun_and_blocks_the_next(cost, ove
 @pytest.mark.parametrize("cost", [Cost.unknown(), Cost(700, "msat")])
 def test_costs_that_cannot_be_compared_are_no_overrun(cost):
     async def work(book):
-        book.purse.settle(await book.reserve("0.01"), cost, {})
+        book.budget.settle(await book.reserve("0.01"), cost, {})
         assert book.of("spend.settled")[0].payload["overrun"] is False
 
     using(work)
@@ -290,7 +290,7 @@ def test_costs_that_cannot_be_compared_are_no_overrun(cost):
 
 def test_an_unknown_true_cost_counts_as_its_projection():
     async def work(book):
-        book.purse.settle(await book.reserve("0.01"), Cost.unknown(), {})
+        book.budget.settle(await book.reserve("0.01"), Cost.unknown(), {})
         assert book.of("spend.settled")[0].payload["amount"] is None
         assert isinstance(await book.reserve("0.001"), Refusal)
 
@@ -300,7 +300,7 @@ def test_an_unknown_true_cost_counts_as_its_projection():
 @pytest.mark.parametrize("cost", [Cost("0.02"), Cost("0.02", pricing_version="p")])
 def test_what_was_not_announced_counts_though_it_passes_the_cap(cost):
     async def work(book):
-        book.purse.charge(sample("x", session_id="s"), "E1", cost, {"metric": "m"})
+        book.budget.charge(sample("x", session_id="s"), "E1", cost, {"metric": "m"})
         (event,) = book.of("spend.settled")
         assert (event.payload["amount"], event.payload["pricing_version"]) == ("0.02", cost.pricing_version)
         assert (event.payload["metric"], event.payload["overrun"]) == ("m", True)
@@ -313,7 +313,7 @@ def test_what_was_not_announced_counts_though_it_passes_the_cap(cost):
 
 def test_an_unknown_cost_that_was_not_announced_holds_no_room():
     async def work(book):
-        book.purse.charge(sample("x"), "E1", Cost.unknown(), {})
+        book.budget.charge(sample("x"), "E1", Cost.unknown(), {})
         assert book.ledger.reservations("R1") == []
         assert book.of("spend.settled")[0].payload["amount"] is None
         assert isinstance(await book.reserve("0.01"), Reservation)
@@ -456,12 +456,12 @@ def test_room_that_is_split_is_nobody_elses_in_between(turns):
         async with MemoryLedger().open() as ledger:
             clock = Clock()
             stream = Stream("R1", clock, ledger, Report(), ())
-            purse = BudgetGate(limits(run="0.03 usd"), ledger, stream, clock, "R1")
+            budget = BudgetGate(limits(run="0.03 usd"), ledger, stream, clock, "R1")
             parts = {"x": Cost("0.01"), "y": Cost("0.02")}
-            admitted = asyncio.ensure_future(purse.admit(sample("x"), "E1", parts, 30.0))
+            admitted = asyncio.ensure_future(budget.admit(sample("x"), "E1", parts, 30.0))
             for _ in range(turns):
                 await asyncio.sleep(0)
-            others = [asyncio.ensure_future(purse.reserve(sample("x"), "E2", Cost("0.01"), 30.0)) for _ in range(2)]
+            others = [asyncio.ensure_future(budget.reserve(sample("x"), "E2", Cost("0.01"), 30.0)) for _ in range(2)]
             held = await asyncio.wait_for(admitted, 5) if turns else None
             if held is not None:
                 assert {key: one.projected for key, one in held.items()} == parts

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dicast import Cost
 from dicast.testing import FakeChatModel, run_pipeline, sample
 
-# What a process does that is told to, line by line: it has a purse on the shared ledger, as a run has.
+# What a process does that is told to, line by line: it has a budget on the shared ledger, as a run has.
 PROCESS = """
 import asyncio, json, sys
 from contextlib import AsyncExitStack
@@ -37,15 +37,15 @@ class Run:
     def __init__(self, ledger, run_id, caps, resume):
         self.ledger, self.run_id, self.clock, self.held = ledger, run_id, Clock(), {}
         budget = Budget(**{scope: tuple(map(Cost.parse, texts)) for scope, texts in caps.items()})
-        self.purse = BudgetGate(budget, ledger, self, self.clock, run_id, living(ledger))
+        self.budget = BudgetGate(budget, ledger, self, self.clock, run_id, living(ledger))
         if resume:
-            self.purse.write_off()
+            self.budget.write_off()
 
     def event(self, type_, payload, subject=None, sensitivity="pseudonymous"):
         session = None if subject is None else subject.session_id
         return Event(*self.clock.stamp()[:1], type_, self.clock.time(), self.run_id, payload, session_id=session)
 
-    def tell(self, events):
+    def emit(self, events):
         self.ledger.append(events)
 
     def commit(self):
@@ -63,7 +63,7 @@ class Run:
         subject = Subject("row", "x", output="x", session_id=session)
         try:
             async with asyncio.timeout(0.05):
-                found = await self.purse.reserve(subject, "E", Cost(amount, unit), seconds)
+                found = await self.budget.reserve(subject, "E", Cost(amount, unit), seconds)
         except TimeoutError:
             return {"waits": True}
         if isinstance(found, Refusal):
@@ -73,15 +73,15 @@ class Run:
 
     async def settle(self, id, amount, unit):
         cost = Cost.unknown() if amount is None else Cost(amount, unit)
-        self.purse.settle(self.held.pop(id), cost, {})
+        self.budget.settle(self.held.pop(id), cost, {})
         return {}
 
     async def release(self, id):
-        self.purse.release(self.held.pop(id))
+        self.budget.release(self.held.pop(id))
         return {}
 
     async def forfeit(self, id):
-        self.purse.forfeit(self.held.pop(id))
+        self.budget.forfeit(self.held.pop(id))
         return {}
 
 async def main():

@@ -48,16 +48,16 @@ class Watched:
 
 
 class Run:
-    """A purse on a run's own stream, whose cap is *cap*."""
+    """A budget on a run's own stream, whose cap is *cap*."""
 
     def __init__(self, live, cap):
         clock = Clock()
         self.ledger = Watched(live)
         self.stream = Stream("R1", clock, self.ledger, Report(), [])
-        self.purse = BudgetGate(Budget((Cost(cap),), (), ()), self.ledger, self.stream, clock, "R1")
+        self.budget = BudgetGate(Budget((Cost(cap),), (), ()), self.ledger, self.stream, clock, "R1")
 
     def reserve(self, amount, *, patient=True):
-        asked = self.purse.reserve(sample("x"), "E1", Cost(amount), 30.0, patient=patient)
+        asked = self.budget.reserve(sample("x"), "E1", Cost(amount), 30.0, patient=patient)
         return asyncio.ensure_future(asked)
 
     def types(self):
@@ -74,11 +74,11 @@ def using(cap, work):
 
 def test_claims_of_one_moment_are_one_transaction_with_what_was_told_before():
     async def work(run):
-        run.stream.tell([run.stream.event("eval.started", {})])
+        run.stream.emit([run.stream.event("eval.started", {})])
         found = await asyncio.gather(*(run.reserve("0.001") for _ in range(100)))
         assert run.types() == ["eval.started"] + ["spend.reserved"] * 100
         for held in found:
-            run.purse.settle(held, Cost("0.001"), {})
+            run.budget.settle(held, Cost("0.001"), {})
         await asyncio.sleep(0.001)
         assert run.ledger.transactions == ["reserve 100", "append"]
         assert run.types()[101:] == ["spend.settled"] * 100
@@ -153,7 +153,7 @@ def test_what_is_given_back_just_after_a_refusal_is_not_missed(monkeypatch):
 
     async def work(run):
         held = await run.reserve("0.01")
-        run.ledger.then = lambda: run.purse.release(held)
+        run.ledger.then = lambda: run.budget.release(held)
         assert isinstance(await run.reserve("0.01"), Reservation)
 
     using("0.01", work)
@@ -163,7 +163,7 @@ def test_what_is_given_back_just_after_a_refusal_is_not_missed(monkeypatch):
 def test_a_ledger_that_fails_tells_all_who_wait_and_loses_nothing_told(error):
     async def work(run):
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-        run.stream.tell([run.stream.event("eval.started", {})])
+        run.stream.emit([run.stream.event("eval.started", {})])
         run.ledger.fails = error
         found = await asyncio.gather(*(run.reserve("0.01") for _ in range(5)), return_exceptions=True)
         assert found == [error] * 5
@@ -178,7 +178,7 @@ def test_events_that_the_ledger_did_not_take_are_taken_with_the_next_claim():
     async def work(run):
         held = await run.reserve("0.01")
         run.ledger.fails = LedgerError("locked")
-        run.purse.settle(held, Cost("0.004"), {})
+        run.budget.settle(held, Cost("0.004"), {})
         await asyncio.sleep(0.001)
         assert run.types() == ["spend.reserved"]
         run.ledger.fails = None

@@ -151,9 +151,9 @@ class Pool:
             except Exception:  # the border: evidence may be of a class that cannot be made anew
                 worker.kill()
                 continue
-            self._hear(worker, *told)
+            self._receive(worker, *told)
 
-    def _hear(self, worker: Worker, answers: Sequence[tuple[int, object]], seconds: float) -> None:
+    def _receive(self, worker: Worker, answers: Sequence[tuple[int, object]], seconds: float) -> None:
         for number, answer in answers:
             future = worker.asked.pop(number).answer
             if future.done():

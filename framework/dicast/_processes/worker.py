@@ -94,13 +94,13 @@ class WorkerCalls:
         self._told, last, subject = time.monotonic(), b"", None
         for number, slot, pickled in message:
             if answers and time.monotonic() - self._told > TELL_SECONDS:
-                self._tell(answers)
+                self._send(answers)
             HEADER.pack_into(self._progress, 0, number)
             if pickled is not last:
                 last, subject = pickled, _read(pickled)
             answers.append((number, await self._answer(calls[slot], subject)))
             HEADER.pack_into(self._progress, 0, 0)
-        self._tell(answers)
+        self._send(answers)
 
     async def _answer(self, call: Call | str, subject: Subject | Failure | None) -> object:
         """The answer; an exception where the run has to stop."""
@@ -113,7 +113,7 @@ class WorkerCalls:
         except Interrupted as error:  # no further call can go better, says the metric
             return error.__cause__
 
-    def _tell(self, answers: list[tuple[int, object]]) -> None:
+    def _send(self, answers: list[tuple[int, object]]) -> None:
         now = time.monotonic()
         try:
             self._wire.send((answers, now - self._told))

@@ -49,7 +49,7 @@ class Batch:
         waiting, self._waiting = self._waiting, []
         try:
             found = await self._answers(caller, call, [subject for subject, _ in waiting])
-        except BaseException as error:  # the run has to stop: whoever waits hears it
+        except BaseException as error:  # the run has to stop: it is raised for whoever waits
             for _, answer in waiting:
                 if not answer.done():
                     answer.set_exception(error)

@@ -35,20 +35,20 @@ class Record(Protocol):
         """Make an event without recording it."""
         ...
 
-    def tell(self, events: Sequence[Event]) -> None:
+    def emit(self, events: Sequence[Event]) -> None:
         """Put *events* into the stream, which the ledger takes soon."""
         ...
 
     def commit_soon(self) -> None:
-        """Append everything that was told to the ledger before anything is waited for."""
+        """Append everything that was emitted to the ledger before anything is waited for."""
         ...
 
     def commit(self) -> None:
-        """Append everything that was told to the ledger, and let it decide what is claimed, now."""
+        """Append everything that was emitted to the ledger, and let it decide what is claimed, now."""
         ...
 
     def claim(self, claim: Claim, lost: Callable[[Entry], Event]) -> asyncio.Future[Refusal | None]:
-        """Let the ledger decide *claim* soon, after all that was told before; cancelled before, it takes the claim back."""
+        """Let the ledger decide *claim* soon, after all that was emitted before; cancelled before, it takes the claim back."""
         ...
 
 
@@ -74,7 +74,7 @@ class BudgetGate:
         run_id: str,
         alive: Callable[[str], bool] = bool,
     ) -> None:
-        """*alive* tells whether the run of an id is under way in some process; without it every run is taken to be."""
+        """*alive* says whether the run of an id is under way in some process; without it every run is taken to be."""
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
         self._run_id, self._alive = run_id, alive
         self._changed = asyncio.get_running_loop().create_future()
@@ -98,7 +98,7 @@ class BudgetGate:
                         self._write_off_the_dead()
                         await asyncio.wait({changed}, timeout=POLL_SECONDS)
                     changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
-                self._tell()  # whoever is next may find room, too
+                self._emit()  # whoever is next may find room, too
         if isinstance(found, Refusal):
             self._throttled(subject, found, cost)
         return found
@@ -120,7 +120,7 @@ class BudgetGate:
     def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
         """Close *whole* and reserve its parts instead, in one transaction, so that nobody gets the room in between."""
         self._record.commit()  # who claimed before is answered while *whole* still takes the room
-        self._record.tell([self._record.event(SPEND_RELEASED, {"reservation_id": whole.id}, whole.subject)])
+        self._record.emit([self._record.event(SPEND_RELEASED, {"reservation_id": whole.id}, whole.subject)])
         parts = {key: self._claim(whole.subject, whole.eval_id, cost, seconds) for key, cost in costs.items()}
         answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
         self._record.commit()
@@ -148,17 +148,17 @@ class BudgetGate:
         if cost.amount is not None and (before.unit != cost.unit or _exceeds(cost, before)):
             self.dearest[component] = cost
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
-        self._tell(claim.event, self._settled(reservation, cost, unit))
+        self._emit(claim.event, self._settled(reservation, cost, unit))
 
     def note(self, subject: Subject, eval_id: str | None, unit: Mapping[str, object]) -> None:
         """Record a call that is known to cost nothing, and for which nothing was reserved."""
         price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
-        self._record.tell([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
+        self._record.emit([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
 
     def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
-        self._tell(self._settled(reservation, cost, unit))
+        self._emit(self._settled(reservation, cost, unit))
 
     def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:
         payload = {
@@ -174,22 +174,22 @@ class BudgetGate:
 
     def release(self, *held: Reservation) -> None:
         """Close what is *held* for a call that cost nothing."""
-        self._tell(*(self._record.event(SPEND_RELEASED, {"reservation_id": one.id}, one.subject) for one in held))
+        self._emit(*(self._record.event(SPEND_RELEASED, {"reservation_id": one.id}, one.subject) for one in held))
 
     def forfeit(self, *held: Reservation) -> None:
         """Close what is *held* for a call that ended unheard: it counts as spent, because it may have been."""
         for one in held:
             payload = {"reservation_id": one.id, "amount": one.projected.decimal, "unit": one.projected.unit}
-            self._tell(self._record.event(SPEND_LOST, payload, one.subject))
+            self._emit(self._record.event(SPEND_LOST, payload, one.subject))
 
     def write_off(self) -> None:
         """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
-        self._tell(*map(self.lost, self._ledger.reservations(self._run_id)))
+        self._emit(*map(self.lost, self._ledger.reservations(self._run_id)))
 
     def _write_off_the_dead(self) -> None:
         """End what processes that died had reserved, in whichever run; their leases may be long.
 
-        The ledger alone is told: it is not this run's loss.
+        The ledger alone has it: it is not this run's loss.
         """
         held = [entry for entry in self._ledger.reservations(None) if entry.event.run_id != self._run_id]
         dead = {run_id for run_id in {entry.event.run_id for entry in held} if not self._alive(run_id)}
@@ -230,11 +230,11 @@ class BudgetGate:
             "projected": cost.decimal,
             "unit": cap.limit.unit,
         }
-        self._record.tell([self._record.event(BUDGET_THROTTLED, payload, subject)])
+        self._record.emit([self._record.event(BUDGET_THROTTLED, payload, subject)])
 
-    def _tell(self, *events: Event) -> None:
+    def _emit(self, *events: Event) -> None:
         """Tell what became of reservations, and let those try again that were refused before."""
-        self._record.tell(events)
+        self._record.emit(events)
         self._record.commit_soon()
         self._changed.set_result(None)
         self._changed = asyncio.get_running_loop().create_future()

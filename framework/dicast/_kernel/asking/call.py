@@ -108,9 +108,9 @@ class Caller:
 
         :raises Interrupted: when the call was ended because the run has to stop; it is nobody's failure.
         """
-        return await self.heard(call, self.call_def(call, subject, children))
+        return await self.answered(call, self.call_def(call, subject, children))
 
-    async def heard(self, call: Call, answer: object) -> Any:
+    async def answered(self, call: Call, answer: object) -> Any:
         """The answer itself, or what was awaited in the call's time."""
         if not isinstance(answer, Awaitable):
             return answer
@@ -121,7 +121,7 @@ class Caller:
             return self.failure(call, error)
 
     def call_def(self, call: Call, subject: Any, children: Children = ()) -> Any:
-        """Call the component; what it returns is an answer, or to be awaited by :meth:`heard`."""
+        """Call the component; what it returns is an answer, or to be awaited by :meth:`answered`."""
         if call.needs_output and subject.output is None and call.lacks_output(subject, children):
             return no_output(subject)
         try:

@@ -36,7 +36,7 @@ SHARE_INSIDE = 0.95
 class Asker(ABC):
     """Asks for a unit or for a task, and pays: what a call may cost is reserved before it, and settled after it."""
 
-    _purse: BudgetGate
+    _budget: BudgetGate
     _eval_id: str | None
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Asker(ABC):
             return throttled(Skip("unknown_price", cost))
         seconds = max(0.0, scope.until - time.monotonic())
         alone = not scope.held and (scope.around is None or not scope.around.held)
-        held = await self._purse.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
+        held = await self._budget.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
         if isinstance(held, Refusal):
             return throttled(Skip(held.cap.reason, cost))
         scope.held[cost.unit] = held
@@ -59,15 +59,15 @@ class Asker(ABC):
 
     def settle(self, scope: CallScope, owed: Mapping[str, Cost], bought: Mapping[str, Any], path: str) -> None:
         """Settle what is *owed* in each unit for a call at *path*; what was *bought* goes with the first amount."""
-        told = bought
+        settled = bought
         for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
             if unit in scope.held:
-                self._purse.settle(scope.held[unit], owed[unit], told)
+                self._budget.settle(scope.held[unit], owed[unit], settled)
             else:
-                self._purse.charge(scope.subject, self._eval_id, owed[unit], told, path)
-            told = {**bought, "calls": 0, "tokens": None, "reply": None}
-        if told is bought:
-            self._purse.note(scope.subject, self._eval_id, bought)
+                self._budget.charge(scope.subject, self._eval_id, owed[unit], settled, path)
+            settled = {**bought, "calls": 0, "tokens": None, "reply": None}
+        if settled is bought:
+            self._budget.note(scope.subject, self._eval_id, bought)
 
 
 def throttled(skip: Skip) -> Failure:
@@ -81,7 +81,7 @@ def throttled(skip: Skip) -> Failure:
 class CallScope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
-    *heard* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
+    *received* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
     have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
     for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
     *queued* that one was given up; without *cut*, before it was sent.
@@ -95,7 +95,7 @@ class CallScope:
     covering: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     cut: bool = False
     queued: bool = False
-    heard: dict[str, Cost] = attrs.field(factory=nothing)
+    received: dict[str, Cost] = attrs.field(factory=nothing)
     settled: dict[str, Cost] = attrs.field(factory=nothing)
     spent: tuple[Cost, ...] = ()
     model: str | None = None
@@ -108,9 +108,9 @@ class CallScope:
         """How long a judge inside may take, so that its owner has time left to make something of its failure."""
         return max(0.0, self.until - time.monotonic()) * SHARE_INSIDE
 
-    def hear(self, answer: Reply | Failure) -> None:
+    def receive(self, answer: Reply | Failure) -> None:
         """Count what a chat model answered."""
-        self.heard[answer.cost.unit] += answer.cost
+        self.received[answer.cost.unit] += answer.cost
         if isinstance(answer, Failure):
             self.calls += not answer.cost.is_zero
             return
@@ -127,7 +127,7 @@ class CallScope:
 
     def give_up(self, wire: RequestTrace) -> None:
         """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
-        self.hear(Failure("timeout", "given up", cost=wire.spent))
+        self.receive(Failure("timeout", "given up", cost=wire.spent))
         self.queued = True
         self.cut = self.cut or wire.cut or not wire.paced
         if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
@@ -138,11 +138,11 @@ class CallScope:
 
         Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
         """
-        inside, heard = self.settled[said.unit].amount, self.heard[said.unit].amount
-        if inside is None or heard is None or (said.amount is not None and said.amount - inside <= heard):
-            return self.heard
+        inside, received = self.settled[said.unit].amount, self.received[said.unit].amount
+        if inside is None or received is None or (said.amount is not None and said.amount - inside <= received):
+            return self.received
         beyond = None if said.amount is None else said.amount - inside
-        return {**self.heard, said.unit: attrs.evolve(said, amount=beyond)}
+        return {**self.received, said.unit: attrs.evolve(said, amount=beyond)}
 
 
 SCOPE: ContextVar[CallScope | None] = ContextVar("dicast_scope", default=None)
@@ -184,16 +184,16 @@ class MeteredModel:
                     refused = await scope.asker.cover(scope, projected)
                 if refused is not None:
                     return refused
-            return await heard(self.live, request, scope)
+            return await completed(self.live, request, scope)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)
 
 
-async def heard(model: ChatModel, request: ChatRequest, scope: CallScope) -> Reply | Failure:
+async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) -> Reply | Failure:
     """What *model* answers for the call *scope*, whatever it raises.
 
-    *scope* notes what was heard and what it cost, what was given up, and what ended unheard.
+    *scope* notes what came back and what it cost, what was given up, and what ended without an answer.
     """
     token = WIRE.set(wire := RequestTrace())
     with under_way(None):
@@ -203,7 +203,7 @@ async def heard(model: ChatModel, request: ChatRequest, scope: CallScope) -> Rep
             scope.give_up(wire)
             raise
         except AccessRefused as error:
-            scope.hear(Failure("refused", str(error), cost=error.cost or Cost.zero()))
+            scope.receive(Failure("refused", str(error), cost=error.cost or Cost.zero()))
             raise
         except Interrupted:
             raise
@@ -217,7 +217,7 @@ async def heard(model: ChatModel, request: ChatRequest, scope: CallScope) -> Rep
             WIRE.reset(token)
     if not isinstance(answer, Reply | Failure):
         return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
-    scope.hear(answer := written(answer, model))
+    scope.receive(answer := written(answer, model))
     return answer
 
 

@@ -44,9 +44,9 @@ UNPAID = nothing()
 class PaidCalls(Asker):
     """Asks components about one subject for one unit."""
 
-    def __init__(self, desk: RunServices, label: str, eval_id: str, children: Children) -> None:
-        self._desk, self._label, self._eval_id, self._children = desk, label, eval_id, children
-        self._purse = desk.purse
+    def __init__(self, services: RunServices, label: str, eval_id: str, children: Children) -> None:
+        self._services, self._label, self._eval_id, self._children = services, label, eval_id, children
+        self._budget = services.budget
         self.bill = {**UNPAID}
         self.models: set[str] = set()
         self.answered: dict[str, set[str]] = {}
@@ -54,14 +54,14 @@ class PaidCalls(Asker):
 
     async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
         """Reserve for all *slots* what a rollout of them may cost; a Skip when there is no room for all."""
-        caller, costs, seconds = self._desk.caller, dict[str, Cost](), 0.0
-        for call in (self._desk.calls[slot.path] for slot in slots):
+        caller, costs, seconds = self._services.caller, dict[str, Cost](), 0.0
+        for call in (self._services.calls[slot.path] for slot in slots):
             cost = caller.estimate(call, subject)
             key = (subject.kind, subject.id, self._label, call.slot.label, 0)
-            if isinstance(cost, Cost) and cost.amount and self._desk.kept_reply(key, call) is None:
+            if isinstance(cost, Cost) and cost.amount and self._services.kept_reply(key, call) is None:
                 costs[call.slot.path] = cost
                 seconds += call.seconds
-        held = await self._purse.admit(subject, self._eval_id, costs, seconds)
+        held = await self._budget.admit(subject, self._eval_id, costs, seconds)
         if isinstance(held, Refusal):
             none = Cost.zero(held.cap.limit.unit)
             return Skip(held.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
@@ -71,15 +71,17 @@ class PaidCalls(Asker):
     def dismiss(self) -> None:
         """Release what was reserved for calls that were not made."""
         while self._held:
-            self._purse.release(self._held.popitem()[1])
+            self._budget.release(self._held.popitem()[1])
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
-        desk, path = self._desk, slot.path
-        call = desk.calls[path]
-        if not call.quick or desk.spool is not None or path in desk.purse.dearest:  # paid before, or costs unasked
+        services, path = self._services, slot.path
+        call = services.calls[path]
+        if (
+            not call.quick or services.spool is not None or path in services.budget.dearest
+        ):  # paid before, or costs unasked
             return Later(partial(self._ask_score, slot, subject, rollout))
-        answer = desk.caller.call_def(call, subject, self._children)
+        answer = services.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and (answer.cost is UNPAID["usd"] or answer.cost.is_zero):
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))
@@ -91,12 +93,14 @@ class PaidCalls(Asker):
     async def _as_score(
         self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
     ) -> Answer:
-        heard = self._closed(call, CallScope(self, subject, rollout), await self._desk.caller.heard(call, answer))
-        return as_score(heard) if isinstance(heard, Judgment) else heard
+        found = self._closed(
+            call, CallScope(self, subject, rollout), await self._services.caller.answered(call, answer)
+        )
+        return as_score(found) if isinstance(found, Judgment) else found
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
         """Ask a component, again while its failure is retryable and the slot has retries left."""
-        call = self._desk.calls[slot.path]
+        call = self._services.calls[slot.path]
         for _ in range(slot.retries):
             answer = await self._once(call, self._children, CallScope(self, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
@@ -108,8 +112,8 @@ class PaidCalls(Asker):
     ) -> Answered | Awaitable[Answered]:
         """Ask a judge that is inside the component whose call is *around*."""
         call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
-        if call.quick and self._desk.spool is None:
-            answer = self._desk.caller.call_def(call, subject, children)
+        if call.quick and self._services.spool is None:
+            answer = self._services.caller.call_def(call, subject, children)
             if isinstance(answer, Judgment | Failure) and answer.cost.is_zero:
                 return answer
             return self._inside(call, subject, children, around, answer)
@@ -129,7 +133,7 @@ class PaidCalls(Asker):
                 call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
                 answer = await self._once(call, children, scope)
         else:
-            answer = self._closed(call, scope, await self._desk.caller.heard(call, begun))
+            answer = self._closed(call, scope, await self._services.caller.answered(call, begun))
         if isinstance(answer, Skip):
             return throttled(answer)
         for cost in scope.spent or (answer.cost,):
@@ -138,7 +142,7 @@ class PaidCalls(Asker):
 
     async def _once(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
         subject = scope.subject
-        kept = self._desk.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
+        kept = self._services.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
             answer, scope.spent = kept
             for cost in scope.spent:
@@ -148,30 +152,30 @@ class PaidCalls(Asker):
         if call.lacks_output(subject, children):  # before anything is reserved
             return no_output(subject)
         with under_way(scope):
-            projected = self._desk.caller.estimate(call, subject)
+            projected = self._services.caller.estimate(call, subject)
         if isinstance(projected, Failure):
             return projected
         scope.until = time.monotonic() + call.seconds
         if scope.around is None and (held := self._held.pop(call.slot.path, None)) is not None:
             scope.held[held.projected.unit] = held
         if projected.is_zero:
-            projected = self._purse.dearest.get(call.slot.path, projected)
+            projected = self._budget.dearest.get(call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
             with under_way(scope):
-                answer = await self._desk.caller.call(call, subject, children)
+                answer = await self._services.caller.call(call, subject, children)
         except BaseException as error:
             self._break_off(call, scope, error)
             raise
         return self._closed(call, scope, answer)
 
     def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
-        """Settle a call that was refused access or given up; what was not heard may have been paid, too."""
+        """Settle a call that was refused access or given up; what did not come back may have been paid, too."""
         if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
             self._closed(call, scope, Failure("refused", str(error)))
         else:
-            self._purse.forfeit(*scope.held.values())
+            self._budget.forfeit(*scope.held.values())
 
     async def _fallback(self, call: Call, children: Children, scope: CallScope, skip: Skip) -> Answered | Skip:
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
@@ -188,7 +192,7 @@ class PaidCalls(Asker):
         """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
         self._note_model(call, answer, scope)
         if scope.held and _is_unheard(answer, scope):
-            self._purse.forfeit(*scope.held.values())  # which was for what was heard, too
+            self._budget.forfeit(*scope.held.values())  # which was for what came back, too
             return answer
         owed, said = scope.owed(answer.cost), answer.cost.unit
         whole = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((said, *owed)))
@@ -201,7 +205,7 @@ class PaidCalls(Asker):
                     self.bill[unit] += cost
             self.settle(scope, owed, self._reply(call, scope, answer), call.slot.path)
         elif scope.held:
-            self._purse.release(*scope.held.values())
+            self._budget.release(*scope.held.values())
         return answer
 
     def _note_model(self, call: Call, answer: Answered, scope: CallScope) -> None:
@@ -255,7 +259,7 @@ class RunServices:
 
     calls: Mapping[str, Call]
     caller: Caller
-    purse: BudgetGate
+    budget: BudgetGate
     spool: EarlierUnits | None
 
     def kept_reply(self, key: ReplyKey, call: Call) -> tuple[Score | Judgment, tuple[Cost, ...]] | None:

@@ -95,8 +95,8 @@ class MetricSet:
         proxies, truths = self.tiers(subject.kind)
         failure = None
         asked = [ask(slot, subject, rollout.number) for slot in proxies]  # all before the first is awaited
-        for slot, told in zip(proxies, asked, strict=True):
-            answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
+        for slot, given in zip(proxies, asked, strict=True):
+            answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
             failure = rollout.take(slot, answer) or failure
         if failure is not None:
             return failure
@@ -104,8 +104,8 @@ class MetricSet:
             passed = rollout.lowest() >= self.scoring.threshold
             truths = truths if passed or self._audits(subject) else ()
             asked = [ask(slot, subject, rollout.number) for slot in truths]
-            for slot, told in zip(truths, asked, strict=True):
-                answer = await told if type(told) is not Score and isinstance(told, Awaitable) else told
+            for slot, given in zip(truths, asked, strict=True):
+                answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
                     answer = Skip(answer.throttled_reason, answer.cost)  # a judge inside did not fit, and so the metric
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure

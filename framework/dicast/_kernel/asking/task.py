@@ -26,7 +26,7 @@ from ..stream.stream import Stream
 from ..values import ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
-from .metering import SCOPE, Asker, CallScope, heard, under_way, written
+from .metering import SCOPE, Asker, CallScope, completed, under_way, written
 from .paid_calls import RunServices
 from .turns import call_turn
 
@@ -52,9 +52,15 @@ class ReplayedModel:
 class TaskReplies(Asker):
     """Buys replies for *call*, a task's, about *subject* in one rollout, however often the call is tried."""
 
-    def __init__(self, desk: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
-        self._desk, self._stream, self._call, self._subject, self._rollout = desk, stream, call, subject, rollout
-        self._purse, self._eval_id = desk.purse, None
+    def __init__(self, services: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
+        self._services, self._stream, self._call, self._subject, self._rollout = (
+            services,
+            stream,
+            call,
+            subject,
+            rollout,
+        )
+        self._budget, self._eval_id = services.budget, None
         self._bought: dict[str, Reply] = {}
         self._asked: Counter[str] = Counter()
 
@@ -84,12 +90,12 @@ class TaskReplies(Asker):
         scope = self._scope()
         projected = estimate(model, request)
         if projected.is_zero:
-            projected = self._purse.dearest.get(self._call.slot.path, projected)
+            projected = self._budget.dearest.get(self._call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return refused
         began = time.monotonic()
         try:
-            answer = await heard(model, request, scope)
+            answer = await completed(model, request, scope)
         except BaseException as error:
             self._break_off(scope, error, request.label)
             raise
@@ -97,12 +103,12 @@ class TaskReplies(Asker):
         if isinstance(answer, Reply):
             seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
             answer = self._bought[key] = attrs.evolve(answer, metrics={**seconds, **answer.metrics})
-            self._tell(asked, answer)
+            self._emit_reply(asked, answer)
         return answer
 
-    def _tell(self, asked: Mapping[str, object], reply: Reply) -> None:
-        told = {**asked, "rollout": self._rollout, "reply": unstructure(reply)}
-        self._stream.tell([self._stream.event(TASK_REPLIED, told, self._subject, "user_controlled")])
+    def _emit_reply(self, asked: Mapping[str, object], reply: Reply) -> None:
+        payload = {**asked, "rollout": self._rollout, "reply": unstructure(reply)}
+        self._stream.emit([self._stream.event(TASK_REPLIED, payload, self._subject, "user_controlled")])
         self._stream.commit_soon()
 
     def _scope(self) -> CallScope:
@@ -110,7 +116,7 @@ class TaskReplies(Asker):
 
     def _kept(self, key: str) -> Reply | None:
         """What was bought under *key*, in this process or by an earlier one of this run."""
-        subject, spool = self._subject, self._desk.spool
+        subject, spool = self._subject, self._services.spool
         if key in self._bought or spool is None:
             return self._bought.get(key)
         reply = spool.reply((subject.kind, subject.id, RECORD, key, self._rollout))
@@ -121,12 +127,12 @@ class TaskReplies(Asker):
         return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
 
     def _break_off(self, scope: CallScope, error: BaseException, criterion: str) -> None:
-        """Settle a request that was refused access or given up; what was not heard may have been paid, too."""
+        """Settle a request that was refused access or given up; what did not come back may have been paid, too."""
         if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
-            spent = sum(scope.heard.values(), Cost.zero())  # by one model, so in one unit
+            spent = sum(scope.received.values(), Cost.zero())  # by one model, so in one unit
             self._close(scope, Failure("refused", str(error), cost=spent), criterion)
         else:
-            self._purse.forfeit(*scope.held.values())
+            self._budget.forfeit(*scope.held.values())
 
     def _close(self, scope: CallScope, answer: Reply | Failure, criterion: str) -> None:
         """Settle what the request cost, in place of what was reserved."""
@@ -140,7 +146,7 @@ class TaskReplies(Asker):
             "reply": None,
         }
         if scope.held and isinstance(answer, Failure) and answer.cost.is_zero:
-            (self._purse.forfeit if scope.cut else self._purse.release)(*scope.held.values())
+            (self._budget.forfeit if scope.cut else self._budget.release)(*scope.held.values())
         elif scope.held or scope.calls or not answer.cost.is_zero:
             self.settle(scope, {**nothing(), answer.cost.unit: answer.cost}, bought, self._call.slot.path)
 
@@ -161,7 +167,7 @@ class Made:
 class Producer:
     """Makes outputs and records: by *task*, where there is one, and *extractors*; *levels* are what the task says of all."""
 
-    desk: RunServices
+    services: RunServices
     stream: Stream
     task: Call | None
     extractors: Sequence[Call]
@@ -185,8 +191,10 @@ class Producer:
         return Made(outputs, self._event(RECORD_COMPLETED, record, subject), excused)
 
     def _failed(self, row: Mapping[str, object], failure: Failure, subject: Subject) -> Event:
-        told = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
-        return self._event(RECORD_FAILED, told | ({} if failure.retry is None else {"retry": failure.retry}), subject)
+        payload = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
+        return self._event(
+            RECORD_FAILED, payload | ({} if failure.retry is None else {"retry": failure.retry}), subject
+        )
 
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
         return self.stream.event(type_, payload, subject, "user_controlled")
@@ -196,15 +204,15 @@ class Producer:
             record = new_record(row, made, self.levels)
         except TypeError as error:
             return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
-        return await _extract(record, self.extractors, self.desk.caller) or record
+        return await _extract(record, self.extractors, self.services.caller) or record
 
     async def _produce(self, task: Call, subject: Subject, rollout: int) -> Subject | Failure:
         """Ask the task, again while its failure is retryable and its slot has retries left."""
-        purchase, history = TaskReplies(self.desk, self.stream, task, subject, rollout), list[dict[str, object]]()
+        purchase, history = TaskReplies(self.services, self.stream, task, subject, rollout), list[dict[str, object]]()
         most = task.slot.retries + 1
         while True:
             with under_way(purchase.begin()):
-                answer: Subject | Failure = await self.desk.caller.call(task, subject)
+                answer: Subject | Failure = await self.services.caller.call(task, subject)
             if isinstance(answer, Subject):
                 return _same(answer, subject, task)
             history.append({"attempt": len(history) + 1, "error": answer.message})
@@ -219,7 +227,7 @@ def _given(subject: Subject) -> Subject | Failure:
 
 
 def _told(failure: Failure, label: str) -> Failure:
-    """*failure* of the task called *label*, as its record tells it."""
+    """*failure* of the task called *label*, as its record has it."""
     try:
         orjson.dumps(failure.retry)
     except TypeError as error:

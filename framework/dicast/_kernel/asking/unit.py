@@ -34,7 +34,7 @@ class Unit:
 
     async def judge(
         self,
-        desk: RunServices,
+        services: RunServices,
         subject: Subject,
         eval_id: str,
         children: Children = (),
@@ -44,7 +44,7 @@ class Unit:
         """Judge *subject*, or what a task has *made* of it; return the type and the payload of the terminal event."""
         began = time.perf_counter()
         outputs = (subject,) if made is None else made.outputs
-        teller = PaidCalls(desk, self.label, eval_id, children)
+        paid = PaidCalls(services, self.label, eval_id, children)
         missing = None
         if made is not None and not (made.excused and self.metrics is not None):
             missing = next((output for output in outputs if isinstance(output, Failure)), None)
@@ -52,9 +52,9 @@ class Unit:
         if missing is not None:
             outcome = missing
         elif self.metrics is not None:
-            outcome = await self._metrics(self.metrics, teller, outputs)
+            outcome = await self._metrics(self.metrics, paid, outputs)
         else:
-            outcome = await self._own(teller, outputs[0])
+            outcome = await self._own(paid, outputs[0])
         latency = int((time.perf_counter() - began) * 1000)
         payload: Payload = {
             "eval_id": eval_id,
@@ -62,8 +62,8 @@ class Unit:
             "subject_id": subject.id,
             "judge": self.label,
             "judge_latency_ms": latency,
-            "judge_cost_usd": "0" if teller.bill["usd"] is UNPAID["usd"] else teller.bill["usd"].decimal,
-            "judge_cost_msat": "0" if teller.bill["msat"] is UNPAID["msat"] else teller.bill["msat"].decimal,
+            "judge_cost_usd": "0" if paid.bill["usd"] is UNPAID["usd"] else paid.bill["usd"].decimal,
+            "judge_cost_msat": "0" if paid.bill["msat"] is UNPAID["msat"] else paid.bill["msat"].decimal,
         }
         if isinstance(outcome, Skip):
             payload["skipped"] = outcome.reason
@@ -72,44 +72,44 @@ class Unit:
         if isinstance(outcome, Failure):
             return EVAL_FAILED, payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
-        if isinstance(outcome, Combined) and (spared := self._spared(desk, subject, outcome)):
+        if isinstance(outcome, Combined) and (spared := self._spared(services, subject, outcome)):
             payload["spared"] = spared
         payload["fingerprint"] = self._fingerprint(
-            teller.models, None if isinstance(outcome, Combined) else outcome.rubric
+            paid.models, None if isinstance(outcome, Combined) else outcome.rubric
         )
-        if teller.answered:
-            payload["models"] = {label: sorted(models) for label, models in teller.answered.items()}
-        payload["judge_pricing_version"] = None if teller.bill == UNPAID else _pricing_version(teller.bill)
+        if paid.answered:
+            payload["models"] = {label: sorted(models) for label, models in paid.answered.items()}
+        payload["judge_pricing_version"] = None if paid.bill == UNPAID else _pricing_version(paid.bill)
         payload["parent_eval_id"] = parent_eval_id
         payload |= found
         return EVAL_COMPLETED, payload
 
     @staticmethod
     async def _metrics(
-        metrics: MetricSet, teller: PaidCalls, outputs: Sequence[Subject | Failure]
+        metrics: MetricSet, paid: PaidCalls, outputs: Sequence[Subject | Failure]
     ) -> Combined | Failure | Skip:
         """Ask the metrics; under ``on_budget: skip_subject`` only where there is room for all of them."""
         skips_metrics = metrics.scoring.on_budget == "skip_metric"
         subject = None if skips_metrics else next((each for each in outputs if isinstance(each, Subject)), None)
         if subject is None:
-            return await metrics.judge(outputs, teller.ask)
+            return await metrics.judge(outputs, paid.ask)
         proxies, truths = metrics.tiers(subject.kind)
         try:
-            return await teller.admit((*proxies, *truths), subject) or await metrics.judge(outputs, teller.ask)
+            return await paid.admit((*proxies, *truths), subject) or await metrics.judge(outputs, paid.ask)
         finally:
-            teller.dismiss()
+            paid.dismiss()
 
-    async def _own(self, teller: PaidCalls, subject: Subject | Failure) -> Judgment | Failure:
+    async def _own(self, paid: PaidCalls, subject: Subject | Failure) -> Judgment | Failure:
         slot = self.slot
         assert slot is not None  # a unit has metrics or a slot
         assert isinstance(subject, Subject)  # a missing output is the outcome itself
-        answer = await teller.ask_raw(slot, subject, 0)
+        answer = await paid.ask_raw(slot, subject, 0)
         if isinstance(answer, Skip):
             return throttled(answer)
         assert not isinstance(answer, Score)  # a judge's slot expects a Judgment
         return answer
 
-    def _spared(self, desk: RunServices, subject: Subject, found: Combined) -> list[Payload]:
+    def _spared(self, services: RunServices, subject: Subject, found: Combined) -> list[Payload]:
         """How often the gate kept each truth metric from running, and what that might have cost."""
         metrics = self.metrics
         if metrics is None or not metrics.has_truths or (found.truth_reason == "gate" and len(found.rollouts) == 1):
@@ -118,7 +118,7 @@ class Unit:
         spared: list[Payload] = []
         for slot in metrics.tiers(subject.kind)[1]:
             if runs := len(found.rollouts) - asked.count(slot.label):
-                cost = desk.caller.estimate(desk.calls[slot.path], subject)
+                cost = services.caller.estimate(services.calls[slot.path], subject)
                 saved = Cost.unknown() if isinstance(cost, Failure) else sum([cost] * runs, Cost.zero(cost.unit))
                 spared.append({"metric": slot.label, "runs": runs, "amount": saved.decimal, "unit": saved.unit})
         return spared

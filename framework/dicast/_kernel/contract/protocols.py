@@ -46,7 +46,7 @@ class Source(Protocol):
     it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
     ``total`` may say how many subjects there are, and ``no_output`` (a Problem) why none of them has an output: where outputs
     are judged and no task makes them, the run is then refused. A source with ``live = True`` waits for what is still to happen: it yields
-    a subject when it is due, and again when there is reason to; while it waits, what was judged is told. With ``pauses = True``
+    a subject when it is due, and again when there is reason to; while it waits, what was judged is recorded. With ``pauses = True``
     its end is not the run's: the next process takes the run up.
     """
 
@@ -171,7 +171,7 @@ class ChatModel(Protocol):
     adds up what the replies cost, so that whoever asks need not. ``identity() -> Mapping`` says, as JSON data without secrets,
     what of it decides a reply: for those that keep replies. What it raises becomes a Failure ``judge_call_failed``,
     except :class:`~dicast.AccessRefused`, which ends the run and says what tries before it did cost. One that has a
-    :class:`~dicast.RateLimiter` tells it at once what a try of no use did cost.
+    :class:`~dicast.RateLimiter` passes on at once what a try of no use did cost.
     """
 
     def complete(self, request: ChatRequest) -> Reply | Failure | Awaitable[Reply | Failure]:
@@ -181,9 +181,9 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class Sink(Protocol):
-    """Receives a run's events. The class attribute ``wants`` lists the event types it is told; empty means all.
+    """Receives a run's events. The class attribute ``wants`` lists the event types it receives; empty means all.
 
-    ``rewrites = True`` says that the sink's output is made anew each time, so that a resumed run tells it everything again.
+    ``rewrites = True`` says that the sink's output is made anew each time, so that a resumed run sends it everything again.
     """
 
     def write(self, events: Sequence[Event]) -> int | None:

@@ -1,4 +1,4 @@
-"""Beginning a subject: what the stream is told of it first, under which eval_ids it is judged, and what its judges are given."""
+"""Beginning a subject: its first events, the eval_ids under which it is judged, and what its judges are given."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .plan import Plan
 class Job:
     """One subject under way, with the units that judge it under their eval_ids.
 
-    *kept* is what an earlier process left of it, to be told together with this one's *events*; *children* are the verdicts
+    *kept* is what an earlier process left of it, to be emitted together with this one's *events*; *children* are the verdicts
     on what it is made of, *family* is what it is itself a part of, and *parent* the eval_id of that one's verdict; *record*
-    says that its record is to be told.
+    says that its record is to be emitted.
     """
 
     due: Due
@@ -60,11 +60,11 @@ class Starter:
         self._plan, self._spool, self._stream, self._ledger, self._families = plan, spool, stream, ledger, families
         self._retry, self._live = retry, live
         self._recorded = RecordedChildren(ledger, stream.run_id if live else None)
-        self._told = SeenEvents()
+        self._seen = SeenEvents()
         self._units: dict[str, tuple[Unit, ...]] = {}
 
     async def start(self, due: Due) -> Job:
-        """Tell that the subject was read and which verdicts are begun; what an earlier process told is not told again."""
+        """Emit that the subject was read and which verdicts are begun, but for what an earlier process has recorded."""
         subject = due.subject
         units = self._units.get(subject.kind)
         if units is None:
@@ -77,7 +77,7 @@ class Starter:
         else:
             job = Job(due, [(unit, self._eval_id(own)) for unit in units], record=self._records)
             self._join(job)
-            self._tell(job, read=True, begun=())
+            self._emit(job, read=True, begun=())
         if due.from_run is not None:
             if own is not None:  # some of them were judged by this run
                 self._stream.commit()
@@ -106,7 +106,7 @@ class Starter:
             job.parent = job.family.eval_id
 
     def _named(self, subject: Subject) -> str | None:
-        self._stream.commit()  # the verdict that would have borne the name may just have been told
+        self._stream.commit()  # the verdict that would have borne the name may just have been emitted
         return self._recorded.named(subject)
 
     def _start_live(self, due: Due, units: Iterable[Unit], own: Family | None) -> Job:
@@ -115,7 +115,7 @@ class Starter:
         begun = {label: state.eval_id for label, state in states.items() if state.state == "open"}
         job = Job(due, [(unit, begun.get(unit.label) or self._eval_id(own)) for unit in units], record=self._records)
         self._join(job)
-        self._tell(job, read=not begun, begun=begun)
+        self._emit(job, read=not begun, begun=begun)
         return job
 
     async def _start_again(self, due: Due, units: Iterable[Unit], spool: EarlierUnits, own: Family | None) -> Job:
@@ -130,11 +130,11 @@ class Starter:
         if moved(states, retry=self._retry):
             read, *job.kept = subject_events(self._ledger, spool, subject, done)
             await self._stream.flush()
-            await self._stream.tell_again([read.event])
+            await self._stream.replay([read.event])
         read_before = spool.read_at(subject.kind, subject.id) is not None
         if read_before:
-            self._told.new(due.subject)  # told by the earlier process
-        self._tell(job, read=not read_before, begun=begun)
+            self._seen.new(due.subject)  # recorded by the earlier process
+        self._emit(job, read=not read_before, begun=begun)
         return job
 
     def _rejoin(self, job: Job, spool: EarlierUnits, done: Container[str]) -> None:
@@ -150,18 +150,18 @@ class Starter:
             job.parent = job.family.eval_id
             job.family.children += found
 
-    def _tell(self, job: Job, *, read: bool, begun: Collection[str]) -> None:
+    def _emit(self, job: Job, *, read: bool, begun: Collection[str]) -> None:
         due, subject, stream = job.due, job.due.subject, self._stream
         events = []
         if read:
-            told = content(due, stream.run_id)
+            content_payload = content(due, stream.run_id)
             has_trace = due.from_run is None and (subject.events or subject.trail.stop)
-            traces = self._told.new(subject) if has_trace else []
+            traces = self._seen.new(subject) if has_trace else []
             if subject.events and due.from_run is None:
-                told["events"] = self._told.places(subject)
+                content_payload["events"] = self._seen.places(subject)
             if subject.trail.stop and due.from_run is None:
-                told["trail"] = subject.trail.stop
-            events.append(stream.event(SUBJECT_READ, told, subject, "user_controlled"))
+                content_payload["trail"] = subject.trail.stop
+            events.append(stream.event(SUBJECT_READ, content_payload, subject, "user_controlled"))
             if traces:
                 events += trace_events(stream, traces)
         for unit, eval_id in job.units:
@@ -175,4 +175,4 @@ class Starter:
                     **unit.planned(subject.kind),
                 }
                 events.append(stream.event(EVAL_STARTED, payload, subject))
-        stream.tell(events)
+        stream.emit(events)

@@ -36,7 +36,7 @@ def conclude(
 
     The *ledger* has all records by now.
     """
-    found: dict[str, Any] = {"aggregates": dict(_told(stream, AGGREGATE_COMPLETED, _whole(findings, stream), {}))}
+    found: dict[str, Any] = {"aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _whole(findings, stream), {}))}
     wanted, said, comparison = pipeline.baseline, dict[str, object](), None
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
@@ -45,7 +45,7 @@ def conclude(
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
             compared = findings.compare(wanted.compare, baseline, own)
-            comparison = dict(_told(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
+            comparison = dict(_emitted(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
     return found | {"comparison": comparison, "baseline": said or None, "broken": dict(findings.broken)}
 
 
@@ -57,12 +57,12 @@ def _whole(findings: RecordObservers, stream: Stream) -> Iterable[tuple[Slot, An
         yield slot, {**result, "failures": result.get("failures", failures)} if makes and result is not None else result
 
 
-def _told(
+def _emitted(
     stream: Stream, type_: str, found: Iterable[tuple[Slot, Any]], more: Mapping[str, object]
 ) -> Iterable[tuple[str, Any]]:
     for slot, result in found:
         event: Event = stream.event(type_, {"label": slot.label, "name": slot.name, **more, "result": result})
-        stream.tell([event])
+        stream.emit([event])
         yield slot.label, result
 
 

@@ -181,9 +181,9 @@ class _Run:
         stream = self._stream
         if stream is None:
             raise RuntimeError("trace events are recorded while the subjects of a live source are read, not before")
-        stream.tell(trace_events(stream, events))
+        stream.emit(trace_events(stream, events))
         if position is not None:
-            stream.tell([stream.event(SOURCE_POSITION, position)])
+            stream.emit([stream.event(SOURCE_POSITION, position)])
         stream.commit()
 
     async def _open_source(self, parts: ComponentStack) -> Source:
@@ -215,18 +215,18 @@ class _Run:
         self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None, findings: RecordObservers
     ) -> None:
         if self.earlier is None or spool is None:
-            stream.tell([stream.event(RUN_STARTED, started)])
+            stream.emit([stream.event(RUN_STARTED, started)])
             await stream.flush()
             return
         may_change = {key: started[key] for key in resume.MAY_CHANGE}
         events = resume.replayed(self.ledger, self.earlier, spool, may_change, retry=self.request.retry_failed)
         while batch := list(islice(events, BATCH)):
             findings.observe(batch)
-            await stream.tell_again(batch)
+            await stream.replay(batch)
         findings.observe((), whole=True)
         if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
             # before they write: a process that takes the run up has to know these files for the run's
-            stream.tell([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
+            stream.emit([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
 
     async def _judge(
         self,
@@ -236,13 +236,13 @@ class _Run:
         spool: EarlierUnits | None,
         findings: RecordObservers,
     ) -> None:
-        purse = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, living(self.ledger))
+        budget = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, living(self.ledger))
         if self.earlier is not None:
-            purse.write_off()
-        desk = RunServices(plan.calls, self._caller, purse, spool)
+            budget.write_off()
+        services = RunServices(plan.calls, self._caller, budget, spool)
         judging = Judging(
             plan,
-            desk,
+            services,
             stream,
             self.ledger,
             self.stop,
@@ -250,19 +250,19 @@ class _Run:
             retry=self.request.retry_failed,
             kinds=self._kinds,
             live=self.request.live,
-            producer=self._producer(plan, desk, stream),
+            producer=self._producer(plan, services, stream),
             findings=findings if findings.listens else None,
         )
         with patient_collector():
             await judging.run(subjects, self._limit())
         await stream.flush()
 
-    def _producer(self, plan: Plan, desk: RunServices, stream: Stream) -> Producer | None:
+    def _producer(self, plan: Plan, services: RunServices, stream: Stream) -> Producer | None:
         """What makes the records; None where there are none."""
         if plan.task is None and not plan.extractors:
             return None
         rollouts = self.pipeline.scoring.rollouts
-        return Producer(desk, stream, plan.task, plan.extractors, rollouts, levels(self.pipeline), self.clock.time)
+        return Producer(services, stream, plan.task, plan.extractors, rollouts, levels(self.pipeline), self.clock.time)
 
     def _limit(self) -> int | None:
         given, earlier = self.request.limit, self.earlier
@@ -284,7 +284,7 @@ class _Run:
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
         event = stream.event(last, {**reason, **done, "sinks": sinks_json(stream, ahead=1)})
-        await stream.tell_outside([event])
+        await stream.publish([event])
         await stream.close_sinks()
         stopped = stopped_after(stopped, lambda: self.ledger.append([event]))
         done["ledger"] = ledger_json(self.ledger)
@@ -292,7 +292,7 @@ class _Run:
         if fault := (faults := parts.faults).pop("ledger", None):
             stopped = failed(stopped, LedgerError(fault))
         for slot, feed in zip(pipeline.sinks, stream.feeds, strict=True):
-            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is told already
+            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is said already
                 feed.lost, feed.error = 1, fault
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)

@@ -1,7 +1,7 @@
 """The main loop: subjects in, verdicts out, in the order of the source.
 
 At most :data:`AHEAD` times *concurrency* subjects are under way (at least :data:`WINDOW`), and a subject begins only when
-the one that many places before it has been told to ledger and sinks. So the stream of events is the same however long each
+the one that many places before it is in the ledger. So the stream of events is the same however long each
 judge takes. Where the run may stop early they are *concurrency*: so no more than one less are begun after the one that stops it.
 """
 
@@ -41,7 +41,7 @@ class Judging:
     def __init__(
         self,
         plan: Plan,
-        desk: RunServices,
+        services: RunServices,
         stream: Stream,
         ledger: Ledger,
         stop: Stop,
@@ -54,7 +54,7 @@ class Judging:
         findings: RecordObservers | None = None,
     ) -> None:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
-        self._desk, self._stream, self._ledger, self._stop, self._live = desk, stream, ledger, stop, live
+        self._services, self._stream, self._ledger, self._stop, self._live = services, stream, ledger, stop, live
         self._inline, self._retry, self._producer, self._findings = plan.inline, retry, producer, findings
         self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
         self._enough = False
@@ -65,7 +65,7 @@ class Judging:
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
         self._families = ChildVerdicts(judged, stream.clock.id)
         self._starter = Starter(
-            plan, desk.spool, stream, ledger, self._families, retry=retry, live=live, records=producer is not None
+            plan, services.spool, stream, ledger, self._families, retry=retry, live=live, records=producer is not None
         )
 
     async def run(self, subjects: AsyncIterator[Due], limit: int | None) -> int:
@@ -79,7 +79,7 @@ class Judging:
                 async for due in self._arriving(subjects) if self._live else subjects:
                     count += 1
                     await self._take(due)
-                    if count == limit or (self._enough and self._desk.spool is None):
+                    if count == limit or (self._enough and self._services.spool is None):
                         break
             while self._window:
                 await self._finish_first()
@@ -91,7 +91,7 @@ class Judging:
 
     def _is_owed(self, subject: Subject) -> bool:
         """Whether *subject* is judged although enough is known: an earlier process began it, or it failed in one that had stopped."""
-        spool = self._desk.spool
+        spool = self._services.spool
         if spool is None or spool.read_at(subject.kind, subject.id) is None:
             return False
         states = spool.states(subject.kind, subject.id)
@@ -99,7 +99,7 @@ class Judging:
         return open_ or (not self._enough and moved(states, retry=self._retry))
 
     async def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
-        """What a live source yields; while it has nothing, what was judged is told."""
+        """What a live source yields; while it has nothing, what was judged is recorded."""
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while True:
@@ -117,8 +117,8 @@ class Judging:
             stopping.cancel()
 
     async def _while_idle(self, *waited: asyncio.Future[Any]) -> None:
-        """Tell what is finished, or wait until there is something to do."""
-        self._heed()
+        """Emit what is finished, or wait until there is something to do."""
+        self._end_if_asked()
         first = self._window[0].task if self._window else None
         if first is not None and first.done():
             await self._finish_first()
@@ -128,7 +128,7 @@ class Judging:
             await asyncio.wait({*waited, *([first] if first else [])}, return_when=asyncio.FIRST_COMPLETED)
 
     async def _take(self, due: Due) -> None:
-        self._heed()
+        self._end_if_asked()
         if len(self._window) >= self._limit:
             await self._finish_first()
         if self._window:
@@ -139,13 +139,13 @@ class Judging:
         self._window.append(job)
         if self._inline:
             await self._work(job)
-            await self._tell_end(self._window.popleft())
+            await self._emit_end(self._window.popleft())
         else:
             job.task = asyncio.create_task(self._work_in_turn(job))
         if self._stream.due:
             await self._flush()
 
-    def _heed(self) -> None:
+    def _end_if_asked(self) -> None:
         if self._stop:
             raise Interrupted(str(self._stop.reason))
 
@@ -154,7 +154,7 @@ class Judging:
         await asyncio.sleep(0)
 
     async def _await_others(self, subject: Subject) -> None:
-        """Wait until all is told that the judges of *subject* are to know, and no other verdict on it is under way."""
+        """Wait until all is recorded that the judges of *subject* are given, and no other verdict on it is under way."""
         key = (subject.kind, subject.id)
         while self._window and (
             self._families.awaits(subject)
@@ -164,29 +164,29 @@ class Judging:
 
     async def _work_in_turn(self, job: Job) -> None:
         async with subject_turn(self._turns):
-            self._heed()
+            self._end_if_asked()
             await self._work(job)
 
     async def _work(self, job: Job) -> None:
-        """Make every verdict of the subject; nothing is told yet."""
+        """Make every verdict of the subject; nothing is emitted yet."""
         subject, stream, made = job.due.subject, self._stream, None
         if self._producer is not None and (job.record or job.units):
             made = await self._producer.make(subject)
             job.events += [made.event] if job.record else []
         for unit, eval_id in job.units:
-            type_, payload = await unit.judge(self._desk, subject, eval_id, job.children, job.parent, made)
+            type_, payload = await unit.judge(self._services, subject, eval_id, job.children, job.parent, made)
             job.events.append(stream.event(type_, payload, subject, sensitivity(payload)))
 
-    async def _tell_end(self, job: Job) -> None:
-        """Tell all terminal events of a subject with no other's in between."""
+    async def _emit_end(self, job: Job) -> None:
+        """Emit all terminal events of a subject with no other's in between."""
         if job.kept:
             await self._stream.flush()
             for earlier in job.kept:
-                await self._stream.tell_again([earlier.event], counted=earlier.stands)
-        self._stream.tell(job.events)
+                await self._stream.replay([earlier.event], counted=earlier.stands)
+        self._stream.emit(job.events)
         if self._findings is not None:
             self._find(self._findings, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
-        due, spool = job.due, self._desk.spool
+        due, spool = job.due, self._services.spool
         if spool is not None and (self._live or job.kept):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
@@ -199,27 +199,27 @@ class Judging:
             self._ended, self._enough = findings.stopped, True
 
     async def _finish_first(self) -> None:
-        """Wait for the oldest subject and tell its verdicts; what is due meanwhile is passed on."""
+        """Wait for the oldest subject and emit its verdicts; what is due meanwhile is passed on."""
         task = self._window[0].task
         assert task is not None  # only subjects with a task are in the window
         if not task.done():
             await self._wait(task)
         task.result()
-        await self._tell_end(self._window.popleft())
+        await self._emit_end(self._window.popleft())
 
     async def _wait(self, task: asyncio.Task[None]) -> None:
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while not task.done():
                 await asyncio.wait({task, stopping}, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                self._heed()
+                self._end_if_asked()
                 if self._stream.due:
                     await self._flush()
         finally:
             stopping.cancel()
 
     async def _drain(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for what is being bought, so that it is heard and settled, unless the user asks to stop."""
+        """Wait for what is being bought, so that it is kept and settled, unless the user asks to stop."""
         interrupted = asyncio.ensure_future(self._stop.interrupted.wait())
         done = asyncio.gather(*tasks, return_exceptions=True)
         try:
@@ -230,7 +230,7 @@ class Judging:
             done.cancel()
 
     async def _abandon(self) -> None:
-        """End what is still under way; verdicts that are ready and next in order are told."""
+        """End what is still under way; verdicts that are ready and next in order are emitted."""
         tasks = [job.task for job in self._window if job.task is not None]
         if self._stop.drains:
             await self._drain(tasks)
@@ -238,20 +238,20 @@ class Judging:
         for job in self._window:
             ready = ready and job.task is not None and job.task.done() and job.task.exception() is None
             if ready:
-                await self._tell_end(job)
+                await self._emit_end(job)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._desk.spool is not None:
-            await self._tell_unreached(self._desk.spool)
+        if self._services.spool is not None:
+            await self._emit_unreached(self._services.spool)
         self._window.clear()
 
-    async def _tell_unreached(self, spool: EarlierUnits) -> None:
-        """Tell of the subjects that were to be told anew, and were not, what stands of them: their failures, as a rule."""
+    async def _emit_unreached(self, spool: EarlierUnits) -> None:
+        """Replay what stands of the subjects that were to be judged again, and were not: their failures, as a rule."""
         begun = {(job.due.subject.kind, job.due.subject.id) for job in self._window}
         for key in spool.moved(retry=self._retry):
             subject = Subject(*key)
             read, *kept = subject_events(self._ledger, spool, subject, spool.states(*key))
             if key not in begun:
-                await self._stream.tell_again([read.event])
-            await self._tell_end(Job(Due(subject), (), kept=kept))
+                await self._stream.replay([read.event])
+            await self._emit_end(Job(Due(subject), (), kept=kept))

@@ -1,4 +1,4 @@
-"""What the stream is told when a subject is read: its content, and the trace events it is made of."""
+"""What is recorded when a subject is read: its content, and the trace events it is made of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stream import Stream
 
 
 def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
-    """*traces* as events of the run, at their own times; a type that belongs to runs themselves is told apart."""
+    """*traces* as events of the run, at their own times; a type that belongs to runs themselves becomes ``trace.TYPE``."""
     if not traces:
         return []
     run_id, (ids, now) = stream.run_id, stream.clock.stamps(len(traces))
@@ -46,5 +46,5 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         text = orjson.dumps(judged, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
-    told = {"digest": sha256(text).hexdigest(), "content": judged}
-    return told if due.from_run in (None, run_id) else {**told, "from_run": due.from_run}
+    payload = {"digest": sha256(text).hexdigest(), "content": judged}
+    return payload if due.from_run in (None, run_id) else {**payload, "from_run": due.from_run}

@@ -114,7 +114,7 @@ def leased(ledger: Ledger, run_id: str) -> Iterator[None]:
 
 def _renew(ledger: Leasing, over: threading.Event) -> None:
     while not over.wait(SECONDS / 3):
-        with suppress(LedgerError):  # the next append meets the same, and is heard
+        with suppress(LedgerError):  # the next append meets the same, and raises it
             ledger.renew_lease()
 
 

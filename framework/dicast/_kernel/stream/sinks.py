@@ -1,4 +1,4 @@
-"""Feeding a sink: it is told its events, tried again when it fails, and never stops the scoring."""
+"""Feeding a sink: it receives its events, is tried again when it fails, and never stops the scoring."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..contract.protocols import Sink
 from ..values import Event
 
 ATTEMPTS = 3
-"""How often a sink that fails is told a batch."""
+"""How often a sink that fails is sent a batch."""
 
 SINK_SECONDS = 30.0
-"""How long a sink may take for one batch; one that takes longer at every attempt is not told again."""
+"""How long a sink may take for one batch; one that takes longer at every attempt is sent no more."""
 
 CLOSE_SECONDS = 600.0
 """How long the ``def`` that closes a sink may take: it may write everything then."""
@@ -56,7 +56,7 @@ class SinkFeed:
         wants = frozenset(getattr(live, "wants", getattr(config, "wants", ())))
         return cls(label, live, wants, bool(getattr(live, "rewrites", getattr(config, "rewrites", False))), ask)
 
-    async def tell(self, events: Sequence[Event]) -> None:
+    async def send(self, events: Sequence[Event]) -> None:
         """Tell the sink those of *events* that it wants."""
         wanted = [event for event in events if event.type in self.wants] if self.wants else events
         if wanted and self._silent:
@@ -70,7 +70,7 @@ class SinkFeed:
         await self._attempt(self.sink.close, 0, CLOSE_SECONDS)
 
     def status(self, ahead: int = 0) -> dict[str, object]:
-        """What became of the events; *ahead* are still to be told if the sink is open."""
+        """What became of the events; *ahead* are still to be sent if the sink is open."""
         written = self.written + (0 if self.closed else ahead)
         status: dict[str, object] = {"written": written, "lost": self.lost}
         return status if self.error is None or not self.lost else status | {"error": self.error}
@@ -96,13 +96,13 @@ class SinkFeed:
         self.lost += max(1, count)
 
 
-def _count(written: object, told: int) -> int:
+def _count(written: object, sent: int) -> int:
     """How many records a sink says it wrote; one an event where it does not say.
 
     :raises TypeError: for what is no count.
     """
     if written is None:
-        return told
+        return sent
     if isinstance(written, bool) or not isinstance(written, int) or written < 0:
         raise TypeError(f"the sink returned {written!r:.100}, not how many records it wrote")
     return written

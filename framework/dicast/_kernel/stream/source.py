@@ -91,7 +91,7 @@ def is_live(source: Source) -> bool:
 
 
 async def peeked(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
-    """The same subjects; that there is one is known before anything is told.
+    """The same subjects; that there is one is known before anything is recorded.
 
     :raises DataError: when there is none.
     """

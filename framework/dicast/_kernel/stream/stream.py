@@ -1,4 +1,4 @@
-"""The event stream: one order, told to the ledger first and then to the sinks and the report."""
+"""The event stream: one order of events, to the ledger first and then to the sinks and the report."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
 class Stream:
     """Collects a run's events and passes them on in batches.
 
-    What was told together is appended together: a batch never ends inside one :meth:`tell`.
+    What was emitted together is appended together: a batch never ends inside one :meth:`emit`.
     """
 
     def __init__(self, run_id: str, clock: Clock, ledger: Ledger, report: Report, feeds: Sequence[SinkFeed]) -> None:
         self.run_id, self.clock, self.report, self.feeds = run_id, clock, report, feeds
         self._ledger = ledger
-        self._told: list[Event] = []
+        self._emitted: list[Event] = []
         self._committed: list[Event] = []
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
@@ -66,12 +66,12 @@ class Stream:
         made.__class__ = Event  # as Event.of does, without a call for each row
         return made  # type: ignore[no-any-return]
 
-    def tell(self, events: Sequence[Event]) -> None:
+    def emit(self, events: Sequence[Event]) -> None:
         """Put *events* into the stream."""
-        self._told += events
+        self._emitted += events
 
     def claim(self, claim: Claim, lost: Lost) -> asyncio.Future[Refusal | None]:
-        """Let the ledger decide *claim* with all claims of this moment, in one transaction with what was told before them.
+        """Let the ledger decide *claim* with all claims of this moment, in one transaction with what was emitted before them.
 
         The future has what :meth:`Ledger.reserve` returns or raises. Cancelled before, it takes the claim back.
         """
@@ -82,76 +82,76 @@ class Stream:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was told has been passed on."""
-        return not self._told and not self._committed
+        """Whether everything that was emitted has been passed on."""
+        return not self._emitted and not self._committed
 
     @property
     def due(self) -> bool:
         """Whether a batch is full, or has waited long enough."""
-        return len(self._told) >= BATCH or time.monotonic() >= self._due
+        return len(self._emitted) >= BATCH or time.monotonic() >= self._due
 
     def commit(self) -> None:
-        """Append everything told so far to the ledger, and let it decide what is claimed.
+        """Append everything emitted so far to the ledger, and let it decide what is claimed.
 
-        :raises LedgerError: when the ledger did not take it; what was told stays, and whoever has claimed hears it, too.
+        :raises LedgerError: when the ledger did not take it; what was emitted stays, and each claim raises the same.
         """
         waiting = [(claim, lost, answer) for claim, lost, answer in self._waiting if not answer.done()]
         self._waiting = []
         refusals: Sequence[Refusal | None] = ()
         try:
             if waiting:  # claims are of one run, and lose alike
-                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], self._told)
-            elif self._told:
-                self._ledger.append(self._told)
+                refusals = self._ledger.reserve([claim for claim, _, _ in waiting], waiting[-1][1], self._emitted)
+            elif self._emitted:
+                self._ledger.append(self._emitted)
         except Exception as error:
             for _, _, answer in waiting:
                 answer.set_exception(error)
             raise
-        self._committed += self._told
-        self._told = []
+        self._committed += self._emitted
+        self._emitted = []
         for (claim, _, answer), refusal in zip(waiting, refusals, strict=True):
             self._committed += [claim.event] if refusal is None else []
             answer.set_result(refusal)
 
     def commit_soon(self) -> None:
-        """Commit once the tasks that can go on now have told, and claimed, what they have to."""
+        """Commit once the tasks that can go on now have emitted, and claimed, what they have to."""
         if not self._committing:
             self._committing = True
             asyncio.get_running_loop().call_soon(self._commit_now)
 
     def _commit_now(self) -> None:
         self._committing = False
-        with suppress(LedgerError):  # nobody hears it here; the next commit tries again, and is heard
+        with suppress(LedgerError):  # nobody waits for it here; the next commit tries again, and raises it
             self.commit()
 
     async def flush(self) -> None:
-        """Commit, then tell the report and the sinks."""
+        """Commit, then publish."""
         self.commit()
         await self.pass_on()
 
     async def pass_on(self) -> None:
-        """Tell the report and the sinks what the ledger has taken."""
+        """Publish what the ledger has taken."""
         async with self._feeding:
             self._due = time.monotonic() + SECONDS
             events, self._committed = self._committed, []
-            await self.tell_outside(events)
+            await self.publish(events)
             if self.progress is not None:
                 self.progress(self.report)
 
-    async def tell_outside(self, events: Sequence[Event]) -> None:
-        """Tell the report and the sinks, and not the ledger."""
+    async def publish(self, events: Sequence[Event]) -> None:
+        """Send *events* to the report and the sinks, and not to the ledger."""
         self.report.observe_all(events)
         if events:
             for feed in self.feeds:
-                await feed.tell(events)
+                await feed.send(events)
 
-    async def tell_again(self, events: Sequence[Event], *, counted: bool = True) -> None:
-        """Tell events of an earlier process: to the report if *counted*, and to sinks that are made anew each time."""
+    async def replay(self, events: Sequence[Event], *, counted: bool = True) -> None:
+        """Send events of an earlier process: to the report if *counted*, and to sinks that are made anew each time."""
         if counted:
             self.report.observe_all(events)
         for feed in self.feeds:
             if feed.rewrites:
-                await feed.tell(events)
+                await feed.send(events)
 
     async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
         """Close the sinks that are still open, or *which* of them.

@@ -42,7 +42,7 @@ async def within(timer: Timer, answer: Awaitable[object], seconds: float) -> obj
 class Limit:
     """Cancels the current task when its time is over, and again while it goes on.
 
-    A time that ended while another component kept the event loop is longer, once, by what that took: what is there by now is heard.
+    A time that ended while another component kept the event loop is longer, once, by what that took: what is there by now counts.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Limit:
         if not self._extended and now - self._due > LATE_SECONDS and self._kept < self._due:
             self._extended = True
             self._look_in(max(now - self._due, INSIST_SECONDS))
-        elif now < self.until and not self._since:  # it has heeded what it was looked for
+        elif now < self.until and not self._since:  # it has ended after its cancellation
             self._look_in(self.until - now)
         else:
             self.expired = True
@@ -129,5 +129,5 @@ class Steps:
                 raise asyncio.CancelledError
             try:
                 step, given = steps.send, (yield waited)
-            except BaseException as error:  # the component's to heed
+            except BaseException as error:  # for the component to handle
                 step, given = steps.throw, error

@@ -67,7 +67,7 @@ class Timer:
 
     @contextmanager
     def ticking(self, aborted: Callable[[], bool]) -> Iterator[None]:
-        """Tick while the block runs; *aborted* tells that the call under way has to end at once."""
+        """Tick while the block runs; *aborted* says that the call under way has to end at once."""
         ticker = Ticker.current()
         if ticker is None:
             yield

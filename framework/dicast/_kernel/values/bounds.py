@@ -13,7 +13,7 @@ from .errors import ConfigError
 class Within:
     """An attrs validator of an option: the number, if it is not None, is from *low* to *high*, which is what *words* say.
 
-    *open* leaves out the two ends. ``dicast schema`` tells editors the bounds; those of attrs' own ``ge``, ``gt``, ``le`` and
+    *open* leaves out the two ends. ``dicast schema`` has the bounds, for editors; those of attrs' own ``ge``, ``gt``, ``le`` and
     ``lt``, too.
     """
 

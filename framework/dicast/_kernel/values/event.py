@@ -211,7 +211,7 @@ def _not_live(events: Sequence[TraceEvent], position: Mapping[str, object] | Non
 
 @attrs.frozen
 class RunContext:
-    """What a component's ``open(run)`` is told: which run it serves, and whether it continues an earlier process's run.
+    """What a component's ``open(run)`` is given: which run it serves, and whether it continues an earlier process's run.
 
     *read* gives the rows of the run's ledger, also those of earlier runs; a ledger itself has none to read yet. *lookahead*
     is the longest that one of the run's judges asks for. ``record(events, position)`` is for a live source while its subjects

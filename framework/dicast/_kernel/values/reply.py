@@ -1,4 +1,4 @@
-"""A reply that is kept: as plain data, and told again in answer to a later call that asks the same."""
+"""A reply that is kept: as plain data, and given again in answer to a later call that asks the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KeptReply:
 
     @classmethod
     def of(cls, reply: Mapping[str, Any], nonces: Sequence[str]) -> KeptReply:
-        """Read what :meth:`plain` wrote; told again, it costs nothing.
+        """Read what :meth:`plain` wrote; given again, it costs nothing.
 
         :raises TypeError: when *reply* has no text, or what a reply does not have.
         """

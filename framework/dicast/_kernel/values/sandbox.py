@@ -51,7 +51,7 @@ class Execution:
 
     *exit* is the command's exit code, 128 + n after signal n; *limit* the first of its limits that it struck, by the field's name
     in :class:`Limits`, else None; *output* the end of what it wrote to stdout and stderr; *seconds* how long it took; *collected*
-    the file that was wanted back, None where there is none. *guessed* says that nothing tells of the *limit* but the program's own
+    the file that was wanted back, None where there is none. *guessed* says that nothing shows the *limit* but the program's own
     words: it may explain a result that is bad without it, and makes none bad. *beside* is the end of what its peer wrote to stderr,
     where the peer has ended before it, and badly: to be shown, and believed in nothing.
     """
