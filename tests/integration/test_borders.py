@@ -646,7 +646,6 @@ def test_the_kill_switch_in_the_environment_reads_nothing_at_all(shop, monkeypat
 
 
 def test_the_kill_switch_holds_in_python_too(shop, monkeypatch):
-
     monkeypatch.setenv("DICAST_DISABLED", "1")
     for pipeline in (shop / "nightly.yaml", "nightly.yaml", {"metrics": ["none/such"]}, "metrics: [none/such]\n"):
         done = dicast.run(pipeline)
