@@ -44,9 +44,9 @@ UNPAID = nothing()
 class PaidCalls(Asker):
     """Asks components about one subject for one unit."""
 
-    def __init__(self, services: RunServices, label: str, eval_id: str, children: Children) -> None:
-        self._services, self._label, self._eval_id, self._children = services, label, eval_id, children
-        self._budget = services.budget
+    def __init__(self, run: RunServices, label: str, eval_id: str, children: Children) -> None:
+        self._run, self._label, self._eval_id, self._children = run, label, eval_id, children
+        self._budget = run.budget
         self.bill = {**UNPAID}
         self.models: set[str] = set()
         self.answered: dict[str, set[str]] = {}
@@ -54,11 +54,11 @@ class PaidCalls(Asker):
 
     async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
         """Reserve for all *slots* what a rollout of them may cost; a Skip when there is no room for all."""
-        caller, costs, seconds = self._services.caller, dict[str, Cost](), 0.0
-        for call in (self._services.calls[slot.path] for slot in slots):
+        caller, costs, seconds = self._run.caller, dict[str, Cost](), 0.0
+        for call in (self._run.calls[slot.path] for slot in slots):
             cost = caller.estimate(call, subject)
             key = (subject.kind, subject.id, self._label, call.slot.label, 0)
-            if isinstance(cost, Cost) and cost.amount and self._services.kept_reply(key, call) is None:
+            if isinstance(cost, Cost) and cost.amount and self._run.kept_reply(key, call) is None:
                 costs[call.slot.path] = cost
                 seconds += call.seconds
         held = await self._budget.admit(subject, self._eval_id, costs, seconds)
@@ -75,13 +75,11 @@ class PaidCalls(Asker):
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
-        services, path = self._services, slot.path
-        call = services.calls[path]
-        if (
-            not call.quick or services.spool is not None or path in services.budget.dearest
-        ):  # paid before, or costs unasked
+        run, path = self._run, slot.path
+        call = run.calls[path]
+        if not call.quick or run.spool is not None or path in run.budget.dearest:  # paid before, or costs unasked
             return Later(partial(self._ask_score, slot, subject, rollout))
-        answer = services.caller.call_def(call, subject, self._children)
+        answer = run.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and (answer.cost is UNPAID["usd"] or answer.cost.is_zero):
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))
@@ -93,14 +91,12 @@ class PaidCalls(Asker):
     async def _as_score(
         self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
     ) -> Answer:
-        found = self._closed(
-            call, CallScope(self, subject, rollout), await self._services.caller.answered(call, answer)
-        )
+        found = self._closed(call, CallScope(self, subject, rollout), await self._run.caller.answered(call, answer))
         return as_score(found) if isinstance(found, Judgment) else found
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
         """Ask a component, again while its failure is retryable and the slot has retries left."""
-        call = self._services.calls[slot.path]
+        call = self._run.calls[slot.path]
         for _ in range(slot.retries):
             answer = await self._once(call, self._children, CallScope(self, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
@@ -112,8 +108,8 @@ class PaidCalls(Asker):
     ) -> Answered | Awaitable[Answered]:
         """Ask a judge that is inside the component whose call is *around*."""
         call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
-        if call.quick and self._services.spool is None:
-            answer = self._services.caller.call_def(call, subject, children)
+        if call.quick and self._run.spool is None:
+            answer = self._run.caller.call_def(call, subject, children)
             if isinstance(answer, Judgment | Failure) and answer.cost.is_zero:
                 return answer
             return self._inside(call, subject, children, around, answer)
@@ -133,7 +129,7 @@ class PaidCalls(Asker):
                 call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
                 answer = await self._once(call, children, scope)
         else:
-            answer = self._closed(call, scope, await self._services.caller.answered(call, begun))
+            answer = self._closed(call, scope, await self._run.caller.answered(call, begun))
         if isinstance(answer, Skip):
             return throttled(answer)
         for cost in scope.spent or (answer.cost,):
@@ -142,7 +138,7 @@ class PaidCalls(Asker):
 
     async def _once(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
         subject = scope.subject
-        kept = self._services.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
+        kept = self._run.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
             answer, scope.spent = kept
             for cost in scope.spent:
@@ -152,7 +148,7 @@ class PaidCalls(Asker):
         if call.lacks_output(subject, children):  # before anything is reserved
             return no_output(subject)
         with under_way(scope):
-            projected = self._services.caller.estimate(call, subject)
+            projected = self._run.caller.estimate(call, subject)
         if isinstance(projected, Failure):
             return projected
         scope.until = time.monotonic() + call.seconds
@@ -164,7 +160,7 @@ class PaidCalls(Asker):
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
             with under_way(scope):
-                answer = await self._services.caller.call(call, subject, children)
+                answer = await self._run.caller.call(call, subject, children)
         except BaseException as error:
             self._break_off(call, scope, error)
             raise

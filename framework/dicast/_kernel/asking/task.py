@@ -52,15 +52,9 @@ class ReplayedModel:
 class TaskReplies(Asker):
     """Buys replies for *call*, a task's, about *subject* in one rollout, however often the call is tried."""
 
-    def __init__(self, services: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
-        self._services, self._stream, self._call, self._subject, self._rollout = (
-            services,
-            stream,
-            call,
-            subject,
-            rollout,
-        )
-        self._budget, self._eval_id = services.budget, None
+    def __init__(self, run: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
+        self._run, self._stream, self._call, self._subject, self._rollout = run, stream, call, subject, rollout
+        self._budget, self._eval_id = run.budget, None
         self._bought: dict[str, Reply] = {}
         self._asked: Counter[str] = Counter()
 
@@ -116,7 +110,7 @@ class TaskReplies(Asker):
 
     def _kept(self, key: str) -> Reply | None:
         """What was bought under *key*, in this process or by an earlier one of this run."""
-        subject, spool = self._subject, self._services.spool
+        subject, spool = self._subject, self._run.spool
         if key in self._bought or spool is None:
             return self._bought.get(key)
         reply = spool.reply((subject.kind, subject.id, RECORD, key, self._rollout))
@@ -167,7 +161,7 @@ class Made:
 class Producer:
     """Makes outputs and records: by *task*, where there is one, and *extractors*; *levels* are what the task says of all."""
 
-    services: RunServices
+    run: RunServices
     stream: Stream
     task: Call | None
     extractors: Sequence[Call]
@@ -204,15 +198,15 @@ class Producer:
             record = new_record(row, made, self.levels)
         except TypeError as error:
             return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
-        return await _extract(record, self.extractors, self.services.caller) or record
+        return await _extract(record, self.extractors, self.run.caller) or record
 
     async def _produce(self, task: Call, subject: Subject, rollout: int) -> Subject | Failure:
         """Ask the task, again while its failure is retryable and its slot has retries left."""
-        purchase, history = TaskReplies(self.services, self.stream, task, subject, rollout), list[dict[str, object]]()
+        purchase, history = TaskReplies(self.run, self.stream, task, subject, rollout), list[dict[str, object]]()
         most = task.slot.retries + 1
         while True:
             with under_way(purchase.begin()):
-                answer: Subject | Failure = await self.services.caller.call(task, subject)
+                answer: Subject | Failure = await self.run.caller.call(task, subject)
             if isinstance(answer, Subject):
                 return _same(answer, subject, task)
             history.append({"attempt": len(history) + 1, "error": answer.message})

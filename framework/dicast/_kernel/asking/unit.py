@@ -34,7 +34,7 @@ class Unit:
 
     async def judge(
         self,
-        services: RunServices,
+        run: RunServices,
         subject: Subject,
         eval_id: str,
         children: Children = (),
@@ -44,7 +44,7 @@ class Unit:
         """Judge *subject*, or what a task has *made* of it; return the type and the payload of the terminal event."""
         began = time.perf_counter()
         outputs = (subject,) if made is None else made.outputs
-        paid = PaidCalls(services, self.label, eval_id, children)
+        paid = PaidCalls(run, self.label, eval_id, children)
         missing = None
         if made is not None and not (made.excused and self.metrics is not None):
             missing = next((output for output in outputs if isinstance(output, Failure)), None)
@@ -72,7 +72,7 @@ class Unit:
         if isinstance(outcome, Failure):
             return EVAL_FAILED, payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
-        if isinstance(outcome, Combined) and (spared := self._spared(services, subject, outcome)):
+        if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):
             payload["spared"] = spared
         payload["fingerprint"] = self._fingerprint(
             paid.models, None if isinstance(outcome, Combined) else outcome.rubric
@@ -109,7 +109,7 @@ class Unit:
         assert not isinstance(answer, Score)  # a judge's slot expects a Judgment
         return answer
 
-    def _spared(self, services: RunServices, subject: Subject, found: Combined) -> list[Payload]:
+    def _spared(self, run: RunServices, subject: Subject, found: Combined) -> list[Payload]:
         """How often the gate kept each truth metric from running, and what that might have cost."""
         metrics = self.metrics
         if metrics is None or not metrics.has_truths or (found.truth_reason == "gate" and len(found.rollouts) == 1):
@@ -118,7 +118,7 @@ class Unit:
         spared: list[Payload] = []
         for slot in metrics.tiers(subject.kind)[1]:
             if runs := len(found.rollouts) - asked.count(slot.label):
-                cost = services.caller.estimate(services.calls[slot.path], subject)
+                cost = run.caller.estimate(run.calls[slot.path], subject)
                 saved = Cost.unknown() if isinstance(cost, Failure) else sum([cost] * runs, Cost.zero(cost.unit))
                 spared.append({"metric": slot.label, "runs": runs, "amount": saved.decimal, "unit": saved.unit})
         return spared

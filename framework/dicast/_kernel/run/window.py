@@ -54,7 +54,7 @@ class Judging:
         findings: RecordObservers | None = None,
     ) -> None:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
-        self._services, self._stream, self._ledger, self._stop, self._live = services, stream, ledger, stop, live
+        self._run, self._stream, self._ledger, self._stop, self._live = services, stream, ledger, stop, live
         self._inline, self._retry, self._producer, self._findings = plan.inline, retry, producer, findings
         self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
         self._enough = False
@@ -79,7 +79,7 @@ class Judging:
                 async for due in self._arriving(subjects) if self._live else subjects:
                     count += 1
                     await self._take(due)
-                    if count == limit or (self._enough and self._services.spool is None):
+                    if count == limit or (self._enough and self._run.spool is None):
                         break
             while self._window:
                 await self._finish_first()
@@ -91,7 +91,7 @@ class Judging:
 
     def _is_owed(self, subject: Subject) -> bool:
         """Whether *subject* is judged although enough is known: an earlier process began it, or it failed in one that had stopped."""
-        spool = self._services.spool
+        spool = self._run.spool
         if spool is None or spool.read_at(subject.kind, subject.id) is None:
             return False
         states = spool.states(subject.kind, subject.id)
@@ -174,7 +174,7 @@ class Judging:
             made = await self._producer.make(subject)
             job.events += [made.event] if job.record else []
         for unit, eval_id in job.units:
-            type_, payload = await unit.judge(self._services, subject, eval_id, job.children, job.parent, made)
+            type_, payload = await unit.judge(self._run, subject, eval_id, job.children, job.parent, made)
             job.events.append(stream.event(type_, payload, subject, sensitivity(payload)))
 
     async def _emit_end(self, job: Job) -> None:
@@ -186,7 +186,7 @@ class Judging:
         self._stream.emit(job.events)
         if self._findings is not None:
             self._find(self._findings, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
-        due, spool = job.due, self._services.spool
+        due, spool = job.due, self._run.spool
         if spool is not None and (self._live or job.kept):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
@@ -242,8 +242,8 @@ class Judging:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._services.spool is not None:
-            await self._emit_unreached(self._services.spool)
+        if self._run.spool is not None:
+            await self._emit_unreached(self._run.spool)
         self._window.clear()
 
     async def _emit_unreached(self, spool: EarlierUnits) -> None:
