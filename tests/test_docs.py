@@ -185,7 +185,7 @@ def test_python_runs(page, folder):
     assert done.returncode == 0, done.stderr
 
 
-@pages_with("python")
+@pages_with("python", slow=("docs/plugins",))
 def test_tests_pass(page, folder):
     files = [block.title for block in blocks(page, "python") if (block.title or "").startswith("test_")]
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files) if files else None

@@ -153,6 +153,7 @@ def skipped(verdicts):
     return Counter(verdict["signals"].get("escalation_skipped") for verdict in verdicts.values())
 
 
+@pytest.mark.slow
 def test_every_turn_is_escalated_to_a_model_of_mixed_moods(run, shop, chat_server):
     moods = chat_server.answer = Mixed(chat_server)
     done = run(chat_server.url, threshold=1, chat="retries: 0")

@@ -47,6 +47,7 @@ def test_run_that_another_model_answered_is_not_like_its_baseline(shop, model, l
     assert named in other.json["error"]["message"]
 
 
+@pytest.mark.slow
 def test_cascade_that_needed_its_model_in_one_run_alone_is_the_same_judge(shop, model):
     text = (
         f"name: p\njudges: [{{hybrid/cascade: {{as: c, stages: [fake/opinion, {JUDGE}], escalation_threshold: 0}}}}]\n"

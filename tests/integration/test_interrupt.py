@@ -171,7 +171,8 @@ from dicast._kernel.run.window import Judging
 async def tell(self, spool):
     open("telling", "w").close()
     time.sleep(60)
-Judging._tell_unreached = tell
+assert Judging._emit_unreached
+Judging._emit_unreached = tell
 sys.argv = ["dicast", "run", "p.yaml", "--json", "--resume", "--retry-failed"]
 raise SystemExit(main())
 """

@@ -133,6 +133,7 @@ def test_the_gate_spares_the_sandbox_what_does_not_parse(ran, problems):
     assert f"  the gate spared {spared:,} runs of tests: {spared * MSAT} msat" in ran.text.splitlines()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_comes_to_the_same(problems, tmp_path):
     undisturbed, interrupted = tmp_path / "undisturbed", tmp_path / "interrupted"
     for folder in (undisturbed, interrupted):
