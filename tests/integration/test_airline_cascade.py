@@ -173,6 +173,7 @@ def test_every_turn_is_escalated_to_a_model_of_mixed_moods(run, shop, chat_serve
     assert Decimal(done.json["cost"]["usd"]) == (given.total() - given["fault"]) * CALL
 
 
+@pytest.mark.slow
 def test_sure_turns_are_not_shown_to_the_model(run, shop, chat_server):
     chat_server.answer = chat_server.sealed(score=0.2, confidence=0.9)
     done = run(chat_server.url)
