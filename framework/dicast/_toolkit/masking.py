@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -22,10 +22,14 @@ _GAP = r"(?:[\s\0]++|\\++[nrt]?){0,4}"
 _LONGEST_SEARCHED = 1 << 20
 """Of a longer reply with a secret nothing is kept: the pattern would take seconds."""
 
-_ESCAPED = re.compile(
-    rb"((?<!\\)(?:\\++u[0-9a-f]{4})+)|((?:%[0-9a-f]{2})+)|&#0*+([0-9]{2,3});|&#x0*+([0-9a-f]{2});", re.IGNORECASE
-)
-"""Characters as JSON, an address or HTML may write them; one of the signs is in each."""
+
+def _escapes(unit: bytes) -> re.Pattern[bytes]:
+    others = rb"%([2-7][0-9a-f])|&#0*+([0-9]{2,3});|&#x0*+([0-9a-f]{2});"
+    return re.compile(rb"\\++u(" + unit + rb")|" + others, re.IGNORECASE)
+
+
+_ESCAPED, _ESCAPED_ANY = _escapes(rb"00[2-7][0-9a-f]"), _escapes(rb"[0-9a-f]{4}")
+"""ASCII characters, and any, as JSON, an address or HTML may write them; one of the signs is in each. A reply may have a hundred thousand others."""
 _SIGNS = (b"\\u", b"\\U", b"%", b"&#")
 
 
@@ -50,8 +54,9 @@ class Mask:
 class _Search:
     """Finds secrets of *least* characters. Nearly no text holds one, which shows without the pattern in a hundredth of its time."""
 
-    def __init__(self, secrets: Iterable[str], least: int) -> None:
+    def __init__(self, secrets: Collection[str], least: int) -> None:
         forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}
+        self._escaped = _ESCAPED if all(map(str.isascii, secrets)) else _ESCAPED_ANY
         self._forms = sorted(forms, key=len, reverse=True)  # one may be a part of another
         self._squeezed = {_squeezed(form.encode(errors="surrogatepass")) for form in forms}
         self._squeezed = {form for form in self._squeezed if len(form) >= least}
@@ -71,7 +76,7 @@ class _Search:
             return False
         spelt = _squeezed(data)
         if any(sign in data for sign in _SIGNS):
-            spelt += b" " + _squeezed(_ESCAPED.sub(_unescaped, data))
+            spelt += b" " + _squeezed(self._escaped.sub(_unescaped, data))
         return any(form in spelt for form in self._squeezed)
 
     def _replaced(self, data: bytes) -> bytes:
@@ -108,12 +113,8 @@ def _squeezed(data: bytes) -> bytes:
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
     in_json, in_address, decimal, hexadecimal = found.groups()
-    if in_json:
-        units = in_json.translate(None, b"\\uU")
-        return bytes.fromhex(units.decode()).decode("utf-16-be", "replace").encode()
-    if in_address:
-        return bytes.fromhex(in_address.translate(None, b"%").decode())
-    return chr(int(decimal) if decimal else int(hexadecimal, 16)).encode()
+    code = int(decimal) if decimal else int(in_json or in_address or hexadecimal, 16)
+    return chr(code).encode(errors="surrogatepass")
 
 
 def _words(secret: str) -> list[str]:
