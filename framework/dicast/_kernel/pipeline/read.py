@@ -101,7 +101,8 @@ def read_pipeline(
     """
     reader, start = _Reader(environ), _start(source)
     root = reader.whole(source, start, overrides)
-    found = experiments(root, reader.problems)
+    section = root.value.get(SECTION) if isinstance(root.value, dict) else None
+    found = {} if section is None else experiments(root, section, reader.problems)
     return PipelineFile(start, root, found, environ, tuple(reader.problems))
 
 
@@ -132,7 +133,7 @@ class _Reader:
     def whole(self, source: Source, start: Place, overrides: Mapping[str, object] | Sequence[str]) -> Node:
         """Return *source* with its includes and *overrides*."""
         root = self.open(source, start, attrs.evolve(start, line=None, column=None), (os.path.realpath(start.file),))
-        return apply(root, overrides, self.problems)
+        return apply(root, overrides, self.problems) if overrides else root
 
     def open(self, source: Source, start: Place, asked: Place, chain: tuple[str, ...]) -> Node:
         """Return *source* with its includes; an empty mapping where it cannot be read.

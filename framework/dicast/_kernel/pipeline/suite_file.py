@@ -43,11 +43,8 @@ class Experiment:
         return root
 
 
-def experiments(root: Node, problems: list[Problem]) -> dict[str, Experiment]:
-    """The experiments of the suite *root*, none where it is a single pipeline; what is wrong is added to *problems*."""
-    section = root.value.get(SECTION) if isinstance(root.value, dict) else None
-    if section is None:
-        return {}
+def experiments(root: Node, section: Node, problems: list[Problem]) -> dict[str, Experiment]:
+    """The experiments that *section* of the suite *root* names; what is wrong is added to *problems*."""
     if not isinstance(section.value, dict) or not section.value:
         message = f"experiments is a mapping of names to {{variables: {{}}, set: {{}}}}, not {kind(section.value)}"
         problems.append(section.place.problem(message, (SECTION,)))

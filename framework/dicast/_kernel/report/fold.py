@@ -21,8 +21,7 @@ from ..events import (
 from ..pipeline.sections import METRICS
 from ..values import Basis, Cost, Event
 from .spool import BATCH, Passes
-from .tally import Rows, Tally, nothing
-from .watched import Group, Watched
+from .tally import Group, Rows, Tally, Watched, nothing
 
 WORST = 5
 FAILED_SHOWN = 10

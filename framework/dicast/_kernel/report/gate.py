@@ -12,7 +12,7 @@ from ..values import Basis, reaches
 from .fold import Report
 from .spool import TOLERANCE
 from .statistics import confidence_interval, pass_rate, possible_means
-from .watched import Watched
+from .tally import Watched
 
 Document = dict[str, Any]
 Answer = bool | None

@@ -1,7 +1,8 @@
-"""What the verdicts of one label come to, in memory that does not grow with them."""
+"""What a run notes of its labels and subjects as events pass, in memory that does not grow with them."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import attrs
 
 from ..values import BASES, Basis, Cost, Event, basis_of, weakest
-from .spool import Passes
+from .spool import Passes, ScoreFile
 
 
 @attrs.define
@@ -139,3 +140,46 @@ class Rows:
         """How often rows were asked for; None where each came, or failed, at once."""
         told = {"total_requests": self.count + self.failed, "total_retries": self._retries}
         return told | {"exhausted": self._exhausted} if self._tried else None
+
+
+@attrs.define
+class Group:
+    """The terminal events of one subject, one a label, which stand together in the stream."""
+
+    key: tuple[str | None, str | None]
+    labels: set[str] = attrs.field(factory=set)
+    counted: bool = False
+    failure: str | None = None
+    skipped: bool = False
+
+
+@attrs.define
+class Watched:
+    """All that is known of a label that the run's score, or a clause of its gate, is about.
+
+    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
+    """
+
+    scores: ScoreFile = attrs.field(factory=ScoreFile)
+    passes: Passes = attrs.field(factory=Passes)
+    flagged: bool = True
+
+    def add(self, sessions: Sequence[str | None], scores: Sequence[float | None]) -> None:
+        """Count subjects with their sessions; one that failed has no score."""
+        self.passes.add(sessions, scores)
+        self.scores.add([(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None])
+
+    def coverage(self) -> float | None:
+        """The share of subjects that have a score, or were kept from one by the proxies; None without any."""
+        count = self.passes.count
+        return (self.scores.count + self.scores.spared) / count if count else None
+
+    def add_record(self, session: str | None, metrics: Any, criterion: str) -> None:
+        """Take what a record's *metrics* say of a *criterion* into account; one that failed says nothing."""
+        scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
+        score: Any = scores.get(criterion)
+        flag = flags.get(criterion)
+        self.passes.add([session], [None if flag is None else float(flag)])
+        self.flagged = self.flagged or flag is not None
+        if type(score) in (int, float) and math.isfinite(score):
+            self.scores.add([(session, score)])

@@ -24,7 +24,7 @@ EARLY_STOP = "early_stop"
 
 
 def conclude(
-    findings: RecordObservers,
+    observers: RecordObservers | None,
     stream: Stream,
     ledger: Ledger,
     pipeline: Pipeline,
@@ -36,7 +36,9 @@ def conclude(
 
     The *ledger* has all records by now.
     """
-    found: dict[str, Any] = {"aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _whole(findings, stream), {}))}
+    if observers is None:
+        return {"aggregates": {}, "comparison": None, "baseline": None, "broken": {}}
+    found: dict[str, Any] = {"aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _whole(observers, stream), {}))}
     wanted, said, comparison = pipeline.baseline, dict[str, object](), None
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
@@ -44,16 +46,16 @@ def conclude(
         own = attrs.evolve(results(ledger, stream.run_id), models=stream.report.models)
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
-            compared = findings.compare(wanted.compare, baseline, own)
+            compared = observers.compare(wanted.compare, baseline, own)
             comparison = dict(_emitted(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
-    return found | {"comparison": comparison, "baseline": said or None, "broken": dict(findings.broken)}
+    return found | {"comparison": comparison, "baseline": said or None, "broken": dict(observers.broken)}
 
 
-def _whole(findings: RecordObservers, stream: Stream) -> Iterable[tuple[Slot, Any]]:
+def _whole(observers: RecordObservers, stream: Stream) -> Iterable[tuple[Slot, Any]]:
     """What each aggregate comes to, with the rows that have no record, where records are made; an aggregate's own stay."""
     started, failures = stream.report.started, stream.report.rows.failures
     makes = started.get("task") is not None or bool(started.get("extractors"))
-    for slot, result in findings.finish():
+    for slot, result in observers.finish():
         yield slot, {**result, "failures": result.get("failures", failures)} if makes and result is not None else result
 
 

@@ -14,13 +14,18 @@ import attrs
 from ..asking.batch import Host, placed
 from ..asking.call import Call
 from ..asking.metering import open_call
+from ..asking.paid_calls import RunServices
 from ..asking.scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
-from ..asking.task import ReplayedModel
+from ..asking.task import Producer, ReplayedModel
 from ..asking.unit import Unit
 from ..contract.kinds import parts
+from ..contract.protocols import Ledger
+from ..events import RUN_STARTED
 from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..stream.opening import Opener
-from ..values import Lookahead, Rubric, RunContext
+from ..stream.sinks import output
+from ..stream.stream import Stream
+from ..values import Lookahead, Query, Rubric, RunContext
 from ..values.errors import ConfigError, Problem
 
 
@@ -128,12 +133,14 @@ def decided_by(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-def output(sink: Slot, base: Path) -> str:
-    """Where *sink* writes: its ``path``, as it is from the pipeline's folder *base*, or without one the digest of its options."""
-    path = getattr(sink.component, "path", None)
-    if isinstance(path, Path):
-        return str(path.relative_to(base) if path.is_relative_to(base) else path.absolute())
-    return sink.setup
+def producer(
+    pipeline: Pipeline, plan: Plan, services: RunServices, stream: Stream, time: Callable[[], str]
+) -> Producer | None:
+    """What makes the records; None where there are none."""
+    if plan.task is None and not plan.extractors:
+        return None
+    rollouts = pipeline.scoring.rollouts
+    return Producer(services, stream, plan.task, plan.extractors, rollouts, levels(pipeline), time)
 
 
 def levels(pipeline: Pipeline) -> dict[str, object]:
@@ -197,3 +204,27 @@ def _planned(slot: Slot) -> Callable[[str], Mapping[str, object]]:
 def _digest(pipeline: Pipeline, metrics: Sequence[Slot]) -> str:
     parts = [pipeline.fingerprints["scoring"], *(f"{slot.label}={slot.fingerprint}" for slot in metrics)]
     return sha256("\n".join(parts).encode()).hexdigest()
+
+
+def unchanged_rubrics(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, str]:
+    """The digest of each rubric's text, by id and version.
+
+    :raises ConfigError: naming each whose text is another than in an earlier run of this ledger, under the same version.
+    """
+    slots = (*pipeline.metrics, *pipeline.judges)
+    found = [part for slot in slots for part in parts(slot.component) if isinstance(part, Rubric)]
+    digests = {f"{rubric.id} {rubric.version}": sha256(rubric.text.encode()).hexdigest() for rubric in found}
+    changed: dict[str, str] = {}
+    for entry in ledger.read(Query(types=(RUN_STARTED,))) if digests else ():
+        before = entry.event.payload.get("rubrics")
+        earlier = before if isinstance(before, Mapping) else {}
+        changed |= {name: entry.event.run_id for name in digests if earlier.get(name, digests[name]) != digests[name]}
+    if changed:
+        raise ConfigError(
+            Problem(
+                f"the text of rubric {name} is not what it was in run {run_id}; give the changed one a new version",
+                value=name,
+            )
+            for name, run_id in changed.items()
+        )
+    return digests

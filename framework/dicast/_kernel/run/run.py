@@ -11,7 +11,6 @@ import attrs
 from ..asking.budget import BudgetGate
 from ..asking.call import Caller
 from ..asking.paid_calls import RunServices
-from ..asking.task import Producer
 from ..contract.protocols import Ledger, Source
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..pipeline.sections import Pipeline, Slot
@@ -25,7 +24,7 @@ from ..resume.units import EarlierUnits
 from ..stream.content import trace_events
 from ..stream.leases import leased, living
 from ..stream.opening import ComponentStack, open_component
-from ..stream.sinks import SinkFeed
+from ..stream.sinks import SinkFeed, output
 from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.stream import BATCH, Stream
 from ..timing.event_loop import patient_collector
@@ -35,8 +34,7 @@ from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
 from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
-from .plan import Plan, file_identity, levels, lookahead, make_plan, output, refuse_experiment, run_started
-from .rubrics import unchanged_rubrics
+from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Judging
 
 
@@ -84,8 +82,9 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
     async with ComponentStack() as parts:
         if request.signals:
             parts.enter_context(stop.on_signals())
-        at_once = pipeline.executor.component.concurrency
-        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=at_once)
+        draft = RunContext(
+            clock.id(), pipeline.name, pipeline.base, concurrency=pipeline.executor.component.concurrency
+        )
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
         if request.live and not getattr(live, "keeps_content", True):
@@ -124,13 +123,12 @@ class _Run:
         request: Request,
     ) -> None:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
+        self.earlier, self.request, self.report = earlier, request, Report()
         self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
-        self.earlier, self.request = earlier, request
         self._stream: Stream | None = None
-        self.report = Report()
-        self.rubrics: Mapping[str, str] = {}
         self.baseline: Results | None = None
         self._kinds: tuple[str, ...] = ()
+        self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
 
     async def carry_out(self, parts: ComponentStack) -> Outcome:
@@ -142,18 +140,19 @@ class _Run:
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds = tuple(getattr(source, "kinds", ()))
-            self.rubrics = unchanged_rubrics(self.pipeline, self.ledger)
-            self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
+            rubrics = unchanged_rubrics(self.pipeline, self.ledger)
+            if self.pipeline.baseline is not None:
+                self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
-            subjects = read(source, self._source_name())
-            subjects = subjects if is_live(source) else await peeked(subjects)
+            given = read(source, self._source_name())
+            subjects = given if is_live(source) else await peeked(given)
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
-            started = run_started(self.pipeline, plan, data, self.rubrics, request.limit, live=request.live)
+            started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
-            findings = await RecordObservers.open(self.pipeline, self.context, parts, started)
+            self._observers = await self._open_observers(parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
             return Outcome(done, exit_code(done))
@@ -162,8 +161,8 @@ class _Run:
         stream.progress = self.request.progress
         stopped: Stopped = None
         try:
-            await self._begin(stream, started, spool, findings)
-            await self._judge(stream, plan, subjects, spool, findings)
+            await self._begin(stream, started, spool)
+            await self._judge(stream, plan, subjects, spool)
             paused: Stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
             stopped = self.stop.document() if self.stop else paused
         except Interrupted:
@@ -174,7 +173,7 @@ class _Run:
             stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
             raise
         stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
-        return await self._end(stream, findings, parts, stopped)
+        return await self._end(stream, parts, stopped)
 
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""
@@ -198,9 +197,10 @@ class _Run:
         return "the program" if given or slot is None else f"source {slot.name}"
 
     def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
-        if self.earlier is not None:
-            resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data})
-        return None if self.earlier is None else resume.index(self.ledger, self.earlier)
+        if self.earlier is None:
+            return None
+        resume.refuse_changes(self.earlier, {**self.pipeline.setup, **data})
+        return resume.index(self.ledger, self.earlier)
 
     async def _open_sinks(self, parts: ComponentStack) -> list[SinkFeed]:
         run, feeds = self.context, []
@@ -211,9 +211,12 @@ class _Run:
             feeds.append(SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink))
         return feeds
 
-    async def _begin(
-        self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None, findings: RecordObservers
-    ) -> None:
+    async def _open_observers(self, parts: ComponentStack, started: Mapping[str, Any]) -> RecordObservers | None:
+        """What watches the records; None where nothing does."""
+        wanted = self.pipeline.aggregates or self.pipeline.early_stop or self.pipeline.baseline
+        return await RecordObservers.open(self.pipeline, self.context, parts, started) if wanted else None
+
+    async def _begin(self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None) -> None:
         if self.earlier is None or spool is None:
             stream.emit([stream.event(RUN_STARTED, started)])
             await stream.flush()
@@ -221,20 +224,17 @@ class _Run:
         may_change = {key: started[key] for key in resume.MAY_CHANGE}
         events = resume.replayed(self.ledger, self.earlier, spool, may_change, retry=self.request.retry_failed)
         while batch := list(islice(events, BATCH)):
-            findings.observe(batch)
+            if self._observers:
+                self._observers.observe(batch)
             await stream.replay(batch)
-        findings.observe((), whole=True)
+        if self._observers:
+            self._observers.observe((), whole=True)
         if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
             # before they write: a process that takes the run up has to know these files for the run's
             stream.emit([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
 
     async def _judge(
-        self,
-        stream: Stream,
-        plan: Plan,
-        subjects: AsyncIterator[Due],
-        spool: EarlierUnits | None,
-        findings: RecordObservers,
+        self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: EarlierUnits | None
     ) -> None:
         budget = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, living(self.ledger))
         if self.earlier is not None:
@@ -250,30 +250,23 @@ class _Run:
             retry=self.request.retry_failed,
             kinds=self._kinds,
             live=self.request.live,
-            producer=self._producer(plan, services, stream),
-            findings=findings if findings.listens else None,
+            producer=producer(self.pipeline, plan, services, stream, self.clock.time),
+            observers=self._observers,
         )
         with patient_collector():
             await judging.run(subjects, self._limit())
         await stream.flush()
 
-    def _producer(self, plan: Plan, services: RunServices, stream: Stream) -> Producer | None:
-        """What makes the records; None where there are none."""
-        if plan.task is None and not plan.extractors:
-            return None
-        rollouts = self.pipeline.scoring.rollouts
-        return Producer(services, stream, plan.task, plan.extractors, rollouts, levels(self.pipeline), self.clock.time)
-
     def _limit(self) -> int | None:
         given, earlier = self.request.limit, self.earlier
         return earlier.payload["limit"] if given is None and earlier is not None else given
 
-    async def _end(self, stream: Stream, findings: RecordObservers, parts: ComponentStack, stopped: Stopped) -> Outcome:
+    async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
-            concluded = conclude(findings, stream, self.ledger, pipeline, self.baseline, whole=over)
+            concluded = conclude(self._observers, stream, self.ledger, pipeline, self.baseline, whole=over)
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
         report = self.report

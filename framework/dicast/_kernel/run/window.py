@@ -51,14 +51,14 @@ class Judging:
         kinds: Collection[str],
         live: bool = False,
         producer: Producer | None = None,
-        findings: RecordObservers | None = None,
+        observers: RecordObservers | None = None,
     ) -> None:
         """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
         self._run, self._stream, self._ledger, self._stop, self._live = services, stream, ledger, stop, live
-        self._inline, self._retry, self._producer, self._findings = plan.inline, retry, producer, findings
-        self._ended = None if findings is None else findings.stopped  # by what an earlier process has found
+        self._inline, self._retry, self._producer, self._observers = plan.inline, retry, producer, observers
+        self._ended = None if observers is None else observers.stopped  # by what an earlier process has found
         self._enough = False
-        watched = findings is not None and findings.may_stop
+        watched = observers is not None and observers.may_stop
         self._limit = concurrency if watched else max(WINDOW, AHEAD * concurrency)
         self._turns = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
@@ -184,19 +184,19 @@ class Judging:
             for earlier in job.kept:
                 await self._stream.replay([earlier.event], counted=earlier.stands)
         self._stream.emit(job.events)
-        if self._findings is not None:
-            self._find(self._findings, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
+        if self._observers is not None:
+            self._observe(self._observers, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
         due, spool = job.due, self._run.spool
         if spool is not None and (self._live or job.kept):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
 
-    def _find(self, findings: RecordObservers, events: Sequence[Event]) -> None:
+    def _observe(self, observers: RecordObservers, events: Sequence[Event]) -> None:
         """Let the run's records be seen; once it is to stop early, no further subject begins."""
-        findings.observe(events, whole=True)
-        if findings.stopped is not None and self._ended is None:
-            self._ended, self._enough = findings.stopped, True
+        observers.observe(events, whole=True)
+        if observers.stopped is not None and self._ended is None:
+            self._ended, self._enough = observers.stopped, True
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject and emit its verdicts; what is due meanwhile is passed on."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import attrs
 
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Sink
+from ..pipeline.sections import Slot
 from ..values import Event
 
 ATTEMPTS = 3
@@ -33,6 +35,14 @@ Action = Callable[[], int | Awaitable[int | None] | None]
 
 Ask = Callable[[Action, float, float], Awaitable[object]]
 """Calls a sink: what a ``def`` does in so many seconds, and what is awaited in so many; raises :class:`Silence` when it takes longer."""
+
+
+def output(sink: Slot, base: Path) -> str:
+    """Where *sink* writes: its ``path``, as it is from the pipeline's folder *base*, or without one the digest of its options."""
+    path = getattr(sink.component, "path", None)
+    if isinstance(path, Path):
+        return str(path.relative_to(base) if path.is_relative_to(base) else path.absolute())
+    return sink.setup
 
 
 @attrs.define
