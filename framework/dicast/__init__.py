@@ -97,6 +97,7 @@ from ._toolkit.printable import one_line
 if TYPE_CHECKING:
     from ._kernel.values.aggregation import mean
     from ._toolkit.atomic_file import AtomicFile, output_path
+    from ._toolkit.command import CommandEnd, OutputTooLong, run_command
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.rate_limit import RateLimiter, Reachability
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
+    **dict.fromkeys(("CommandEnd", "OutputTooLong", "run_command"), "_toolkit.command"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(
         ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
@@ -132,6 +134,7 @@ __all__ = [
     "ChatModel",
     "ChatRequest",
     "Claim",
+    "CommandEnd",
     "Comparison",
     "ConfigError",
     "Cost",
@@ -165,6 +168,7 @@ __all__ = [
     "Lookahead",
     "Message",
     "Metric",
+    "OutputTooLong",
     "PluginError",
     "Preset",
     "Price",
@@ -226,6 +230,7 @@ __all__ = [
     "retry_after",
     "rubric",
     "run",
+    "run_command",
     "too_deep",
     "weakest",
 ]

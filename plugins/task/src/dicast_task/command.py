@@ -11,10 +11,9 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Answered, ConfigError, Failure, RunContext, Subject, Within
+from dicast import Answered, ConfigError, Failure, OutputTooLong, RunContext, Subject, Within, run_command
 
 from .answers import answered, told
-from .process import TooMuch, ended
 from .scripts import scripts
 
 _TOLD = 500
@@ -84,13 +83,13 @@ class Live:
         command, began = self.options.command, time.monotonic()
         words = ("/bin/sh", "-c", command) if isinstance(command, str) else command
         try:
-            code, output, errors = await ended(words, told(subject), self.folder, self.options.max_output_bytes)
+            most = self.options.max_output_bytes
+            end = await run_command(words, told(subject), folder=self.folder, most=most)
         except OSError as error:
             return Failure("crashed", f"{words[0]} could not be started: {error.strerror or error}")
-        except TooMuch:
-            return Failure("judge_output_invalid", f"it wrote more than {self.options.max_output_bytes:,} bytes")
-        if code:
-            how = f"the exit code is {code}" if code > 0 else f"it was ended by signal {-code}"
-            said = errors.decode(errors="replace").strip()[-_TOLD:]
-            return Failure("crashed", f"{how}: {said}" if said else how)
-        return answered(subject, output, time.monotonic() - began)
+        except OutputTooLong as error:
+            return Failure("judge_output_invalid", str(error))
+        if end.code:
+            said = end.errors.decode(errors="replace").strip()[-_TOLD:]
+            return Failure("crashed", f"{end.how}: {said}" if said else end.how)
+        return answered(subject, end.output, time.monotonic() - began)

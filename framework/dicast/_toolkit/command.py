@@ -1,0 +1,214 @@
+"""Running a command to its end, and to that of everything it has started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import uuid
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+
+MAX_OUTPUT_BYTES = 10_000_000
+"""How much a command may write to stdout, where nothing else is said."""
+
+_MARK = "DICAST_COMMAND"
+_CHUNK = 65_536
+_TAIL = 4_096
+_LEAVE_SECONDS = 1.0
+"""How long what a command has started may go on after it."""
+
+_LOOK_SECONDS = 0.05
+_SWEEPS = 5
+
+
+class OutputTooLong(Exception):
+    """A command wrote more than it may."""
+
+
+@attrs.frozen
+class CommandEnd:
+    """How a command ended.
+
+    :param code: its exit code; -N where signal N ended it.
+    :param output: its stdout; empty where it was received piece by piece.
+    :param errors: the last 4,096 bytes of its stderr; where both were received, of both.
+    """
+
+    code: int
+    output: bytes
+    errors: bytes
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words."""
+        return f"the exit code is {self.code}" if self.code >= 0 else f"it was ended by signal {-self.code}"
+
+
+async def run_command(
+    words: Sequence[str],
+    data: bytes = b"",
+    *,
+    folder: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    most: int = MAX_OUTPUT_BYTES,
+    receive: Callable[[bytes], object] | None = None,
+) -> CommandEnd:
+    """Run the program *words*, without a shell, in a session of its own, and wait for its end.
+
+    What it has started and left running is ended a second after it. When this is cancelled, as by ``asyncio.timeout``, all of it is
+    ended at once: also what has left the session, where the system has ``/proc``, unless it has cleared its environment.
+
+    :param data: for its stdin; it need not read it.
+    :param folder: where it starts; the current folder by default.
+    :param env: variables beside those of this process, which they replace.
+    :param most: bytes that it may write to stdout.
+    :param receive: takes what it writes to stdout and stderr, which are one pipe then, in the order in which it was written. Nothing is
+        kept and *most* does not count. What it raises ends the program, and is raised.
+    :raises OSError: when it could not be started.
+    :raises OutputTooLong: when it wrote more than *most* bytes to stdout.
+    """
+    mark = uuid.uuid4().hex
+    process = await _start(words, folder, {**(env or {}), _MARK: mark}, merged=receive is not None)
+    pipes = _Pipes(process, most, receive)
+    done = False
+    try:
+        async with asyncio.TaskGroup() as group:
+            work = [group.create_task(pipe) for pipe in (pipes.feed(data), pipes.read_output(), pipes.read_errors())]
+            leaving = group.create_task(_leave(process, work))
+            await asyncio.wait(work)
+            leaving.cancel()
+        if pipes.fault is not None:
+            raise pipes.fault
+        # Its end is known by wait() only when nobody holds its pipes any more.
+        code = process.returncode
+        end = CommandEnd(await process.wait() if code is None else code, bytes(pipes.output), bytes(pipes.errors))
+        done = True
+        return end
+    finally:
+        await _end(process)
+        if not done:
+            _end_marked(mark)
+
+
+class _Pipes:
+    """Feeds a program and reads what it writes; *fault* is why it was ended, where it was."""
+
+    def __init__(self, process: Process, most: int, receive: Callable[[bytes], object] | None) -> None:
+        self._process, self._most, self._receive = process, most, receive
+        self.output, self.errors = bytearray(), bytearray()
+        self.fault: Exception | None = None
+
+    async def feed(self, data: bytes) -> None:
+        """Write *data*; a program need not read it."""
+        stdin = self._process.stdin
+        assert stdin is not None  # it is a pipe
+        with suppress(BrokenPipeError, ConnectionResetError):
+            stdin.write(data)
+            await stdin.drain()
+        stdin.close()
+
+    async def read_output(self) -> None:
+        """Keep stdout, or pass it on; end the program with the first piece that is too much."""
+        stdout = self._process.stdout
+        assert stdout is not None  # it is a pipe
+        while chunk := await stdout.read(_CHUNK):
+            try:
+                self._take(chunk)
+            except Exception as error:  # the border to the caller's code
+                self.fault = error
+                _kill(self._process)
+                return
+
+    def _take(self, chunk: bytes) -> None:
+        if self._receive is not None:
+            _keep_tail(self.errors, chunk)
+            self._receive(chunk)
+            return
+        self.output += chunk
+        if len(self.output) > self._most:
+            raise OutputTooLong(f"it wrote more than {self._most:,} bytes")
+
+    async def read_errors(self) -> None:
+        """Keep the last of stderr; all of it is read, so that the program need not wait."""
+        stderr = self._process.stderr
+        while stderr is not None and (chunk := await stderr.read(_CHUNK)):
+            _keep_tail(self.errors, chunk)
+
+
+def _keep_tail(kept: bytearray, chunk: bytes) -> None:
+    kept += chunk
+    del kept[:-_TAIL]
+
+
+async def _start(words: Sequence[str], folder: Path | None, env: Mapping[str, str], *, merged: bool) -> Process:
+    """Start the program. One that is being started when its time is over is ended, too, with what it has started by then."""
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *words,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=STDOUT if merged else PIPE,
+            cwd=folder,
+            env={**os.environ, **env},
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):  # nothing was started
+            await _end(await starting)
+        raise
+
+
+async def _leave(process: Process, work: Collection[asyncio.Task[None]]) -> None:
+    """When the program has ended, and something that it has started holds its pipes, end that; then let go of the pipes."""
+    while process.returncode is None:  # noqa: ASYNC110  # while the pipes are held, nothing else says it
+        await asyncio.sleep(_LOOK_SECONDS)
+    await asyncio.sleep(_LEAVE_SECONDS)
+    _kill(process)
+    await asyncio.sleep(_LOOK_SECONDS)
+    for task in work:
+        task.cancel()  # held by a process that has left the session
+
+
+async def _end(process: Process) -> None:
+    """End the program with its session, and read what is left, so that its pipes are closed."""
+    _kill(process)
+    try:
+        async with asyncio.timeout(_LEAVE_SECONDS):
+            await process.communicate()
+    except (
+        TimeoutError
+    ):  # a process that has left the session still holds a pipe, which only the transport can let go of
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  # asyncio has no public name for it
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError):  # all of them have ended
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _end_marked(mark: str) -> None:
+    """Kill every process that has *mark* in its environment; again, for what was being started meanwhile."""
+    for _ in range(_SWEEPS):
+        found = [*_marked(f"{_MARK}={mark}".encode())]
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):  # it has ended, or is somebody else now
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    folder = Path("/proc")
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.name.isdecimal():
+            with suppress(OSError):  # it has ended, or is somebody else's
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)

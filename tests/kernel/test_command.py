@@ -1,0 +1,109 @@
+"""``dicast.run_command``: what it keeps, and that nothing of a command is left."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dicast import OutputTooLong, run_command
+
+
+def ran(code, *args, **options):
+    return asyncio.run(run_command([sys.executable, "-c", code, *args], **options))
+
+
+def test_output_errors_and_code_are_those_of_the_command():
+    end = ran("import sys; print(sys.stdin.read().upper()); print('no', file=sys.stderr); sys.exit(3)", data=b"yes")
+    assert (end.code, end.output, end.errors, end.how) == (3, b"YES\n", b"no\n", "the exit code is 3")
+    assert ran("import os; os.kill(os.getpid(), 9)").how == "it was ended by signal 9"
+
+
+def test_variables_and_folder_are_given(tmp_path):
+    code = "import os; print(os.environ['WORD'], os.getcwd(), 'PATH' in os.environ)"
+    assert ran(code, env={"WORD": "x"}, folder=tmp_path).output.decode().split() == ["x", str(tmp_path.resolve()), "True"]
+
+
+def test_a_command_need_not_read_its_input():
+    assert ran("print(1)", data=b"x" * 1_000_000).output == b"1\n"
+
+
+def test_a_missing_program_is_an_os_error():
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(run_command(["no-such-program-here"]))
+
+
+def test_more_than_the_most_ends_it():
+    with pytest.raises(OutputTooLong, match="more than 1,000 bytes"):
+        ran("while True: print('x' * 100)", most=1000)
+
+
+def test_both_streams_are_received_in_the_order_in_which_they_were_written():
+    pieces = []
+    code = "import os\nfor n in range(200): os.write(1 + n % 2, b'%d\\n' % n)"
+    end = ran(code, receive=pieces.append)
+    assert b"".join(pieces).split() == [b"%d" % n for n in range(200)]
+    assert (end.output, end.errors.split()[-1]) == (b"", b"199")
+
+
+def test_what_the_receiver_raises_ends_the_command_and_is_raised():
+    def refuse(piece):
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        ran("while True: print('x' * 100)", receive=refuse)
+
+
+LEAVES = """
+import os, subprocess, sys, time
+note = sys.argv[1]
+child = "import os, sys, time; open(sys.argv[1], 'a').write(f'{os.getpid()}\\\\n'); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", child, note])
+subprocess.Popen([sys.executable, "-c", child, note], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, "-c", child, note])
+    os._exit(0)
+while len(open(note).read().split()) < 3 if os.path.exists(note) else True:
+    time.sleep(.01)
+open(note + ".all", "w").close()
+time.sleep(600)
+"""
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what has left its session is found by /proc")
+def test_cancelled_it_ends_with_all_that_it_has_started(tmp_path):
+    note = tmp_path / "pids"
+
+    async def main():
+        running = asyncio.create_task(run_command([sys.executable, "-c", LEAVES, str(note)]))
+        while not Path(f"{note}.all").exists():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait([running])
+        return running
+
+    assert asyncio.run(main()).cancelled()
+    pids, end = note.read_text().split(), time.monotonic() + 5
+    while any(map(is_running, pids)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert len(pids) == 3
+    assert not any(map(is_running, pids))
+
+
+def test_a_child_that_holds_the_pipes_does_not_hold_the_caller():
+    code = "import subprocess, sys; subprocess.Popen(['sleep', '600']); print('done')"
+    began = time.monotonic()
+    assert ran(code).output == b"done\n"
+    assert time.monotonic() - began < 60
