@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.rate_limit import RateLimiter, Reachability
     from ._toolkit.run_table import RunTable
+    from ._toolkit.scripts import scripts
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
@@ -112,6 +113,7 @@ _ON_FIRST_USE = {
     ),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     "RunTable": "_toolkit.run_table",
+    "scripts": "_toolkit.scripts",
     "mean": "_kernel.values.aggregation",
 }
 """Names whose module is imported when they are first asked for: it brings asyncio, tempfile or statistics along."""
@@ -231,6 +233,7 @@ __all__ = [
     "rubric",
     "run",
     "run_command",
+    "scripts",
     "too_deep",
     "weakest",
 ]

@@ -51,6 +51,14 @@ class HasNeedsOutput(Protocol):
         """False where it judges something else than the output; ``"always"`` where trace events do not stand in for one. Without it, True."""
 
 
+class HasNeedsRange(Protocol):
+    """Metrics."""
+
+    @property
+    def needs_range(self) -> bool:
+        """True where the scores are any numbers, in ``raw``: the pipeline has to give the slot a ``range`` then. Without it, False."""
+
+
 class HasScoreBatch(Protocol):
     """Metrics that cost nothing; on the live object."""
 

@@ -183,6 +183,9 @@ class _Building(GateParts):
         if tier == "proxy" and costs(built.live):
             message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
             self._fault(path, message)
+        if beside.range is None and getattr(built.live, "needs_range", False):
+            message = f"{built.component.name} gives any number: write what it lies between, as in range: [0, 100]"
+            self._fault((*path, Part(built.component.name)), message)
         if beside.label == METRICS:
             self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
         return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on)

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Answered, ConfigError, Failure, OutputTooLong, RunContext, Subject, Within, run_command
+from dicast import Answered, ConfigError, Failure, OutputTooLong, RunContext, Subject, Within, run_command, scripts
 
 from .answers import answered, told
-from .scripts import scripts
 
 _TOLD = 500
 

@@ -1,0 +1,106 @@
+"""Trying an evaluator before anything is judged: what stands in its way, in the protocol's order and words."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import orjson
+
+from dicast import CommandEnd, ConfigError, OutputTooLong
+
+from .payload import PREFLIGHT_CANDIDATE, payload
+from .result import BadResult, ScoreRange, parsed, problem, read, shown
+
+PREFLIGHT_SECONDS = 10.0
+_INTERPRETERS = {"bash", "sh", "zsh", "python", "python3", "node", "ruby", "perl"}
+_SHOWN = 300
+
+Ask = Callable[[bytes, float], Awaitable[CommandEnd]]
+
+
+def preflight_payload(task_model: str | None) -> dict[str, object]:
+    """What an evaluator is sent to try it."""
+    return payload(PREFLIGHT_CANDIDATE, None, task_model)
+
+
+async def check_command(
+    words: Sequence[str], folder: Path, ask: Ask, task_model: str | None, score_range: ScoreRange
+) -> None:
+    """Try the command *words* in *folder*.
+
+    :raises ConfigError: saying the first thing that is wrong.
+    """
+    detail = missing(words, folder) or await _answer_problem(ask, task_model, score_range, words)
+    if detail:
+        raise refused(words, folder, detail)
+
+
+def refused(words: Sequence[str], folder: Path, detail: str) -> ConfigError:
+    """The error of a preflight of a command."""
+    return ConfigError(
+        f"evaluator preflight failed for command '{shlex.join(words)}' (cwd: {folder.absolute()}): {detail}"
+    )
+
+
+def missing(words: Sequence[str], folder: Path) -> str | None:
+    """What of a command is not there: its folder, its executable, or the script that it runs."""
+    if not folder.exists():
+        return f"working directory does not exist: {folder}"
+    if not folder.is_dir():
+        return f"working directory is not a directory: {folder}"
+    program = words[0]
+    found = shutil.which(str(folder / program) if os.sep in program else program)
+    if found is None:
+        return f"executable not found: {program}"
+    script = words[1] if len(words) > 1 else "-"
+    if Path(program).name not in _INTERPRETERS or script.startswith("-"):
+        return None
+    if not (folder / script).exists():
+        return f"script not found: {script}"
+    return f"script is a directory: {script}" if (folder / script).is_dir() else None
+
+
+async def _answer_problem(
+    ask: Ask, task_model: str | None, score_range: ScoreRange, words: Sequence[str]
+) -> str | None:
+    try:
+        end = await ask(orjson.dumps(preflight_payload(task_model)), PREFLIGHT_SECONDS)
+    except TimeoutError:
+        return f"command timed out after {PREFLIGHT_SECONDS:g}s"
+    except OSError as error:
+        return f"command failed to start: {error.strerror or error}"
+    except OutputTooLong as error:
+        return f"command output is too long: {error}"
+    if end.code:
+        said = shown(end.errors, _SHOWN)
+        return f"command exited with code {end.code}" + (f": {said}" if said else "")
+    return answer_problem(end.output, score_range, "command output", "<empty stdout>", shlex.join(words))
+
+
+def answer_problem(data: bytes, score_range: ScoreRange, what: str, empty: str, who: str) -> str | None:
+    """What is wrong with the reply *data* of the evaluator *who*; None where it is a result."""
+    try:
+        value = parsed(data)
+    except ValueError:
+        return f"{what} is not valid JSON: {shown(data, _SHOWN) or empty}"
+    if (found := problem(value, score_range)) is not None:
+        return found
+    warn_if_coerced(value, score_range, who)
+    return None
+
+
+def warn_if_coerced(value: object, score_range: ScoreRange, who: str) -> None:
+    """Say that a score is no JSON number, which is accepted."""
+    try:
+        coerced = read(value, score_range).coerced
+    except BadResult:
+        return
+    if coerced:
+        logging.getLogger(__name__).warning(
+            "evaluator %s answers its score as text or a boolean; it is taken as a number, with coerced: true", who
+        )

@@ -1,0 +1,68 @@
+"""The metric ``evaluator/worker``: its options."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+
+from dicast import Metric, RunContext, Within, scripts
+
+from .options import EvaluatorOptions, check_env, command_words
+
+
+@attrs.frozen(kw_only=True)
+class Worker(EvaluatorOptions):
+    """Scores with a process that stays: a payload as a line of JSON on its stdin, a result as a line of JSON on its stdout.
+
+    The payload is that of ``evaluator/command`` and has an ``id``, which the result repeats. Results may come in any order. A line that is
+    no JSON object, or has no ``id`` of a row that is waiting, is taken for the worker's own output and left aside.
+
+    A worker that ends is started again. The rows that it had are asked about once more, one at a time; one with which the worker ends
+    again is a Failure, with the end of the worker's stderr. When no result comes in time the worker is ended and started again: the row
+    that waited longest is the Failure, and the others are asked about again. At the end of the run stdin is closed; a
+    worker that is still there two seconds later is ended with all that it has started.
+
+    Before anything is judged it is asked once about a candidate of the preflight's own.
+
+    :param command: a list of words, or a text that is taken apart as a shell would, and run without one.
+    :param workers: how many such processes there are; each is started when there is work for it.
+    :param cwd: the folder that they start in; the pipeline file's by default.
+    :param env: variables beside dicast's own environment.
+    :param timeout: seconds from one result to the next, while a worker has rows.
+    :param task_model: the model whose work is judged: in the payload, and in the variables ``OPTIMIZE_ANYTHING_TASK_MODEL`` and
+        ``DICAST_TASK_MODEL``.
+    :param score_range: ``unit``: scores are in [0, 1]. ``any``: they are any numbers, which the slot key ``range`` brings to [0, 1].
+    :param preflight: whether it is tried before anything is judged.
+    :param max_line_bytes: how long a result may be.
+    """
+
+    name = "worker"
+
+    command: str | tuple[str, ...] = attrs.field(kw_only=False)
+    workers: int = attrs.field(default=1, validator=Within(1, 1000, "from 1 to 1,000"), metadata={"counts": False})
+    cwd: Path | None = None
+    env: Mapping[str, str] = attrs.field(factory=dict, validator=check_env)
+    max_line_bytes: int = attrs.field(default=10_000_000, validator=Within(1, 2**40, "1 or more"))
+
+    def __attrs_post_init__(self) -> None:
+        command_words(self.command)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Metric]:
+        """The workers of one run; the preflight is made here."""
+        from .workers import Workers
+
+        live = Workers(self, run.base, run.concurrency)
+        try:
+            if self.preflight:
+                await live.check()
+            yield live
+        finally:
+            await live.close()
+
+    def reads(self, base: Path) -> dict[str, Path]:
+        """The script that the command names."""
+        return scripts(command_words(self.command), self.cwd or base)

@@ -1,0 +1,194 @@
+"""The processes behind ``evaluator/worker``: which of them a row goes to, and what happens when one ends or says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import Failure, Score, Subject
+
+from .options import GRACE_SECONDS, command_words
+from .payload import environment, of_subject
+from .preflight import PREFLIGHT_SECONDS, missing, preflight_payload, refused, warn_if_coerced
+from .process import Gone, Process
+from .result import BadResult, problem, read
+from .worker import Worker
+
+
+class Unanswered(Exception):
+    """A worker ended, or said nothing in time, before it answered.
+
+    *blamed* says that this row was the one that it worked on, *used* that the worker had answered others before.
+    """
+
+    def __init__(self, message: str, kind: str, *, blamed: bool, used: bool) -> None:
+        super().__init__(message)
+        self.kind, self.blamed, self.used = kind, blamed, used
+
+
+@attrs.define(eq=False)
+class _Place:
+    """Where one worker runs, and *alone*, which a row holds that is asked about by itself; the others wait for it meanwhile."""
+
+    process: Process | None = None
+    alone: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    waiting: dict[int, asyncio.Future[dict[str, Any]]] = attrs.field(factory=dict)
+    timer: asyncio.TimerHandle | None = None
+    late: int | None = None
+
+
+class Workers:
+    """Asks the workers about rows."""
+
+    def __init__(self, options: Worker, base: Path, concurrency: int) -> None:
+        self._options, self._words = options, command_words(options.command)
+        self._folder = base if options.cwd is None else options.cwd
+        self._env = {**options.env, **environment(options.task_model)}
+        self._ids = count(1)
+        self._places = [_Place() for _ in range(options.workers)]
+        self._seconds = options.timeout
+        # a row may wait for those before it, and be asked about twice
+        self.default_timeout = 2 * options.timeout * math.ceil(concurrency / options.workers) + GRACE_SECONDS
+
+    async def check(self) -> None:
+        """Try a worker.
+
+        :raises ConfigError: saying what is wrong.
+        """
+        detail = missing(self._words, self._folder)
+        if detail is None:
+            self._seconds = min(PREFLIGHT_SECONDS, self._options.timeout)
+            try:
+                value = await self._ask(self._places[0], preflight_payload(self._options.task_model))
+                detail = problem(value, self._options.score_range)
+                warn_if_coerced(value, self._options.score_range, " ".join(self._words))
+            except Unanswered as error:
+                detail = str(error)
+            except OSError as error:
+                detail = f"command failed to start: {error.strerror or error}"
+            self._seconds = self._options.timeout
+        if detail is not None:
+            raise refused(self._words, self._folder, detail)
+
+    async def score(self, subject: Subject) -> Score | Failure:
+        """Ask about *subject*."""
+        payload = orjson.loads(of_subject(subject, self._options.task_model))
+        place = min(self._places, key=lambda one: len(one.waiting))
+        try:
+            try:
+                value = await self._ask(place, payload)
+            except Unanswered as error:
+                if error.blamed:
+                    return Failure(error.kind, str(error), retryable=True)
+                value = await self._ask_alone(place, payload)
+            return read(value, self._options.score_range).as_score()
+        except Unanswered as error:
+            return Failure(error.kind, str(error), retryable=True)
+        except BadResult as error:
+            return Failure(error.kind, str(error))
+        except FileNotFoundError:
+            return Failure("crashed", f"Command executable not found: {self._words[0]}")
+        except OSError as error:
+            return Failure("crashed", f"Command failed to start: {error.strerror or error}")
+
+    async def _ask_alone(self, place: _Place, payload: dict[str, Any]) -> dict[str, Any]:
+        """Ask again, with nothing else on the way; a worker that was just about to end, after others, does not count."""
+        async with place.alone:
+            try:
+                return await self._ask(place, payload, alone=True)
+            except Unanswered as error:
+                if error.blamed or not error.used:
+                    raise
+                return await self._ask(place, payload, alone=True)
+
+    async def _ask(self, place: _Place, payload: dict[str, Any], *, alone: bool = False) -> dict[str, Any]:
+        """What the worker at *place* answers.
+
+        :raises Unanswered: when it does not.
+        """
+        while not alone and place.alone.locked():
+            async with place.alone:  # wait for those that are asked about by themselves
+                pass
+        number = next(self._ids)
+        answer = asyncio.get_running_loop().create_future()
+        place.waiting[number] = answer
+        try:
+            process = await self._process(place)
+            if not answer.done():
+                process.send(orjson.dumps({"id": number, **payload}) + b"\n")
+                self._watch(place)
+            found: dict[str, Any] = await answer
+            return found
+        finally:
+            place.waiting.pop(number, None)
+            if not place.waiting:
+                self._unwatch(place)
+
+    async def _process(self, place: _Place) -> Process:
+        if place.process is None or place.process.over:
+            place.process = Process(
+                lambda value: self._take(place, value),
+                lambda gone: self._ended(place, gone),
+                self._options.max_line_bytes,
+            )
+            place.process.started = asyncio.ensure_future(place.process.start(self._words, self._folder, self._env))
+        process = place.process
+        assert process.started is not None  # above
+        await asyncio.shield(process.started)
+        return process
+
+    def _take(self, place: _Place, value: dict[str, Any]) -> None:
+        """Hand on a line of a worker."""
+        number = value.pop("id", None)
+        answer = place.waiting.pop(number, None) if isinstance(number, int) else None
+        if answer is not None and not answer.done():
+            assert place.process is not None  # it has answered
+            place.process.answered = True
+            answer.set_result(value)
+            self._unwatch(place)
+            if place.waiting:
+                self._watch(place)
+
+    def _watch(self, place: _Place) -> None:
+        """End the worker when it says nothing for the time that a result may take."""
+        if place.timer is None:
+            place.timer = asyncio.get_running_loop().call_later(self._seconds, self._overtime, place)
+
+    def _unwatch(self, place: _Place) -> None:
+        if place.timer is not None:
+            place.timer.cancel()
+            place.timer = None
+
+    def _overtime(self, place: _Place) -> None:
+        place.timer, place.late = None, next(iter(place.waiting), None)
+        if place.process is not None:
+            place.process.kill()
+
+    def _ended(self, place: _Place, gone: Gone) -> None:
+        """A worker has ended: say so to those that wait for it."""
+        late, place.late = place.late, None
+        for number, answer in [*place.waiting.items()]:
+            if not answer.done():
+                answer.set_exception(self._unanswered(gone, late, blamed=number == late))
+        self._unwatch(place)
+
+    def _unanswered(self, gone: Gone, late: int | None, *, blamed: bool) -> Unanswered:
+        kind, message = "crashed", f"Command exited with code {gone.code} before it answered"
+        if late is not None:
+            kind, message = "timeout", f"Command timed out after {self._seconds:g}s"
+        elif gone.too_long:
+            kind, message = "judge_output_invalid", f"Command output is too long: {gone.too_long}"
+        elif gone.errors:
+            message += f": {gone.errors}"
+        return Unanswered(message, kind, blamed=blamed, used=gone.answered)
+
+    async def close(self) -> None:
+        """End the workers."""
+        running = [place.process for place in self._places if place.process is not None]
+        await asyncio.gather(*(process.close() for process in running))

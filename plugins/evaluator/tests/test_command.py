@@ -1,0 +1,171 @@
+"""``evaluator/command``: what the command is sent, and what its answers become."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import dicast
+
+ECHO = "payload = json.load(sys.stdin); print(json.dumps({'score': 0.5, 'payload': payload, 'env': dict(os.environ)}))"
+PLAIN = "sys.stdin.read(); print('{\"score\": 0.5}')"
+
+
+def metric(command, **options):
+    return {"evaluator/command": {"command": command, "preflight": False, **options}}
+
+
+def test_the_payload_has_version_candidate_example_and_task_model_where_there_are_any(judged, program):
+    (found,) = judged(metric(program(ECHO)), {"output": "yes", "input": "q", "context": {"hard": 1}}).scores
+    example = {"id": "1", "input": "q", "hard": 1}
+    assert found["signals"]["payload"] == {"_protocol_version": 2, "candidate": "yes", "example": example}
+    assert "DICAST_TASK_MODEL" not in found["signals"]["env"]
+    (found,) = judged(metric(program(ECHO), task_model="a/b"), {"output": {"b": 1, "a": [2]}}).scores
+    sent = {"_protocol_version": 2, "candidate": '{"b":1,"a":[2]}', "task_model": "a/b"}
+    assert found["signals"]["payload"] == sent
+    variables = "DICAST_TASK_MODEL", "OPTIMIZE_ANYTHING_TASK_MODEL"
+    assert {found["signals"]["env"][name] for name in variables} == {"a/b"}
+
+
+def test_the_record_of_a_dataset_is_the_example_as_it_is(judged, program):
+    record = {"input": "x", "id": None, "metadata": {"difficulty": "easy"}}
+    (found,) = judged(metric(program(ECHO)), {"output": "yes", "input": "q", "context": {"example": record}}).scores
+    assert found["signals"]["payload"]["example"] == record
+
+
+def test_side_information_is_kept_whole_and_the_reasoning_is_the_reason(judged, program):
+    code = "print(json.dumps({'score': 0.25, 'reasoning': 'short', 'deep': {'list': [1, None, {'x': 'ß'}]}}))"
+    (found,) = judged(metric(program(code)), {"output": "a"}).scores
+    assert (found["value"], found["details"]) == (0.25, "short")
+    assert found["signals"] == {"reasoning": "short", "deep": {"list": [1, None, {"x": "ß"}]}}
+
+
+@pytest.mark.parametrize(("given", "value"), [('"0.5"', 0.5), ("true", 1.0), ("false", 0.0), ('" 1 "', 1.0)])
+def test_numbers_as_text_and_booleans_are_taken_and_said_so(judged, program, given, value):
+    (found,) = judged(metric(program(f"print('{{\"score\": {given}}}')")), {"output": "a"}).scores
+    assert (found["value"], found["signals"]["coerced"]) == (value, True)
+
+
+SAYS = {
+    "sys.exit('gone wrong')": ("crashed", "Command exited with code 1: gone wrong"),
+    "print('no')": ("judge_output_invalid", "Command output is not valid JSON: no"),
+    "pass": ("judge_output_invalid", "Command output is not valid JSON: <empty>"),
+    "print('{} {}')": ("judge_output_invalid", "Command output is not valid JSON: {} {}"),
+    "print('noise'); print('{\"score\": 1}')": ("judge_output_invalid", "Command output is not valid JSON: noise"),
+    "os.write(1, b'\\xff{\"score\": 1}')": ("judge_output_invalid", "Command output is not valid JSON"),
+    "print('[1]')": ("judge_output_invalid", "Evaluator output must be a JSON object, not an array"),
+    "print('{\"value\": 1}')": ("judge_output_invalid", "Evaluator output missing required 'score' field"),
+    'print(\'{"score": "high"}\')': ("invalid_score", "Evaluator 'score' must be numeric, got 'high'"),
+    "print('{\"score\": null}')": ("invalid_score", "Evaluator 'score' must be numeric, got None"),
+    "print('{\"score\": NaN}')": ("invalid_score", "Evaluator 'score' must be finite, got nan"),
+    'print(\'{"score": "nan"}\')': ("invalid_score", "Evaluator 'score' must be finite, got 'nan'"),
+    "print('{\"score\": 1e999}')": ("invalid_score", "Evaluator 'score' must be finite"),
+    "print('{\"score\": 1.01}')": ("invalid_score", "Evaluator 'score' must be between 0.0 and 1.0, got 1.01"),
+    "print('x' * 2000)": ("judge_output_invalid", "Command output is too long: it wrote more than 1,000 bytes"),
+    "time.sleep(600)": ("timeout", "Command timed out after 0.3s"),
+}
+
+
+@pytest.mark.parametrize("code", SAYS)
+def test_what_is_no_result_is_a_failure_in_the_words_of_the_protocol(judged, program, code):
+    seconds = 0.3 if "sleep" in code else 30
+    ((kind, message),) = judged(metric(program(code), timeout=seconds, max_output_bytes=1000), {"output": "a"}).failures
+    assert kind == SAYS[code][0]
+    assert message.startswith(SAYS[code][1])
+
+
+def test_a_missing_executable_and_a_missing_folder_are_failures(judged, tmp_path):
+    said = ("crashed", "Command executable not found: no-such-evaluator")
+    assert judged(metric(["no-such-evaluator"]), {"output": "a"}).failures == [said]
+    ((_, message),) = judged(metric([sys.executable], cwd=str(tmp_path / "no")), {"output": "a"}).failures
+    assert message.startswith("Command failed to start: there is no folder")
+
+
+def test_on_failure_zero_scores_0_as_version_1_did(judged, program):
+    assert judged(metric(program("sys.exit(1)"), on_failure="zero"), {"output": "a"}).values == [0.0]
+
+
+def test_any_number_is_brought_to_the_range(judged, program):
+    options = {"score_range": "any", "range": [-5, 5]}
+    (found,) = judged(metric(program("print('{\"score\": -2.5}')"), **options), {"output": "a"}).scores
+    assert found["value"] == 0.25
+    said = ("invalid_score", "7.0 lies outside the declared range [-5, 5]")
+    assert judged(metric(program("print('{\"score\": 7}')"), **options), {"output": "a"}).failures == [said]
+
+
+def test_any_without_a_range_is_refused_when_the_pipeline_is_built(judged, program):
+    with pytest.raises(dicast.ConfigError, match=r"gives any number: write what it lies between, as in range: \["):
+        judged(metric(program(PLAIN), score_range="any"), {"output": "a"})
+
+
+def test_a_command_may_be_a_text_with_quotes(judged, program):
+    python, path = program(PLAIN)
+    (found,) = judged(metric(f"'{python}' \"{path}\""), {"output": "a"}).scores
+    assert found["value"] == 0.5
+
+
+@pytest.mark.parametrize("command", ["", [], "  ", "a 'b", ["a\0b"]])
+def test_a_command_that_is_none_is_refused(judged, command):
+    with pytest.raises(dicast.ConfigError, match="command"):
+        judged(metric(command), {"output": "a"})
+
+
+BASH = """
+set -euo pipefail
+candidate=$(cat | sed -n 's/.*"candidate":"\\([a-z]*\\)".*/\\1/p')
+if [ "$candidate" = yes ]; then echo '{"score": 1}'; else echo '{"score": 0, "reasoning": "not yes"}'; fi
+"""
+NODE = """
+let text = ''
+process.stdin.on('data', piece => text += piece)
+process.stdin.on('end', () => console.log(JSON.stringify({score: JSON.parse(text).candidate === 'yes' ? 1 : 0})))
+"""
+C = """
+#include <stdio.h>
+#include <string.h>
+int main(void) {
+    char text[4096] = {0};
+    size_t length = fread(text, 1, sizeof text - 1, stdin);
+    printf("{\\"score\\": %d}\\n", length > 0 && strstr(text, "\\"candidate\\":\\"yes\\"") != NULL);
+    return 0;
+}
+"""
+
+
+def built(language, folder):
+    if language == "bash":
+        (folder / "evaluate.sh").write_text(BASH)
+        return ["bash", "evaluate.sh"]
+    if language == "node":
+        if shutil.which("node") is None:
+            pytest.skip("Node is not installed here")
+        (folder / "evaluate.js").write_text(NODE)
+        return ["node", "evaluate.js"]
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler is installed here")
+    (folder / "evaluate.c").write_text(C)
+    subprocess.run(["cc", "-o", folder / "evaluate", folder / "evaluate.c"], check=True)
+    return ["./evaluate"]
+
+
+@pytest.mark.parametrize("language", ["bash", "node", "c"])
+def test_evaluators_in_other_languages_score(judged, tmp_path, language):
+    options = {"command": built(language, tmp_path), "cwd": str(tmp_path), "timeout": 60}
+    found = judged({"evaluator/command": options}, {"output": "yes"}, {"output": "no"})
+    assert found.values == [1.0, 0.0]
+
+
+def test_what_a_command_has_started_ends_with_its_time(judged, program, tmp_path):
+    note = tmp_path / "pid"
+    code = (
+        "import subprocess\n"
+        "started = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"open({str(note)!r}, 'w').write(str(started.pid))\n"
+        "time.sleep(600)\n"
+    )
+    judged(metric(program(code), timeout=3), {"output": "a"})
+    found = subprocess.run(["ps", "-o", "stat=", "-p", note.read_text()], capture_output=True, text=True, check=False)
+    assert found.stdout.strip()[:1] in {"", "Z"}
