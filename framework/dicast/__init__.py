@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from ._toolkit.command import CommandEnd, OutputTooLong, run_command
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+    from ._toolkit.metric_lines import Measurements, MetricLines
     from ._toolkit.rate_limit import RateLimiter, Reachability
     from ._toolkit.run_table import RunTable
     from ._toolkit.scripts import scripts
@@ -111,6 +112,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(
         ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
     ),
+    **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     "RunTable": "_toolkit.run_table",
     "scripts": "_toolkit.scripts",
@@ -168,8 +170,10 @@ __all__ = [
     "LedgerRefused",
     "Limits",
     "Lookahead",
+    "Measurements",
     "Message",
     "Metric",
+    "MetricLines",
     "OutputTooLong",
     "PluginError",
     "Preset",

@@ -1,0 +1,189 @@
+"""METRIC and ASI lines in what a command prints: the measured values, and what else it says about them.
+
+Streams of any length are read in constant memory. What is searched is bytes: only what a line of ours could be becomes text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal, get_args
+
+import attrs
+import orjson
+
+from .._kernel.values.json_path import too_deep
+
+Syntax = Literal["lenient", "strict"]
+
+LONGEST_LINE = 1024 * 1024
+"""So many bytes may a METRIC or ASI line have."""
+
+MOST_KEPT = 16 * 1024 * 1024
+"""So many bytes of names and ASI values are kept of one stream."""
+
+_NAME = rb"([\w.\x80-\xff]++)"  # whether bytes beyond ASCII are letters is seen once for each name
+_METRIC = {
+    # Possessive, so that a line of a million digits takes no more time than it is long.
+    "strict": (rb"\nMETRIC ", rb"=([-+]?(?:[0-9]++(?:\.[0-9]++)?|\.[0-9]++))(?=\n)"),
+    "lenient": (
+        rb"\nMETRIC[ \t]++",
+        rb"=([-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?)[ \t]*+\r?(?=\n)",
+    ),
+}
+_ASI = re.compile(rb"\nASI[ \t]++([\w.\x80-\xff-]++)=[ \t\r]*+([^\n]++)")
+_LETTERS = re.compile(r"[\w.µ-]+")
+_RESERVED = {"__proto__", "constructor", "prototype"}
+_NUMBER = re.compile(r"-?[0-9]++(\.[0-9]++)?")
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+_BEGINNINGS = (b"\nMETRIC", b"\nASI")
+_BEGINNING = max(map(len, _BEGINNINGS))
+_END = 2048
+
+
+@attrs.frozen
+class Measurements:
+    """What METRIC and ASI lines say.
+
+    :ivar metrics: the last value of each name, in the order in which the names occurred first.
+    :ivar asi: likewise, the actionable side information.
+    :ivar dropped: how many METRIC and ASI lines were too long, or too many, to be kept.
+    """
+
+    metrics: dict[str, float] = attrs.field(factory=dict)
+    asi: dict[str, Any] = attrs.field(factory=dict)
+    dropped: int = 0
+
+
+class MetricLines:
+    """Reads METRIC and ASI lines out of a stream of bytes, a piece after the other.
+
+    *syntax* is ``lenient`` (blanks, ``5.``, ``1e3`` and a carriage return are allowed) or ``strict`` (the protocol's own expression).
+
+    :raises ValueError: for another *syntax*.
+    """
+
+    def __init__(self, syntax: Syntax = "lenient") -> None:
+        if syntax not in get_args(Syntax):
+            raise ValueError(f"{syntax!r} is no syntax of METRIC lines, choose lenient or strict")
+        self._before, self._after = _METRIC[syntax]
+        self._metric = re.compile(self._before + _NAME + self._after)
+        self._metrics: dict[bytes, float] = {}
+        self._asi: dict[bytes, bytes] = {}
+        self._unfinished = _Line()
+        self._room, self._dropped = MOST_KEPT, 0
+
+    def feed(self, data: bytes) -> None:
+        """Read *data*, the next piece; a line counts when its end arrives."""
+        for start in range(0, len(data), LONGEST_LINE):
+            if (lines := self._unfinished.add(data[start : start + LONGEST_LINE])) is not None:
+                self._scan(lines)
+
+    def result(self) -> Measurements:
+        """What was found; a last line without its newline is a line, so nothing more may be fed."""
+        self.feed(b"\n")
+        metrics = {name.decode(): value for name, value in self._metrics.items()}
+        asi = {name.decode(): _asi_value(text) for name, text in self._asi.items()}
+        return Measurements(metrics, asi, self._dropped + self._unfinished.dropped)
+
+    def _scan(self, lines: bytes) -> None:
+        for name, value in self._last_values(lines).items():
+            if name in self._metrics or (_is_name(name) and self._fits(len(name))):
+                self._metrics[name] = value
+        if _BEGINNINGS[1] in lines:
+            for name, text in dict(_ASI.findall(lines)).items():
+                self._keep_asi(name, text.rstrip(b" \t\r"))
+
+    def _last_values(self, lines: bytes) -> dict[bytes, float]:
+        """The last finite value of each name in *lines*, in the order of the first ones."""
+        values = {name: float(number) for name, number in self._known_numbers(lines).items()}
+        if values.keys() <= self._metrics.keys() and all(map(math.isfinite, values.values())):
+            return values
+        pairs = ((name, float(number)) for name, number in self._metric.findall(lines))
+        return {name: value for name, value in pairs if math.isfinite(value)}
+
+    def _known_numbers(self, lines: bytes) -> dict[bytes, bytes]:
+        """The last number of each name in *lines*, in any order.
+
+        Of a stream of few names the last lines say nearly all, and before them only the other names are looked for: ten times as fast.
+        """
+        last = lines.rfind(b"\n", 0, max(0, len(lines) - _END))
+        if last < max(1, len(lines) - 2 * _END) or not (known := dict(self._metric.findall(lines, last))):
+            return dict(self._metric.findall(lines))
+        others = b"(?!(?:" + b"|".join(map(re.escape, sorted(known))) + b")=)"
+        rest = re.compile(self._before + others + _NAME + self._after)
+        return dict(rest.findall(lines, 0, last + 1)) | known
+
+    def _keep_asi(self, name: bytes, text: bytes) -> None:
+        if not _is_name(name):
+            return
+        freed = len(name) + len(self._asi[name]) if name in self._asi else 0
+        if self._fits(len(name) + len(text) - freed):
+            self._asi[name] = text
+
+    def _fits(self, size: int) -> bool:
+        fits = size <= self._room
+        self._room -= size if fits else 0
+        self._dropped += not fits
+        return fits
+
+
+class _Line:
+    """The line that has not ended yet, with the newline before it; what can be no line of ours is not kept."""
+
+    def __init__(self) -> None:
+        self._kept, self._skipping = bytearray(b"\n"), False
+        self.dropped = 0
+
+    def add(self, piece: bytes) -> bytes | None:
+        """The lines that *piece* ends, each between newlines; None where it ends none."""
+        end = piece.rfind(b"\n")
+        if end < 0:
+            self._append(piece)
+            return None
+        begin = piece.find(b"\n")
+        self._append(piece[:begin])
+        lines = bytes(self._kept) + piece[begin : end + 1]
+        self._kept, self._skipping = bytearray(b"\n"), False
+        self._append(piece[end + 1 :])
+        return lines
+
+    def _append(self, piece: bytes) -> None:
+        if self._skipping:
+            return
+        self._kept += piece
+        ours = any(map(self._kept[:_BEGINNING].startswith, _BEGINNINGS))
+        if len(self._kept) > LONGEST_LINE or (len(self._kept) >= _BEGINNING and not ours):
+            self.dropped += ours
+            self._kept, self._skipping = bytearray(), True
+
+
+def _is_name(name: bytes) -> bool:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        return False
+    return _LETTERS.fullmatch(text) is not None and text not in _RESERVED
+
+
+def _asi_value(text: bytes) -> Any:
+    said = text.decode(errors="replace")
+    if said in _WORDS:
+        return _WORDS[said]
+    if number := _NUMBER.fullmatch(said):
+        return _number(said, whole=number[1] is None)
+    if said[0] not in '{["':
+        return said
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return said
+    return said if too_deep(text, value) else value
+
+
+def _number(said: str, *, whole: bool) -> int | float | str:
+    """A number that can be written as JSON, or *said* itself."""
+    value = float(said)
+    if not math.isfinite(value):
+        return said
+    return int(said) if whole and abs(value) < 2**63 else value
