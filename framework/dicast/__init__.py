@@ -97,7 +97,7 @@ from ._toolkit.printable import one_line
 if TYPE_CHECKING:
     from ._kernel.values.aggregation import mean
     from ._toolkit.atomic_file import AtomicFile, output_path
-    from ._toolkit.command import CommandEnd, OutputTooLong, run_command
+    from ._toolkit.command import CommandEnd, OutputTooLong, call_command
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.metric_lines import Measurements, MetricLines
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
-    **dict.fromkeys(("CommandEnd", "OutputTooLong", "run_command"), "_toolkit.command"),
+    **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(
         ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
@@ -211,6 +211,7 @@ __all__ = [
     "Within",
     "arun",
     "as_json",
+    "call_command",
     "check_field",
     "columns",
     "estimate",
@@ -236,7 +237,6 @@ __all__ = [
     "retry_after",
     "rubric",
     "run",
-    "run_command",
     "scripts",
     "too_deep",
     "weakest",

@@ -170,6 +170,14 @@ class HasLive(Protocol):
         """True where it waits for what is still to happen, and yields a subject when it is due. Without it, False."""
 
 
+class HasOrdered(Protocol):
+    """Sources; on the live object."""
+
+    @property
+    def ordered(self) -> bool:
+        """False where a live source's subjects have nothing to do with each other: each is recorded as soon as it is judged. Without it, True."""
+
+
 class HasPauses(Protocol):
     """Sources; on the live object."""
 

@@ -1,4 +1,4 @@
-"""``dicast.run_command``: what it keeps, and that nothing of a command is left."""
+"""``dicast.call_command``: what it keeps, and that nothing of a command is left."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dicast import OutputTooLong, run_command
+from dicast import OutputTooLong, call_command
 
 
 def ran(code, *args, **options):
-    return asyncio.run(run_command([sys.executable, "-c", code, *args], **options))
+    return asyncio.run(call_command([sys.executable, "-c", code, *args], **options))
 
 
 def test_output_errors_and_code_are_those_of_the_command():
@@ -33,7 +33,7 @@ def test_a_command_need_not_read_its_input():
 
 def test_a_missing_program_is_an_os_error():
     with pytest.raises(FileNotFoundError):
-        asyncio.run(run_command(["no-such-program-here"]))
+        asyncio.run(call_command(["no-such-program-here"]))
 
 
 def test_more_than_the_most_ends_it():
@@ -87,7 +87,7 @@ def test_cancelled_it_ends_with_all_that_it_has_started(tmp_path):
     note = tmp_path / "pids"
 
     async def main():
-        running = asyncio.create_task(run_command([sys.executable, "-c", LEAVES, str(note)]))
+        running = asyncio.create_task(call_command([sys.executable, "-c", LEAVES, str(note)]))
         while not Path(f"{note}.all").exists():
             await asyncio.sleep(0.01)
         running.cancel()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from .events import EVAL_COMPLETED, RUN_STARTED
-from .values import Query, Results, Rubric, Subject, Verdict
+from .values import Due, Query, Results, Rubric, Subject, Verdict
 from .values.errors import ConfigError
 from .values.paths import descriptor
 
@@ -90,13 +90,13 @@ def run(
     pipeline: Path | str | Mapping[str, object],
     *,
     overrides: Mapping[str, object] | Sequence[str] = (),
-    subjects: Iterable[Subject] | None = None,
+    subjects: Iterable[Subject | Due] | None = None,
 ) -> Run:
     """Run a pipeline and wait for it.
 
     :param pipeline: a file, YAML text, or a mapping; also a suite.
     :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
-    :param subjects: what to judge instead of what the pipeline's source yields.
+    :param subjects: what to judge instead of what the pipeline's source yields; a :class:`~dicast.Due` may have a function for its verdicts.
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     :raises LedgerRefused: when the ledger cannot be used.
     """
@@ -109,7 +109,7 @@ async def arun(
     pipeline: Path | str | Mapping[str, object],
     *,
     overrides: Mapping[str, object] | Sequence[str] = (),
-    subjects: Iterable[Subject] | None = None,
+    subjects: Iterable[Subject | Due] | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
     from .pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
@@ -131,7 +131,7 @@ async def arun(
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=built.ledger)
 
 
-async def _run_suite(read: PipelineFile, subjects: Iterable[Subject] | None) -> Run:
+async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | None) -> Run:
     from .pipeline.slots import ledger_slot
     from .run.run import Request
     from .suite import in_sum, run_suite

@@ -49,7 +49,7 @@ class CommandEnd:
         return f"the exit code is {self.code}" if self.code >= 0 else f"it was ended by signal {-self.code}"
 
 
-async def run_command(
+async def call_command(
     words: Sequence[str],
     data: bytes = b"",
     *,

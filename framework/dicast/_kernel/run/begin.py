@@ -21,7 +21,7 @@ from .children import ChildVerdicts, Family, RecordedChildren, children_of
 from .plan import Plan
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Job:
     """One subject under way, with the units that judge it under their eval_ids.
 

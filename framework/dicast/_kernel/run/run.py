@@ -128,6 +128,7 @@ class _Run:
         self._stream: Stream | None = None
         self.baseline: Results | None = None
         self._kinds: tuple[str, ...] = ()
+        self._ordered = True
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
 
@@ -139,7 +140,7 @@ class _Run:
             data = await data_digest(source, self._source_name(), self.pipeline)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
-            self._kinds = tuple(getattr(source, "kinds", ()))
+            self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             if self.pipeline.baseline is not None:
                 self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
@@ -250,6 +251,7 @@ class _Run:
             retry=self.request.retry_failed,
             kinds=self._kinds,
             live=self.request.live,
+            ordered=self._ordered,
             producer=producer(self.pipeline, plan, services, stream, self.clock.time),
             observers=self._observers,
         )

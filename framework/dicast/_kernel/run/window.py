@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any
 
 from ..asking.paid_calls import RunServices
@@ -50,10 +50,13 @@ class Judging:
         retry: bool,
         kinds: Collection[str],
         live: bool = False,
+        ordered: bool = True,
         producer: Producer | None = None,
         observers: RecordObservers | None = None,
     ) -> None:
-        """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due."""
+        """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due; without *ordered* each
+        is recorded as soon as it is judged, whatever came before it.
+        """
         self._run, self._stream, self._ledger, self._stop, self._live = services, stream, ledger, stop, live
         self._inline, self._retry, self._producer, self._observers = plan.inline, retry, producer, observers
         self._ended = None if observers is None else observers.stopped  # by what an earlier process has found
@@ -62,6 +65,8 @@ class Judging:
         self._limit = concurrency if watched else max(WINDOW, AHEAD * concurrency)
         self._turns = asyncio.Semaphore(concurrency)
         self._window: deque[Job] = deque()
+        self._ordered = ordered
+        self._answers: list[tuple[Callable[[Sequence[Event]], object], Sequence[Event]]] = []
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
         self._families = ChildVerdicts(judged, stream.clock.id)
         self._starter = Starter(
@@ -83,6 +88,8 @@ class Judging:
                         break
             while self._window:
                 await self._finish_first()
+            if self._answers:
+                await self._flush()
             if self._ended is not None:
                 self._stop.request("early_stop", None, self._ended)
         finally:
@@ -119,13 +126,13 @@ class Judging:
     async def _while_idle(self, *waited: asyncio.Future[Any]) -> None:
         """Emit what is finished, or wait until there is something to do."""
         self._end_if_asked()
-        first = self._window[0].task if self._window else None
-        if first is not None and first.done():
+        tasks = [job.task for job in self._window if job.task is not None][: 1 if self._ordered else None]
+        if any(task.done() for task in tasks):
             await self._finish_first()
         elif not self._stream.idle:
             await self._flush()
         else:
-            await asyncio.wait({*waited, *([first] if first else [])}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*waited, *tasks}, return_when=asyncio.FIRST_COMPLETED)
 
     async def _take(self, due: Due) -> None:
         self._end_if_asked()
@@ -151,6 +158,9 @@ class Judging:
 
     async def _flush(self) -> None:
         await self._stream.flush()
+        answers, self._answers = self._answers, []
+        for answered, events in answers:
+            answered(events)
         await asyncio.sleep(0)
 
     async def _await_others(self, subject: Subject) -> None:
@@ -187,6 +197,8 @@ class Judging:
         if self._observers is not None:
             self._observe(self._observers, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
         due, spool = job.due, self._run.spool
+        if due.answered is not None:
+            self._answers.append((due.answered, job.events))
         if spool is not None and (self._live or job.kept):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
@@ -199,13 +211,15 @@ class Judging:
             self._ended, self._enough = observers.stopped, True
 
     async def _finish_first(self) -> None:
-        """Wait for the oldest subject and emit its verdicts; what is due meanwhile is passed on."""
-        task = self._window[0].task
-        assert task is not None  # only subjects with a task are in the window
-        if not task.done():
-            await self._wait(task)
-        task.result()
-        await self._emit_end(self._window.popleft())
+        """Wait for the oldest subject, or take one that is judged where no order is kept, and emit its verdicts; pass on meanwhile what is due."""
+        done = (job for job in self._window if job.task is not None and job.task.done())
+        job = self._window[0] if self._ordered else next(done, self._window[0])
+        assert job.task is not None  # only subjects with a task are in the window
+        if not job.task.done():
+            await self._wait(job.task)
+        job.task.result()
+        self._window.remove(job)
+        await self._emit_end(job)
 
     async def _wait(self, task: asyncio.Task[None]) -> None:
         stopping = asyncio.ensure_future(self._stop.wait())

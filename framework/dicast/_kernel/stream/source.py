@@ -23,9 +23,9 @@ _OPTIONAL = {str, NoneType}
 class GivenSubjects:
     """Subjects that a program brings, as a source."""
 
-    given: Iterable[Subject]
+    given: Iterable[Subject | Due]
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[Subject | Due]:
         """The subjects, once."""
         return iter(self.given)
 

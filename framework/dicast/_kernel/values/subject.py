@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import orjson
@@ -111,8 +111,11 @@ class Due:
 
     *trigger* is ``bus``, ``batch``, ``feedback_arrived`` or ``benchmark`` (document 001, 8.1). *from_run* is the run under
     which the ledger has the subject's trace events already; the verdicts on what it is made of are the ledger's newest then.
+    *answered* is called with the terminal events of the subject, verdicts and failures, once the ledger has them; a run that stops
+    before does not call it.
     """
 
     subject: Subject
     trigger: str = "batch"
     from_run: str | None = None
+    answered: Callable[[Sequence[Any]], object] | None = None

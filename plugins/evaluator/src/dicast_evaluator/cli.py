@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
+from typing import Any
 
 import click
 import orjson
 
+from dicast import ConfigError, Due, Event, one_line, run
+from dicast.commands import as_json as json_option
+from dicast.commands import overrides as set_option
+from dicast.commands import run_command
+
 from .result import ScoreRange, parsed, problem
+from .served import BadPayload, NoScore, result, subject_of
+
+TOKEN_ENV = "DICAST_EVALUATOR_TOKEN"  # noqa: S105 - the name of a variable
+
+on_option = click.option("--on", metavar="LABEL", help="Whose score counts: all metrics together by default.")
+kind_option = click.option(
+    "--kind", default="candidate", show_default=True, help="The kind of subject that a candidate is to the pipeline."
+)
 
 
 @click.group()
@@ -38,3 +54,79 @@ def validate(score_range: ScoreRange, *, as_json: bool) -> None:
         click.echo("valid")
     if found is not None:
         raise click.exceptions.Exit(2)
+
+
+@evaluator.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@on_option
+@kind_option
+@set_option
+def stdin(file: Path, on: str | None, kind: str, overrides: tuple[str, ...]) -> int:
+    """Judge the payload on standard input with the pipeline FILE, and print its result.
+
+    So a pipeline is a command evaluator. Exit codes: 0 with a result, 1 where the candidate could not be scored, 2 for a payload or a
+    pipeline that is none; stdout has {"error": ...} then.
+    """
+    events: list[Event] = []
+    try:
+        subject = subject_of(parsed(sys.stdin.buffer.read()), kind)
+    except (BadPayload, ValueError) as error:
+        return _failed("payload", str(error), 2)
+    done = run(file, overrides=overrides, subjects=[Due(subject, answered=events.extend)])
+    if done.stopped is not None and not events:
+        return _failed("stopped", f"the run was stopped: {done.stopped.get('error') or done.stopped['reason']}", 1)
+    try:
+        found = result(events, on)
+    except NoScore as error:
+        return _failed(error.kind, str(error), 1)
+    click.echo(orjson.dumps(found, default=str).decode())
+    return 0
+
+
+@evaluator.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
+@click.option(
+    "--token",
+    metavar="TOKEN",
+    help=f"What requests must bear; better given by ${TOKEN_ENV}, as others see a command's words.",
+)
+@on_option
+@kind_option
+@set_option
+@json_option
+def serve(
+    file: Path,
+    host: str,
+    port: int,
+    token: str | None,
+    on: str | None,
+    kind: str,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Serve the pipeline FILE as an evaluator: POST / (a payload), POST /batch (an array of them), GET /health.
+
+    All candidates belong to one run, with the ledger and the caps of the file; its source, if it has one, is not read. It goes on until
+    Ctrl-C or SIGTERM, and prints what the run came to. An address that other machines reach needs a token.
+    """
+    from .serving import Serving, is_loopback  # aiohttp takes a while to import
+
+    token = token or os.environ.get(TOKEN_ENV) or None
+    if token is None and not is_loopback(host):
+        raise ConfigError(f"{host} can be reached from other machines: set a token in {TOKEN_ENV}")
+
+    def ready(address: str) -> None:
+        click.echo(f"serving {one_line(str(file))} at {address}", err=True)
+
+    def source(_: Any) -> Serving:
+        return Serving(host, port, token, kind, on, ready)
+
+    return run_command(file, source, overrides=overrides, live=True, new=True, as_json=as_json)
+
+
+def _failed(kind: str, message: str, code: int) -> int:
+    click.echo(orjson.dumps({"error": {"kind": kind, "message": message}}).decode())
+    click.echo(f"Error: {message}", err=True)
+    return code

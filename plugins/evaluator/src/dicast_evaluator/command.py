@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from dicast import CommandEnd, Failure, Metric, OutputTooLong, RunContext, Score, Subject, Within, run_command, scripts
+from dicast import CommandEnd, Failure, Metric, OutputTooLong, RunContext, Score, Subject, Within, call_command, scripts
 
 from .options import GRACE_SECONDS, EvaluatorOptions, check_env, command_words
 from .payload import environment, of_subject
@@ -85,7 +85,7 @@ class CommandEvaluator:
         :raises TimeoutError: after *seconds*.
         """
         async with asyncio.timeout(seconds):
-            return await run_command(
+            return await call_command(
                 self.words, payload, folder=self.folder, env=self._env, most=self._options.max_output_bytes
             )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Answered, ConfigError, Failure, OutputTooLong, RunContext, Subject, Within, run_command, scripts
+from dicast import Answered, ConfigError, Failure, OutputTooLong, RunContext, Subject, Within, call_command, scripts
 
 from .answers import answered, told
 
@@ -83,7 +83,7 @@ class Live:
         words = ("/bin/sh", "-c", command) if isinstance(command, str) else command
         try:
             most = self.options.max_output_bytes
-            end = await run_command(words, told(subject), folder=self.folder, most=most)
+            end = await call_command(words, told(subject), folder=self.folder, most=most)
         except OSError as error:
             return Failure("crashed", f"{words[0]} could not be started: {error.strerror or error}")
         except OutputTooLong as error:

@@ -1,0 +1,128 @@
+"""Payloads as subjects, and verdicts as results: what ``stdin`` and ``serve`` share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dicast import Event, Subject, nearest
+
+METRICS = "metrics"
+_VERSIONS = (1, 2)
+
+
+class BadPayload(Exception):
+    """A payload that is none; the message says why."""
+
+
+class NoScore(Exception):
+    """A candidate that could not be scored. *kind* is the Failure's."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def subject_of(payload: object, kind: str) -> Subject:
+    """The subject that *payload* asks about: the candidate is its output.
+
+    The keys of the example are its context, and all of the example is there as ``example``. ``input`` is its input, ``reference`` or
+    ``expected`` its reference, ``session_id`` its session.
+
+    :raises BadPayload: saying what is wrong.
+    """
+    if not isinstance(payload, dict):
+        raise BadPayload("the payload must be a JSON object")
+    version = payload.get("_protocol_version", 1)
+    if version not in _VERSIONS or isinstance(version, bool):
+        raise BadPayload(f"the payload's '_protocol_version' must be 1 or 2, got {version!r:.100}")
+    if "candidate" not in payload:
+        raise BadPayload("the payload misses the required 'candidate' field")
+    candidate, example, model = payload["candidate"], payload.get("example"), payload.get("task_model")
+    if not isinstance(candidate, str):
+        raise BadPayload(f"the payload's 'candidate' must be text, got {candidate!r:.100}")
+    if example is not None and not isinstance(example, dict):
+        raise BadPayload(f"the payload's 'example' must be an object, got {example!r:.100}")
+    row: Mapping[str, Any] = example or {}
+    session = row.get("session_id")
+    context = {**row, **({} if example is None else {"example": example})}
+    return Subject(
+        kind,
+        uuid.uuid4().hex,
+        input=row.get("input"),
+        output=candidate,
+        reference=row.get("reference", row.get("expected")),
+        context=context | ({} if model is None else {"task_model": model}),
+        session_id=session if isinstance(session, str) and session else None,
+    )
+
+
+def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
+    """The result that the terminal *events* of a candidate are; *on* is the label whose score counts.
+
+    Without *on* it is that of all metrics, else of the only judge.
+
+    :raises NoScore: when that label has no verdict.
+    """
+    verdicts = {str(event.payload["judge"]): event for event in events if event.type == "eval.completed"}
+    failures = {str(event.payload["judge"]): event for event in events if event.type == "eval.failed"}
+    label = on or _counted([*verdicts, *failures])
+    if label in failures:
+        payload = failures[label].payload
+        raise NoScore(str(payload["error_message"]), str(payload["failure_mode"]))
+    if label not in verdicts:
+        near = nearest(label, [*verdicts])
+        raise NoScore(f"nothing is labelled {label!r}{f', did you mean {near!r}?' if near else ''}", "missing_input")
+    counted = verdicts[label]
+    metrics = {score["metric"]: _metric(score) for score in _scores(verdicts.get(METRICS))}
+    judges = {name: _judge(event) for name, event in verdicts.items() if name != METRICS}
+    return {
+        "score": counted.payload["score"],
+        "reasoning": _reasoning(metrics, judges),
+        "confidence": counted.payload["confidence"],
+        "basis": counted.payload.get("basis"),
+        "metrics": metrics,
+        "judges": judges,
+        "failures": {name: event.payload["error_message"] for name, event in failures.items()},
+        "run_id": counted.run_id,
+        "eval_id": counted.payload["eval_id"],
+    }
+
+
+def _counted(labels: Sequence[str]) -> str:
+    if METRICS in labels or len(labels) == 1:
+        return METRICS if METRICS in labels else labels[0]
+    if not labels:
+        raise NoScore("the pipeline judges no candidate: look at 'on' and 'accepts'", "missing_input")
+    raise NoScore(f"several judges and no metrics: say whose score counts with --on, of {', '.join(labels)}", "crashed")
+
+
+def _scores(event: Event | None) -> Sequence[Mapping[str, Any]]:
+    found: Any = () if event is None else event.payload.get("scores", ())
+    return [score for score in found if score.get("rollout", 0) == 0]
+
+
+def _metric(score: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "score": score["value"],
+        "confidence": score["confidence"],
+        "basis": score.get("basis") or score["tier"],
+        "reason": score["details"],
+        "signals": score["signals"],
+    }
+
+
+def _judge(event: Event) -> dict[str, Any]:
+    payload = event.payload
+    return {name: payload.get(name) for name in ("score", "confidence", "basis", "judge_model", "signals")}
+
+
+def _reasoning(metrics: Mapping[str, Mapping[str, Any]], judges: Mapping[str, Mapping[str, Any]]) -> str:
+    """A line for each metric and judge: its score, and why."""
+    lines = [f"{label}: {one['score']:g}{_why(one['reason'])}" for label, one in metrics.items()]
+    return "\n".join([*lines, *(f"{label}: {one['score']:g}" for label, one in judges.items())])
+
+
+def _why(reason: str) -> str:
+    return f" ({reason})" if reason else ""

@@ -1,0 +1,245 @@
+"""A pipeline behind HTTP: candidates come in as requests, and go into one run as the subjects of a live source."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import attrs
+import orjson
+from aiohttp import web
+
+from dicast import ConfigError, Due, Event, RunContext, Subject
+
+from .result import parsed
+from .served import BadPayload, NoScore, result, subject_of
+
+MAX_BODY_BYTES = 10_000_000
+MAX_BATCH = 10_000
+BODY_SECONDS = 30.0
+HEAD_SECONDS = 30.0
+
+Answer = asyncio.Future[Sequence[Event]]
+
+
+@attrs.frozen
+class Serving:
+    """Where a pipeline is served, and to whom: the options of ``dicast evaluator serve``.
+
+    *kind* is the kind of subject that a candidate is; *on* the label whose score counts; *ready* is called with the address.
+    """
+
+    host: str
+    port: int
+    token: str | None
+    kind: str
+    on: str | None
+    ready: Callable[[str], object]
+
+    live = True
+    ordered = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of subjects that it yields."""
+        return (self.kind,)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Server]:
+        """The server, which listens.
+
+        :raises ConfigError: when the address cannot be had.
+        """
+        server = Server(self)
+        runner = web.ServerRunner(_Front(server))
+        await runner.setup()
+        try:
+            try:
+                site = web.TCPSite(runner, self.host, self.port)
+                await site.start()
+            except OSError as error:
+                at = f"{self.host}:{self.port}"
+                raise ConfigError(
+                    f"cannot listen on {at}: {error.strerror or error}; choose another --port, or 0 for any that is free"
+                ) from error
+            host, port = runner.addresses[0][:2]
+            self.ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+            yield server
+        finally:
+            server.close()
+            await runner.cleanup()
+
+
+class _Front(web.Server):
+    """The connections of *server*; one that has brought no request within :data:`HEAD_SECONDS` is closed."""
+
+    def __init__(self, server: Server) -> None:
+        # What is no HTTP is answered with 400, and not worth a traceback each time.
+        quiet = logging.getLogger(f"{__name__}.http")
+        quiet.setLevel(logging.CRITICAL)
+        super().__init__(self._handle, access_log=None, logger=quiet)
+        self._server = server
+        self._silent: set[object] = set()
+
+    def __call__(self) -> web.RequestHandler:
+        connection = super().__call__()
+        self._silent.add(connection)
+        asyncio.get_running_loop().call_later(HEAD_SECONDS, self._look, connection)
+        return connection
+
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
+        self._silent.discard(request.protocol)
+        return await self._server.handle(request)
+
+    def _look(self, connection: web.RequestHandler) -> None:
+        if connection in self._silent:
+            self._silent.discard(connection)
+            connection.force_close()
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* can be reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Refused(Exception):
+    """A request that is not served, with the status that says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Server:
+    """Takes requests, and yields their candidates to the run as they come."""
+
+    live = True
+    ordered = False
+
+    def __init__(self, options: Serving) -> None:
+        self._options = options
+        self.kinds = options.kinds
+        self._coming: asyncio.Queue[Due] = asyncio.Queue()
+        self._open: set[Answer] = set()
+        self._counts = {"requests": 0, "scored": 0, "failed": 0}
+
+    async def subjects(self) -> AsyncIterator[Due]:
+        """The candidates, as they come."""
+        while True:
+            yield await self._coming.get()
+
+    def close(self) -> None:
+        """Answer no more: those that wait are told that the run is over."""
+        for answer in self._open:
+            if not answer.done():
+                answer.set_exception(Refused(503, "the run is over"))
+
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        """Serve one request."""
+        try:
+            return await self._served(request)
+        except Refused as error:
+            headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+            return _json({"error": {"kind": "request", "message": str(error)}}, error.status, headers)
+        except Exception as error:
+            logging.getLogger(__name__).exception("a request could not be served")
+            return _json({"error": {"kind": "defect", "message": f"{type(error).__name__}: {error}"}}, 500)
+
+    async def _served(self, request: web.BaseRequest) -> web.Response:
+        self._check_host(request)
+        route = (request.method, request.path)
+        if route == ("GET", "/health"):
+            return _json({"ok": True, **self._counts, "waiting": len(self._open)})
+        if request.path not in {"/", "/batch"}:
+            raise Refused(404, f"there is no {request.path}: POST / and /batch, GET /health")
+        if request.method != "POST":
+            raise Refused(405, f"{request.path} takes POST")
+        self._check_token(request)
+        value = await _body(request)
+        if request.path == "/":
+            status, found = await self._judged(value)
+            return _json(found, status)
+        if not isinstance(value, list):
+            raise Refused(400, "a batch is a JSON array of payloads")
+        if len(value) > MAX_BATCH:
+            raise Refused(413, f"a batch has at most {MAX_BATCH:,} payloads")
+        return _json([found for _, found in await asyncio.gather(*map(self._judged, value))])
+
+    def _check_host(self, request: web.BaseRequest) -> None:
+        """Refuse what a browser was led to send: another host than the one that is served, or another site's page."""
+        name = (request.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]")
+        if is_loopback(self._options.host) and not is_loopback(name):
+            raise Refused(403, "this host is not served here")
+        if "Origin" in request.headers and self._options.token is None:
+            raise Refused(403, "pages of other sites are not served")
+
+    def _check_token(self, request: web.BaseRequest) -> None:
+        if (token := self._options.token) is not None:
+            given = request.headers.get("Authorization", "").encode(errors="replace")
+            if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+                raise Refused(401, "the request needs the header Authorization: Bearer TOKEN")
+
+    async def _judged(self, payload: object) -> tuple[int, dict[str, Any]]:
+        """Status and result of one *payload*."""
+        self._counts["requests"] += 1
+        try:
+            found = result(await self._answer(subject_of(payload, self._options.kind)), self._options.on)
+        except BadPayload as error:
+            return 400, {"error": {"kind": "payload", "message": str(error)}}
+        except NoScore as error:
+            self._counts["failed"] += 1
+            return 500, {"error": {"kind": error.kind, "message": str(error)}}
+        self._counts["scored"] += 1
+        return 200, found
+
+    async def _answer(self, subject: Subject) -> Sequence[Event]:
+        answer: Answer = asyncio.get_running_loop().create_future()
+
+        def answered(events: Sequence[Event]) -> None:
+            if not answer.done():  # nobody waits any more
+                answer.set_result(events)
+
+        self._open.add(answer)
+        try:
+            self._coming.put_nowait(Due(subject, answered=answered))
+            return await answer
+        finally:
+            self._open.discard(answer)
+
+
+async def _body(request: web.BaseRequest) -> object:
+    """The JSON value that was sent, within its size and time."""
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                data += chunk
+                if len(data) > MAX_BODY_BYTES:
+                    raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    except TimeoutError as error:
+        raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from error
+    try:
+        return parsed(bytes(data))
+    except ValueError as error:
+        raise Refused(400, f"the body is not valid JSON: {error}") from error
+
+
+def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    try:
+        body = orjson.dumps(value)
+    except TypeError:
+        body = json.dumps(value, default=str).encode()
+    return web.Response(body=body, status=status, content_type="application/json", headers=headers)
