@@ -59,6 +59,14 @@ class HasNeedsRange(Protocol):
         """True where the scores are any numbers, in ``raw``: the pipeline has to give the slot a ``range`` then. Without it, False."""
 
 
+class HasLowerIsBetter(Protocol):
+    """Metrics."""
+
+    @property
+    def lower_is_better(self) -> bool:
+        """True where the lowest number of the slot's ``range`` scores 1, and the highest 0; the slot must have a ``range``. Without it, False."""
+
+
 class HasScoreBatch(Protocol):
     """Metrics that cost nothing; on the live object."""
 

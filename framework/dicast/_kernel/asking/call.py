@@ -20,7 +20,7 @@ from ..stream.sinks import Silence
 from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop
 from ..timing.timer import Overtime, Timer
-from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
+from ..values import Cost, Failure, Judgment, RawScore, Score, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused, EndpointUnreachable
 from ..values.errors import Interrupted, InvalidScore
 
@@ -231,11 +231,11 @@ def _readable(text: str) -> str:
 def checked(answer: object, call: Call) -> Any:
     """Accept an answer of the expected kind whose evidence is JSON; anything else is an invalid score."""
     slot = call.slot
-    if slot.range is not None and call.expects is Score:
+    if call.expects is Score and (slot.range is not None or isinstance(answer, RawScore)):
         try:
-            answer = _rescaled(answer, *slot.range)
+            answer = _rescaled(answer, slot.range)
         except InvalidScore as error:
-            return Failure("invalid_score", str(error))
+            return Failure("invalid_score", str(error), cost=getattr(answer, "cost", Cost.zero()))
     if isinstance(answer, call.expects):
         return answer if call.expects not in (Score, Judgment) else _evidence_failure(answer) or answer
     if isinstance(answer, Failure):
@@ -258,18 +258,22 @@ def _evidence_failure(answer: Score | Judgment) -> Failure | None:
     return None
 
 
-def _rescaled(answer: object, low: float, high: float) -> object:
-    """Bring a bare number, or a Score's raw one, from [low, high] to [0, 1].
+def _rescaled(answer: object, scale: tuple[float, float] | None) -> object:
+    """Bring a bare number, a RawScore, or a Score's raw number, from *scale* to [0, 1].
 
     :raises InvalidScore: when it lies outside.
     """
+    if isinstance(answer, RawScore):
+        if scale is None and not 0 <= answer.value <= 1:
+            raise InvalidScore(
+                f"{answer.value!r} lies outside [0, 1]; say on which scale it is with range: [low, high]"
+            )
+        return answer.on(scale or (0.0, 1.0))
     raw = answer.raw if isinstance(answer, Score) else answer
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
+    if scale is None or isinstance(raw, bool) or not isinstance(raw, int | float):
         return answer
-    if not low <= raw <= high:
-        raise InvalidScore(f"{raw!r} lies outside the declared range [{low:g}, {high:g}]")
-    value = (raw - low) / (high - low)
-    return attrs.evolve(answer, value=value) if isinstance(answer, Score) else Score(value, raw=float(raw))
+    score = RawScore(raw).on(scale)
+    return attrs.evolve(answer, value=score.value) if isinstance(answer, Score) else score
 
 
 def as_score(judgment: Judgment) -> Score:

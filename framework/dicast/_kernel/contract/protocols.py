@@ -27,6 +27,7 @@ from ..values import (
     Judgment,
     Program,
     Query,
+    RawScore,
     Record,
     Refusal,
     Reply,
@@ -132,8 +133,8 @@ class Metric(Protocol):
     each of them is asked about alone, with ``score``.
     """
 
-    def score(self, subject: Subject) -> Score | Failure | Awaitable[Score | Failure]:
-        """Judge *subject*. Whatever it raises becomes a Failure ``crashed``; a score is never made up."""
+    def score(self, subject: Subject) -> Score | RawScore | Failure | Awaitable[Score | RawScore | Failure]:
+        """Judge *subject*. Whatever it raises becomes a Failure ``crashed``; a score is never made up. A RawScore is on another scale."""
         ...
 
 

@@ -183,12 +183,19 @@ class _Building(GateParts):
         if tier == "proxy" and costs(built.live):
             message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
             self._fault(path, message)
-        if beside.range is None and getattr(built.live, "needs_range", False):
-            message = f"{built.component.name} gives any number: write what it lies between, as in range: [0, 100]"
-            self._fault((*path, Part(built.component.name)), message)
         if beside.label == METRICS:
             self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
-        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on)
+        scale = self._scale(path, built)
+        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, range=scale)
+
+    def _scale(self, path: Address, built: Built) -> tuple[float, float] | None:
+        """The slot's range, from worst to best."""
+        scale: tuple[float, float] | None = built.beside.range
+        falls = getattr(built.live, "lower_is_better", False)
+        if scale is None and (falls or getattr(built.live, "needs_range", False)):
+            message = f"{built.component.name} gives any number: write what it lies between, as in range: [0, 100]"
+            self._fault((*path, Part(built.component.name)), message)
+        return (scale[1], scale[0]) if scale is not None and falls else scale
 
     def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
         """Find a sink that would write over the source, the ledger, the pipeline or another sink."""

@@ -21,6 +21,7 @@ from .event import (
     sensitivity,
 )
 from .paths import InputPath
+from .raw_score import RawScore
 from .record import ONLY, Answered, Record, Results
 from .reply import KeptReply
 from .sandbox import Execution, Limits, Program
@@ -58,6 +59,7 @@ __all__ = [
     "Price",
     "Program",
     "Query",
+    "RawScore",
     "Record",
     "Refusal",
     "Reply",

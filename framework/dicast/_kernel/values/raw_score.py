@@ -1,0 +1,43 @@
+"""A metric's answer on a scale of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+import attrs
+
+from .errors import InvalidScore
+from .score import Cost, Score
+
+
+@attrs.frozen
+class RawScore:
+    """One metric's answer on a scale of its own, of which the slot's ``range`` makes a :class:`Score`.
+
+    Without a ``range`` it is one where *value* lies in [0, 1]; anything else is an ``invalid_score``. The other fields are those of a score.
+
+    :raises InvalidScore: when *value* is no finite number.
+    """
+
+    value: float
+    confidence: float = 1.0
+    details: str = ""
+    feedback: str = ""
+    cost: Cost = attrs.field(factory=Cost.zero)
+    signals: Mapping[str, object] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.value, bool | str | None) or not isfinite(self.value):
+            raise InvalidScore(f"a raw score is a finite number, not {self.value!r}")
+
+    def on(self, scale: tuple[float, float]) -> Score:
+        """The score on *scale*, from worst to best, which may fall.
+
+        :raises InvalidScore: when the value lies outside of it.
+        """
+        worst, best = scale
+        if not min(scale) <= self.value <= max(scale):
+            raise InvalidScore(f"{self.value!r} lies outside the declared range [{min(scale):g}, {max(scale):g}]")
+        value = (self.value - worst) / (best - worst)
+        return Score(value, self.confidence, self.details, self.feedback, self.cost, self.signals, float(self.value))
