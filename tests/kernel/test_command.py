@@ -24,7 +24,11 @@ def test_output_errors_and_code_are_those_of_the_command():
 
 def test_variables_and_folder_are_given(tmp_path):
     code = "import os; print(os.environ['WORD'], os.getcwd(), 'PATH' in os.environ)"
-    assert ran(code, env={"WORD": "x"}, folder=tmp_path).output.decode().split() == ["x", str(tmp_path.resolve()), "True"]
+    assert ran(code, env={"WORD": "x"}, folder=tmp_path).output.decode().split() == [
+        "x",
+        str(tmp_path.resolve()),
+        "True",
+    ]
 
 
 def test_a_command_need_not_read_its_input():

@@ -300,7 +300,7 @@ COUNTS_ALL_THE_SAME = {
 READ_OTHERWISE = {
     "llamacpp/chat": "by reads()", "replay/chat": "by reads()", "sandbox/command": "by reads()", "sandbox/tests_pass": "by reads()",
     "sandbox/verification_delta": "by reads()", "sandbox/bubblewrap": "mounts are what machines have, and count by name",
-    "cache/chat": "replies are those of its model", "proxy/tool_params_schema": "read when it is made",
+    "evaluator/command": "by reads()", "evaluator/worker": "by reads()", "cache/chat": "replies are those of its model", "proxy/tool_params_schema": "read when it is made",
 }  # fmt: skip
 """Components that have options for paths and are no sources: these digest what they read as ``data``."""
 

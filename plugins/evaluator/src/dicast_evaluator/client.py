@@ -15,10 +15,10 @@ from dicast import (
     AccessRefused,
     ConfigError,
     Failure,
+    RawScore,
     Reachability,
     ReplyReader,
     ReplyRefused,
-    Score,
     Subject,
 )
 
@@ -92,14 +92,14 @@ class Client:
         if found is not None:
             raise ConfigError(f"evaluator preflight failed for {where}: {found}")
 
-    async def score(self, subject: Subject) -> Score | Failure:
+    async def score(self, subject: Subject) -> RawScore | Failure:
         """Ask about *subject*.
 
         :raises dicast.AccessRefused: for 401, 403 and 404, and where too many rows in a row get no connection.
         """
         return await self.reachability.watch(self._score(subject))
 
-    async def _score(self, subject: Subject) -> tuple[Score | Failure, bool]:
+    async def _score(self, subject: Subject) -> tuple[RawScore | Failure, bool]:
         """The answer, and whether the evaluator was reached."""
         try:
             reply = await self._post(of_subject(subject, self.options.task_model), self.options.timeout)

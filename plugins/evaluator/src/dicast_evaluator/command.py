@@ -9,7 +9,18 @@ from pathlib import Path
 
 import attrs
 
-from dicast import CommandEnd, Failure, Metric, OutputTooLong, RunContext, Score, Subject, Within, call_command, scripts
+from dicast import (
+    CommandEnd,
+    Failure,
+    Metric,
+    OutputTooLong,
+    RawScore,
+    RunContext,
+    Subject,
+    Within,
+    call_command,
+    scripts,
+)
 
 from .options import GRACE_SECONDS, EvaluatorOptions, check_env, command_words
 from .payload import environment, of_subject
@@ -63,7 +74,7 @@ class Command(EvaluatorOptions):
         """The script that the command names."""
         return scripts(command_words(self.command), self.cwd or base)
 
-    async def score(self, subject: Subject) -> Score | Failure:
+    async def score(self, subject: Subject) -> RawScore | Failure:
         """Ask about *subject* in the current folder, outside of any run."""
         return await CommandEvaluator(self, Path()).score(subject)
 
@@ -89,7 +100,7 @@ class CommandEvaluator:
                 self.words, payload, folder=self.folder, env=self._env, most=self._options.max_output_bytes
             )
 
-    async def score(self, subject: Subject) -> Score | Failure:
+    async def score(self, subject: Subject) -> RawScore | Failure:
         """Ask about *subject*."""
         try:
             end = await self.ask(of_subject(subject, self._options.task_model), self._options.timeout)

@@ -26,7 +26,9 @@ class EvaluatorOptions:
     tier: ClassVar[str] = "truth"
 
     timeout: float = attrs.field(
-        default=30.0, validator=Within(0, 1e6, "more than 0 and at most 1e6 seconds", open=True)
+        default=30.0,
+        validator=Within(0, 1e6, "more than 0 and at most 1e6 seconds", open=True),
+        metadata={"counts": False},
     )
     task_model: str | None = None
     score_range: ScoreRange = "unit"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from dicast import Failure, Score
+from dicast import Failure, RawScore
 
 ScoreRange = Literal["unit", "any"]
 
@@ -32,17 +32,16 @@ class Result:
     coerced: bool
     side_information: Mapping[str, Any]
 
-    def as_score(self) -> Score:
-        """The Score. Its raw number is brought to [0, 1] by the slot's ``range``; without one it is in [0, 1]."""
+    def as_score(self) -> RawScore:
+        """The score; the slot's ``range`` brings it to [0, 1] where it is on another scale."""
         reasoning = self.side_information.get("reasoning")
         feedback = self.side_information.get("feedback")
         signals = {**self.side_information, **({"coerced": True} if self.coerced else {})}
-        return Score(
-            min(max(self.score, 0.0), 1.0),
+        return RawScore(
+            self.score,
             details=reasoning if isinstance(reasoning, str) else "",
             feedback=feedback if isinstance(feedback, str) else "",
             signals=signals,
-            raw=self.score,
         )
 
 
@@ -78,7 +77,7 @@ def problem(value: object, score_range: ScoreRange) -> str | None:
     return None
 
 
-def answer(data: bytes, score_range: ScoreRange, what: str) -> Score | Failure:
+def answer(data: bytes, score_range: ScoreRange, what: str) -> RawScore | Failure:
     """The Score that the reply *data* is, or the Failure; *what* is whose reply it is: ``Command output`` or ``Response``."""
     try:
         return read(parsed(data), score_range).as_score()

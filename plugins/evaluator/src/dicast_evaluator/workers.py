@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import Failure, Score, Subject
+from dicast import Failure, RawScore, Subject
 
 from .options import GRACE_SECONDS, command_words
 from .payload import environment, of_subject
@@ -76,7 +76,7 @@ class Workers:
         if detail is not None:
             raise refused(self._words, self._folder, detail)
 
-    async def score(self, subject: Subject) -> Score | Failure:
+    async def score(self, subject: Subject) -> RawScore | Failure:
         """Ask about *subject*."""
         payload = orjson.loads(of_subject(subject, self._options.task_model))
         place = min(self._places, key=lambda one: len(one.waiting))
