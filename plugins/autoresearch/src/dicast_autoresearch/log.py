@@ -1,0 +1,252 @@
+"""The log of experiments, a JSON object a line: document 000's entries; logs of the original tools are read as well."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Problem
+
+from .decision import DIRECTIONS, Before, Direction
+
+LOG = "autoresearch.jsonl"
+STATUSES = ("keep", "discard", "crash", "checks_failed")
+ASI = ("hypothesis", "learned", "rollback_reason", "next_action_hint")
+"""The side information that every entry has; ``rollback_reason`` is null where the change is kept."""
+
+
+@attrs.frozen(kw_only=True)
+class Experiment:
+    """One entry of the log.
+
+    :ivar experiment: its number, from 0 for the baseline, over all segments.
+    :ivar primary_metric: None where nothing was measured.
+    :ivar commit: of a kept change; of a discarded one the commit under ``refs/dicast/discarded/``.
+    :ivar segment: counts how often the session was begun anew; baseline and best value belong to one.
+    :ivar cost: seconds and, where it is known, money.
+    """
+
+    experiment: int
+    status: str
+    hypothesis: str
+    primary_metric: float | None
+    secondary_metrics: Mapping[str, float] = attrs.field(factory=dict)
+    commit: str | None = None
+    description: str = ""
+    learned: str = ""
+    rollback_reason: str | None = None
+    next_action_hint: str = ""
+    timestamp: str = ""
+    segment: int = 0
+    confidence: float | None = None
+    cost: Mapping[str, object] = attrs.field(factory=dict)
+    reason: str = ""
+    asi: Mapping[str, object] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """A header of the log: what is measured from here on."""
+
+    name: str
+    metric: str
+    unit: str = ""
+    direction: Direction = "higher_is_better"
+
+
+@attrs.frozen
+class Log:
+    """All that a log says: its *configs*, its *experiments*, the *segment* that the next one belongs to, lines that were *skipped*."""
+
+    configs: tuple[Config, ...]
+    experiments: tuple[Experiment, ...]
+    segment: int
+    skipped: int
+
+    @property
+    def current(self) -> list[Experiment]:
+        """The experiments of the newest segment."""
+        return [one for one in self.experiments if one.segment == self.segment]
+
+    def before(self, validation: str | None = None) -> Before:
+        """What the newest segment has, for a decision; *validation* names the metric that guards it."""
+        measured = [one for one in self.current if one.primary_metric is not None and math.isfinite(one.primary_metric)]
+        values = [one.primary_metric for one in measured if one.primary_metric is not None]
+        kept = [one for one in measured if one.status == "keep"]
+        guarded = kept[-1].secondary_metrics.get(validation) if kept and validation else None
+        return Before(values, [one.primary_metric for one in kept if one.primary_metric is not None], guarded)
+
+
+def unit_of(metric: str) -> str:
+    """The unit that a metric's name ends with: µs, ms, s, kb or mb; nothing otherwise."""
+    for suffix, unit in (("µs", "µs"), ("_ms", "ms"), ("_sec", "s"), ("_s", "s"), ("_kb", "kb"), ("_mb", "mb")):
+        if metric.endswith(suffix):
+            return unit
+    return ""
+
+
+def now() -> str:
+    """This moment, as entries have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def append(path: Path, entry: Experiment | Config) -> None:
+    """Add *entry* to the log at *path*; it is on the disk when this returns."""
+    line = json.dumps(_header(entry) if isinstance(entry, Config) else _entry(entry), ensure_ascii=False)
+    before = path.read_bytes()[-1:] if path.exists() else b"\n"
+    with path.open("ab") as file:
+        file.write((b"" if before in (b"\n", b"") else b"\n") + line.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _header(config: Config) -> dict[str, object]:
+    direction = "higher" if config.direction == "higher_is_better" else "lower"
+    return {
+        "type": "config",
+        "name": config.name,
+        "metricName": config.metric,
+        "metricUnit": config.unit,
+        "bestDirection": direction,
+    }
+
+
+def _entry(one: Experiment) -> dict[str, object]:
+    return {name: value for name, value in attrs.asdict(one).items() if name not in {"reason", "asi"} or value}
+
+
+def check_side_information(entry: Mapping[str, object]) -> None:
+    """Refuse an *entry* that lacks some of the side information, or has another kind of it.
+
+    :raises ConfigError: naming all that is missing.
+    """
+    kept = entry.get("status") == "keep"
+    missing = []
+    for name in ASI:
+        value = entry.get(name)
+        optional = name == "rollback_reason" and kept
+        if not optional and (not isinstance(value, str) or not value.strip()):
+            missing.append(Problem(f"an experiment needs its {name}: give --{name.replace('_', '-')}", path=name))
+    if missing:
+        raise ConfigError(missing)
+
+
+def read(path: Path) -> Log:
+    """The log at *path*; an empty one where there is none.
+
+    Blank lines, lines that are no JSON object and entries of unknown types are skipped, as the original tools do.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Log((), (), 0, 0)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
+    return read_lines(data.decode(errors="replace").split("\n"))
+
+
+def read_lines(lines: Iterable[str]) -> Log:
+    """The log that *lines* are."""
+    configs: list[Config] = []
+    experiments: list[Experiment] = []
+    segment = skipped = 0
+    for line in lines:
+        entry = _object(line)
+        if entry is None:
+            skipped += bool(line.strip())
+        elif entry.get("type") == "config":
+            # a second header without a run in between begins no segment
+            segment += any(one.segment == segment for one in experiments)
+            configs.append(_config(entry))
+        elif entry.get("type") in (None, "run", "experiment") and _is_run(entry):
+            experiments.append(_experiment(entry, len(experiments), segment))
+        else:
+            skipped += entry.get("type") is None
+    return Log(tuple(configs), tuple(experiments), segment, skipped)
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _is_run(entry: Mapping[str, Any]) -> bool:
+    return any(name in entry for name in ("experiment", "run", "primary_metric", "metric", "status"))
+
+
+def _config(entry: Mapping[str, Any]) -> Config:
+    name, metric, unit = entry.get("name"), entry.get("metricName"), entry.get("metricUnit")
+    return Config(
+        name=name if isinstance(name, str) and name else "Autoresearch",
+        metric=metric if isinstance(metric, str) else "metric",
+        unit=unit if isinstance(unit, str) else "",
+        direction=DIRECTIONS.get(str(entry.get("bestDirection")), "lower_is_better"),
+    )
+
+
+def _experiment(entry: Mapping[str, Any], number: int, segment: int) -> Experiment:
+    """The experiment that *entry* is, in document 000's words or in those of the original tool."""
+    original = "primary_metric" not in entry
+    asi: dict[str, Any] = entry["asi"] if isinstance(entry.get("asi"), dict) else {}
+    value = _finite(entry.get("metric") if original else entry["primary_metric"])
+    own = entry.get("segment")
+    status = entry.get("status")
+    texts = {name: _text(entry.get(name, asi.get(name))) for name in ASI}
+    return Experiment(
+        experiment=_whole(entry.get("run") if original else entry.get("experiment"), number),
+        status=status if status in STATUSES else "keep",
+        primary_metric=0.0 if value is None and original else value,
+        secondary_metrics=_numbers(entry.get("metrics") if original else entry.get("secondary_metrics")),
+        commit=entry.get("commit") if isinstance(entry.get("commit"), str) else None,
+        description=_text(entry.get("description")),
+        hypothesis=texts["hypothesis"],
+        learned=texts["learned"],
+        rollback_reason=texts["rollback_reason"] or None,
+        next_action_hint=texts["next_action_hint"],
+        timestamp=_time(entry.get("timestamp")),
+        segment=own if isinstance(own, int) and not isinstance(own, bool) and own >= segment else segment,
+        confidence=_finite(entry.get("confidence")),
+        cost=entry["cost"] if isinstance(entry.get("cost"), dict) else {},
+        reason=_text(entry.get("reason")),
+        asi=asi,
+    )
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e308 and math.isfinite(value) else None
+
+
+def _numbers(values: object) -> dict[str, float]:
+    items = values.items() if isinstance(values, dict) else ()
+    return {str(name): found for name, value in items if (found := _finite(value)) is not None}
+
+
+def _whole(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> str:
+    """An ISO time; the original tool has milliseconds."""
+    milliseconds = _finite(value)
+    if milliseconds is None:
+        return _text(value)
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, OSError, ValueError):
+        return ""

@@ -1,0 +1,190 @@
+"""The session: what is measured, what may be changed, and how much may be spent. ``.auto/session.yaml`` has it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from dicast import ConfigError, Problem, nearest
+
+from .decision import DIRECTIONS, Direction, Policy
+from .log import LOG
+
+FOLDER = ".auto"
+FILE = f"{FOLDER}/session.yaml"
+OWN = (FOLDER, LOG)
+"""What belongs to the session and never to a change."""
+
+
+@attrs.frozen(kw_only=True)
+class Session:
+    """A session's file.
+
+    :param primary: the METRIC that decides.
+    :param command: prints METRIC lines; a text that is taken apart as a shell would.
+    :param checks: has to exit with 0 before anything is measured.
+    :param scope: files and folders, relative to the repository, that a change may touch.
+    :param runs: how many experiments the segment may have, the baseline not counted; *minutes* how long a loop may take, *money* what
+        the runs may cost in USD, by the METRIC ``cost_usd``.
+    :param timeout: seconds for the command, *checks_timeout* for the checks, *propose_timeout* for a proposer.
+    :param validation: the secondary METRIC that may not fall by more than ``max_validation_drop``.
+    """
+
+    name: str
+    primary: str
+    direction: Direction
+    command: str
+    scope: tuple[str, ...]
+    checks: str | None = None
+    min_delta: float = 0.0
+    min_relative_delta: float = 0.0
+    noise: str = "none"
+    min_confidence: float = 2.0
+    floor: float = 0.01
+    retries: int = 2
+    validation: str | None = None
+    max_validation_drop: float = 0.05
+    runs: int | None = None
+    minutes: float | None = None
+    money: str | None = None
+    timeout: float = 600.0
+    checks_timeout: float = 300.0
+    propose_timeout: float = 600.0
+    goal: str = ""
+
+    @property
+    def policy(self) -> Policy:
+        """When a change is kept."""
+        noise: Any = self.noise
+        return Policy(
+            direction=self.direction,
+            min_delta=self.min_delta,
+            min_relative_delta=self.min_relative_delta,
+            noise=noise,
+            min_confidence=self.min_confidence,
+            floor=self.floor,
+            max_validation_drop=None if self.validation is None else self.max_validation_drop,
+        )
+
+    def words(self, command: str) -> list[str]:
+        """The words of *command*."""
+        return shlex.split(command)
+
+    def protected(self) -> tuple[str, ...]:
+        """The files that measure: the words of command and checks that may name one."""
+        return tuple(word for text in (self.command, self.checks or "") for word in shlex.split(text))
+
+
+def write(root: Path, session: Session) -> None:
+    """Write the session's file below *root*."""
+    path = root / FILE
+    path.parent.mkdir(exist_ok=True)
+    values = {name: value for name, value in attrs.asdict(session).items() if value is not None}
+    values["scope"] = list(session.scope)
+    path.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def read(root: Path) -> Session:
+    """The session below *root*.
+
+    :raises ConfigError: naming all that is wrong with the file, and where.
+    """
+    path = root / FILE
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no session in {root}: begin one with dicast autoresearch init") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} is a mapping of options, not {type(values).__name__}")
+    return make(values, str(path))
+
+
+def make(values: Mapping[str, Any], file: str) -> Session:
+    """The session that *values* are.
+
+    :raises ConfigError: naming all that is wrong.
+    """
+    known = {field.name: field for field in attrs.fields(Session)}
+    problems = [
+        Problem(f"unknown option {key!r}", file, path=str(key), value=key, hint=nearest(str(key), list(known)))
+        for key in values
+        if key not in known
+    ]
+    for name, field in known.items():
+        if field.default is attrs.NOTHING and not values.get(name):
+            problems.append(Problem(f"the session needs {name}", file, path=name))
+    problems += [
+        Problem(message, file, path=name, value=values[name])
+        for name, message in _wrong(values)
+        if name in known and name in values
+    ]
+    if problems:
+        raise ConfigError(problems)
+    own = {key: value for key, value in values.items() if key in known}
+    return Session(**{**own, "direction": DIRECTIONS[own["direction"]], "scope": tuple(own["scope"])})
+
+
+def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with which of *values*, of those that are there."""
+    found: list[tuple[str, str]] = []
+
+    def expect(name: str, what: str, *, holds: bool) -> None:
+        if values.get(name) is not None and not holds:
+            found.append((name, f"invalid value for {name}, expected {what}, got {values[name]!r:.100}"))
+
+    for name in ("name", "primary", "goal", "validation"):
+        expect(name, "text", holds=isinstance(values.get(name), str))
+    for name in ("command", "checks"):
+        expect(name, "a command", holds=isinstance(values.get(name), str) and _is_command(values[name]))
+    expect("direction", "higher_is_better or lower_is_better", holds=str(values.get("direction")) in DIRECTIONS)
+    expect("noise", "none, confidence or recent", holds=values.get("noise") in ("none", "confidence", "recent"))
+    for name in ("min_delta", "min_relative_delta", "min_confidence", "floor", "max_validation_drop"):
+        expect(name, "a number of 0 or more", holds=_is_number(values.get(name), 0))
+    for name in ("timeout", "checks_timeout", "propose_timeout", "minutes"):
+        expect(name, "a number above 0", holds=_is_number(values.get(name), 0, open_=True))
+    for name in ("runs", "retries"):
+        number = values.get(name)
+        expect(name, "a whole number of 0 or more", holds=type(number) is int and number >= 0)
+    expect("money", "an amount of USD, such as '2.50'", holds=_is_amount(values.get("money")))
+    scope = values.get("scope")
+    expect(
+        "scope",
+        "a list of paths below the repository",
+        holds=isinstance(scope, list | tuple) and all(map(_is_inside, scope)),
+    )
+    return found
+
+
+def _is_command(text: str) -> bool:
+    try:
+        return bool(shlex.split(text)) and "\0" not in text
+    except ValueError:
+        return False
+
+
+def _is_number(value: object, least: float, *, open_: bool = False) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return least < value < 1e300 if open_ else least <= value < 1e300
+
+
+def _is_amount(value: object) -> bool:
+    try:
+        return not isinstance(value, bool | float) and Decimal(str(value)) >= 0
+    except InvalidOperation:
+        return False
+
+
+def _is_inside(path: object) -> bool:
+    if not isinstance(path, str) or not path or "\0" in path:
+        return False
+    parts = Path(path).parts
+    return not Path(path).is_absolute() and ".." not in parts and parts[:1] not in ((".git",), (FOLDER,), (LOG,))

@@ -1,0 +1,111 @@
+"""A small repository with a slow function, and proposers for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DICAST = [sys.executable, "-m", "dicast"]
+SOURCE = "def work(n):\n    return {value}, {cost}\n"
+MEASURE = "import slow\n_, cost = slow.work(10)\nprint(f'METRIC cost={cost}')\nprint('METRIC size_kb=1')\n"
+CHECKS = "import slow\nassert slow.work(10)[0] == 285\n"
+
+
+def source(cost, value="sum(i * i for i in range(n))"):
+    return SOURCE.format(value=value, cost=cost)
+
+
+class Repository:
+    """A git repository in *root*."""
+
+    def __init__(self, root):
+        self.root = root
+        root.mkdir(exist_ok=True)
+        self.git("init", "-q", "-b", "main", ".")
+        self.write("slow.py", source(100))
+        self.write("measure.py", MEASURE)
+        self.write("checks.py", CHECKS)
+        self.git("add", "-A")
+        self.commit("first")
+
+    def git(self, *words, check=True):
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.root), "GIT_CONFIG_NOSYSTEM": "1"}
+        done = subprocess.run(["git", *words], cwd=self.root, capture_output=True, text=True, env=env, check=False)
+        assert not check or done.returncode == 0, done.stderr
+        return done.stdout
+
+    def commit(self, message):
+        self.git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", message)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def dicast(self, *words, code=0, **options):
+        env = {**os.environ, "HOME": str(self.root), "GIT_CONFIG_NOSYSTEM": "1"}
+        command = [*DICAST, "autoresearch", *words]
+        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, env=env, check=False, **options)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    def json(self, *words, code=0):
+        return json.loads(self.dicast(*words, "--json", code=code).stdout)
+
+    def init(self, *words, scope="slow.py"):
+        python = shlex.quote(sys.executable)
+        self.dicast(
+            "init", "--primary", "cost", "--direction", "lower", "--command", f"{python} measure.py",
+            "--checks", f"{python} checks.py", "--scope", scope, *words,
+        )  # fmt: skip
+
+    def proposer(self, code):
+        """The command of a proposer with *code*; ``n`` is the number of the experiment, ``source`` makes slow.py."""
+        path = self.root.parent / f"propose-{self.root.name}.py"
+        path.write_text(
+            "import json, os, shutil, subprocess, sys, time\nfrom pathlib import Path\n"
+            f"{'SOURCE'} = {SOURCE!r}\n"
+            "def source(cost, value='sum(i * i for i in range(n))'): return SOURCE.format(value=value, cost=cost)\n"
+            "state = json.load(sys.stdin)\nn = state['next_run']\n" + code
+        )
+        return f"{shlex.quote(sys.executable)} {shlex.quote(str(path))}"
+
+    def loop(self, code, runs, *words):
+        return self.json("loop", "--propose", self.proposer(code), "--runs", str(runs), *words)
+
+    def tree(self):
+        """Every file below the root with its bytes and mode, but for git's and the session's own."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = str(path.relative_to(self.root))
+            if (
+                name.split("/", maxsplit=1)[0] in {".git", ".auto"}
+                or name == "autoresearch.jsonl"
+                or (path.is_dir() and not path.is_symlink())
+            ):
+                continue
+            content = os.readlink(path) if path.is_symlink() else path.read_bytes()
+            found[name] = (content, 0 if path.is_symlink() else path.stat().st_mode)
+        return found
+
+    def log(self):
+        return [json.loads(line) for line in (self.root / "autoresearch.jsonl").read_text().splitlines()]
+
+    def entries(self):
+        return [entry for entry in self.log() if "type" not in entry]
+
+    def statuses(self):
+        return [entry["status"] for entry in self.entries()]
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    return Repository(Path(tmp_path) / "repo")

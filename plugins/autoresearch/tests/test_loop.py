@@ -1,0 +1,223 @@
+"""The loop keeps exactly the good changes, and loses nothing of the user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+PROPOSALS = """
+print("ASI hypothesis=attempt", n)
+slow = Path("slow.py")
+if n == 1: slow.write_text(source(90))
+if n == 2: slow.write_text(source(95))
+if n == 3: slow.write_text(source(10, "0"))
+if n == 4: Path("measure.py").write_text("print('METRIC cost=1')")
+if n == 5: slow.write_text("def work(:")
+if n == 6:
+    slow.write_text(source(80))
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qam", "mine"], check=True)
+if n == 7: slow.write_text(source(5)); Path("notes.txt").unlink()
+if n == 8: subprocess.run("rm -rf * .auto", shell=True)
+if n == 9: slow.write_text(source(5)); Path("new.txt").write_text("new")
+if n == 10: pass
+if n == 11:
+    slow.write_text(source(60))
+    with open(".auto/session.yaml", "a") as file: file.write("min_delta: 1000\\n")
+if n == 12: slow.write_text(source(5)); sys.exit(3)
+if n == 13: slow.write_text(source(5) + "open('measure.py', 'w').write('')\\n")
+if n == 14: slow.write_text(source("float('nan')"))
+if n == 15: subprocess.run("git checkout -q -b other && git branch -D main && git reset -q --hard", shell=True)
+if n == 16: slow.write_text(source(70))
+"""
+KEPT = [0, 1, 6, 16]
+
+
+def test_exactly_the_good_changes_are_kept_and_the_log_says_why(repository):
+    repository.write("notes.txt", "mine")
+    repository.write("ignored.bin", "cache")
+    (repository.root / ".git/info/exclude").write_text("ignored.bin\n")
+    repository.init("--goal", "faster")
+    before = repository.tree()
+    found = repository.loop(PROPOSALS, 16)
+    entries = repository.entries()
+    assert [entry["experiment"] for entry in entries if entry["status"] == "keep"] == KEPT
+    assert (found["baseline"], found["best"], found["counts"]["checks_failed"]) == (100, 70, 2)
+    reasons = {entry["experiment"]: entry["rollback_reason"] for entry in entries}
+    assert "no better" in reasons[2]
+    assert "what measures was changed: measure.py" in reasons[4]
+    assert "files outside the scope were changed: notes.txt" in reasons[7]
+    assert "files outside the scope were changed: new.txt" in reasons[9]
+    assert "nothing was changed" in reasons[10]
+    assert "what measures was changed: .auto/session.yaml" in reasons[11]
+    assert "the proposer failed: the exit code is 3" in reasons[12]
+    assert "what measures was changed: measure.py" in reasons[13]
+    after = repository.tree()
+    assert after.pop("slow.py")[0].endswith(b", 70\n")
+    before.pop("slow.py")
+    assert after == before
+    assert repository.git("symbolic-ref", "HEAD").strip() == "refs/heads/main"
+    assert repository.git("status", "--porcelain") == "?? notes.txt\n"
+    log = repository.git("log", "--format=%s").splitlines()
+    assert log == ["attempt 16", "attempt 6", "attempt 1", "first"]
+    assert '"status": "keep"' in repository.git("log", "-1", "--format=%b")
+    for entry in entries:
+        if entry["status"] != "keep" and entry["commit"]:
+            assert (
+                repository.git("rev-parse", f"refs/dicast/discarded/{entry['experiment']}").strip() == entry["commit"]
+            )
+    assert ", 95" in repository.git("show", "refs/dicast/discarded/2:slow.py")
+    assert all(entry[name] for entry in entries for name in ("hypothesis", "learned", "next_action_hint"))
+
+
+def test_a_proposer_that_never_ends_is_ended_with_what_it_started(repository):
+    repository.init("--propose-timeout", "1")
+    note = repository.root.parent / "pid"
+    code = (
+        "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"Path({str(note)!r}).write_text(str(child.pid))\n"
+        "Path('slow.py').write_text(source(5)); time.sleep(600)\n"
+    )
+    repository.loop(code, 1)
+    assert "it took longer than 1 s" in repository.entries()[-1]["rollback_reason"]
+    state = subprocess.run(["ps", "-o", "stat=", "-p", note.read_text()], capture_output=True, text=True, check=False)
+    assert state.stdout.strip()[:1] in {"", "Z"}
+
+
+@pytest.mark.parametrize("moment", ["proposing", "measuring"])
+def test_a_killed_loop_is_taken_up_where_it_was(repository, moment):
+    repository.init()
+    repository.loop("Path('slow.py').write_text(source(90))", 1)
+    before = repository.tree()
+    mark = repository.root.parent / "mark"
+    wait = f"Path({str(mark)!r}).touch(); time.sleep(600)"
+    slow = "sum(i * i for i in range(n))"
+    code = f"Path('slow.py').write_text(source(80)); Path('more').write_text('x'); {wait}"
+    if moment == "measuring":
+        inner = f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep(600)"
+        code = f"Path('slow.py').write_text({inner!r} + '\\n' + source(80))"
+    assert slow
+    command = ["loop", "--propose", repository.proposer(code), "--runs", "1"]
+    env = {**os.environ, "HOME": str(repository.root)}
+    import sys
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dicast", "autoresearch", *command], cwd=repository.root, env=env, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while not mark.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    subprocess.run(["pkill", "-KILL", "-f", str(mark)], check=False)
+    assert "is undone" in repository.json("resume")["recovered"]
+    assert repository.tree() == before
+    assert repository.json("resume")["recovered"] == "nothing was cut off"
+    assert ", 80" in repository.git("show", "refs/dicast/discarded/2:slow.py")
+    repository.loop("Path('slow.py').write_text(source(85))", 1)
+    assert repository.statuses() == ["keep", "keep", "keep"]
+
+
+def test_what_was_changed_before_is_never_touched(repository):
+    repository.write("slow.py", "mine")
+    done = repository.dicast(
+        "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", "slow.py", code=2
+    )
+    assert "the scope has changes that are not committed: slow.py" in done.stderr
+    repository.git("checkout", "slow.py")
+    repository.init()
+    repository.write("slow.py", "mine")
+    done = repository.dicast("loop", "--propose", "true", code=2)
+    assert "the scope has changes that are not committed: slow.py" in done.stderr
+    assert (repository.root / "slow.py").read_text() == "mine"
+
+
+def test_what_is_staged_elsewhere_stays_staged_and_is_not_committed(repository):
+    repository.init()
+    repository.write("other.txt", "staged")
+    repository.git("add", "other.txt")
+    repository.write("other.txt", "and changed")
+    repository.loop("Path('slow.py').write_text(source(90))", 1)
+    assert repository.git("status", "--porcelain") == "AM other.txt\n"
+    assert repository.git("show", "--name-only", "--format=", "HEAD").split() == ["slow.py"]
+
+
+def test_budgets_end_the_loop(repository):
+    repository.init("--runs", "2")
+    found = repository.loop("Path('slow.py').write_text(source(100 - n))", 5)
+    assert (found["ended"], len(found["experiments"])) == ("STOP: the budget of 2 runs is spent", 3)
+    assert repository.dicast("run", code=2).stderr.startswith("STOP")
+    repository.write("measure.py", "print('METRIC cost=1\\nMETRIC cost_usd=0.4')\n")
+    repository.git("commit", "-qam", "paid", check=False)
+    repository.git("-c", "user.name=t", "-c", "user.email=t", "commit", "-qam", "paid")
+    repository.init("--money", "1")
+    found = repository.loop("Path('slow.py').write_text(source(n))", 9)
+    assert found["ended"] == "STOP: the budget of 1 USD is spent"
+    assert found["segment"] == 1
+
+
+def test_a_baseline_that_cannot_be_measured_ends_it_before_anything_is_proposed(repository):
+    repository.write("measure.py", "raise SystemExit('broken')")
+    repository.git("-c", "user.name=t", "-c", "user.email=t", "commit", "-qam", "broken")
+    repository.init()
+    done = repository.dicast("loop", "--propose", "touch proposed", code=2)
+    assert "the baseline cannot be measured: the command failed: the exit code is 1: broken" in done.stderr
+    assert not (repository.root / "proposed").exists()
+
+
+def test_by_hand_run_decide_and_log_do_the_same(repository):
+    repository.init("--min-delta", "5")
+    words = ["--hypothesis", "h", "--learned", "l", "--next-action-hint", "n"]
+    assert repository.json("decide", code=2)["error"]["message"].startswith("nothing was measured")
+    repository.json("run")
+    assert repository.json("decide")["reason"] == "baseline"
+    repository.json("log", "--status", "keep", *words)
+    repository.write("slow.py", source_of(97))
+    repository.json("run")
+    found = repository.json("decide", code=1)
+    assert found == {"decision": "discard", "reason": "below_min_delta", "delta": 3.0, "noise": None, "needed": 5.0}
+    done = repository.dicast("log", "--status", "discard", "--hypothesis", "h", code=2)
+    for name in ("learned", "rollback_reason", "next_action_hint"):
+        assert f"an experiment needs its {name}" in done.stderr
+    repository.json("log", "--status", "discard", *words, "--rollback-reason", "too little")
+    assert repository.git("status", "--porcelain") == ""
+    assert ", 97" in repository.git("show", "refs/dicast/discarded/1:slow.py")
+    repository.write("slow.py", source_of(90))
+    repository.json("run")
+    repository.json("log", "--status", "keep", *words, "--description", "less")
+    assert repository.git("log", "-1", "--format=%s").strip() == "less"
+    repository.write("checks.py", "raise SystemExit(1)")
+    assert repository.json("run", code=1)["failure"] == "checks_failed"
+    done = repository.dicast("log", "--status", "keep", *words, code=2)
+    assert "Log as 'checks_failed' instead" in done.stderr
+
+
+def source_of(cost):
+    return f"def work(n):\n    return sum(i * i for i in range(n)), {cost}\n"
+
+
+def test_hooks_are_told_the_state_and_proposers_too(repository):
+    repository.init("--goal", "faster")
+    repository.write(".auto/hooks/before.sh", "cat > told.json; echo before; exit 4\n")
+    done = repository.dicast(
+        "loop", "--propose", repository.proposer("Path('slow.py').write_text(source(90))"), "--runs", "1"
+    )
+    assert "before\n[before hook exited 4]" in done.stderr
+    told = json.loads((repository.root / "told.json").read_text())
+    assert (told["event"], told["next_run"], told["session"]["baseline_metric"]) == ("before", 1, 100)
+    assert told["session"]["goal"] == "faster"
+
+
+def test_the_page_shows_hostile_texts_as_text(repository, tmp_path):
+    repository.init("--name", "<script>alert(1)</script>")
+    repository.loop("print('ASI learned=<img src=x onerror=alert(1)>'); Path('slow.py').write_text(source(90))", 1)
+    repository.dicast("status", "--html", "page.html")
+    page = (repository.root / "page.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "default-src 'none'" in page
