@@ -96,7 +96,11 @@ def test_what_is_kept_is_better_and_the_same_question_has_the_same_answer(value,
         sign = 1 if policy.direction == "higher_is_better" else -1
         assert best is None or sign * (value - best) > 0
     mirrored = Policy(
-        min_delta=policy.min_delta, min_relative_delta=policy.min_relative_delta, noise=policy.noise, retry=policy.retry, direction="lower_is_better" if policy.direction == "higher_is_better" else "higher_is_better"
+        min_delta=policy.min_delta,
+        min_relative_delta=policy.min_relative_delta,
+        noise=policy.noise,
+        retry=policy.retry,
+        direction="lower_is_better" if policy.direction == "higher_is_better" else "higher_is_better",
     )
     opposite = Before([-one for one in before.values], [-one for one in kept])
     other = decide(Measured(value and -value, checks), opposite, mirrored)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -37,6 +38,7 @@ if n == 16: slow.write_text(source(70))
 KEPT = [0, 1, 6, 16]
 
 
+@pytest.mark.slow
 def test_exactly_the_good_changes_are_kept_and_the_log_says_why(repository):
     repository.write("notes.txt", "mine")
     repository.write("ignored.bin", "cache")
@@ -74,6 +76,7 @@ def test_exactly_the_good_changes_are_kept_and_the_log_says_why(repository):
     assert all(entry[name] for entry in entries for name in ("hypothesis", "learned", "next_action_hint"))
 
 
+@pytest.mark.slow
 def test_a_proposer_that_never_ends_is_ended_with_what_it_started(repository):
     repository.init("--propose-timeout", "1")
     note = repository.root.parent / "pid"
@@ -88,6 +91,7 @@ def test_a_proposer_that_never_ends_is_ended_with_what_it_started(repository):
     assert state.stdout.strip()[:1] in {"", "Z"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["proposing", "measuring"])
 def test_a_killed_loop_is_taken_up_where_it_was(repository, moment):
     repository.init()
@@ -95,16 +99,12 @@ def test_a_killed_loop_is_taken_up_where_it_was(repository, moment):
     before = repository.tree()
     mark = repository.root.parent / "mark"
     wait = f"Path({str(mark)!r}).touch(); time.sleep(600)"
-    slow = "sum(i * i for i in range(n))"
     code = f"Path('slow.py').write_text(source(80)); Path('more').write_text('x'); {wait}"
     if moment == "measuring":
         inner = f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep(600)"
         code = f"Path('slow.py').write_text({inner!r} + '\\n' + source(80))"
-    assert slow
     command = ["loop", "--propose", repository.proposer(code), "--runs", "1"]
     env = {**os.environ, "HOME": str(repository.root)}
-    import sys
-
     process = subprocess.Popen(
         [sys.executable, "-m", "dicast", "autoresearch", *command], cwd=repository.root, env=env, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -147,6 +147,7 @@ def test_what_is_staged_elsewhere_stays_staged_and_is_not_committed(repository):
     assert repository.git("show", "--name-only", "--format=", "HEAD").split() == ["slow.py"]
 
 
+@pytest.mark.slow
 def test_budgets_end_the_loop(repository):
     repository.init("--runs", "2")
     found = repository.loop("Path('slow.py').write_text(source(100 - n))", 5)
@@ -170,6 +171,7 @@ def test_a_baseline_that_cannot_be_measured_ends_it_before_anything_is_proposed(
     assert not (repository.root / "proposed").exists()
 
 
+@pytest.mark.slow
 def test_by_hand_run_decide_and_log_do_the_same(repository):
     repository.init("--min-delta", "5")
     words = ["--hypothesis", "h", "--learned", "l", "--next-action-hint", "n"]
