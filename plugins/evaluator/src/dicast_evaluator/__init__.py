@@ -6,12 +6,13 @@ from dicast import Metric, hookimpl
 
 from .command import Command
 from .http import Http
+from .metric_lines import MetricLinesEvaluator
 from .worker import Worker
 
-__all__ = ["Command", "Http", "Worker"]
+__all__ = ["Command", "Http", "MetricLinesEvaluator", "Worker"]
 
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
     """Offer the evaluators that are programs and services."""
-    return [Command, Http, Worker]
+    return [Command, Http, MetricLinesEvaluator, Worker]
