@@ -57,3 +57,24 @@ def _named(value: object, column: str, base: Path) -> Path | Failure:
         return Failure("missing_input", f"{column} is {value!r:.80}, not the path of a case")
     path = (base / value).absolute()
     return path if path.exists() else Failure("missing_input", f"there is no case {value!r:.200} ({column})")
+
+
+def case_text(subject: Subject, base: Path) -> str | Failure:
+    """The text of the case that *subject* asks about: of the file that it names, else its input, else its output."""
+    column = next((column for column in _COLUMNS if column in subject.context), None)
+    if column is not None:
+        path = _named(subject.context[column], column, base)
+        return path if isinstance(path, Failure) else _read(path, column)
+    given = subject.output if subject.input is None else subject.input
+    if given is None:
+        return Failure(
+            "missing_input", f"the {subject.kind} has no case: no input, no output, and no column case or path"
+        )
+    return attrs.evolve(subject, output=given).text
+
+
+def _read(path: Path, column: str) -> str | Failure:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return Failure("missing_input", f"the case {path} cannot be read ({column}): {error}")
