@@ -87,15 +87,19 @@ def is_running(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what has left its session is found by /proc")
-def test_cancelled_it_ends_with_all_that_it_has_started(tmp_path):
+@pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])
+def test_cancelled_it_ends_with_all_that_it_has_started(tmp_path, again):
     note = tmp_path / "pids"
 
     async def main():
         running = asyncio.create_task(call_command([sys.executable, "-c", LEAVES, str(note)]))
-        while not Path(f"{note}.all").exists():
+        while not Path(f"{note}.all").exists():  # noqa: ASYNC110, ASYNC240  # another process makes it
             await asyncio.sleep(0.01)
         running.cancel()
-        await asyncio.wait([running])
+        while not running.done():
+            if again:
+                running.cancel()
+            await asyncio.sleep(0.01)
         return running
 
     assert asyncio.run(main()).cancelled()

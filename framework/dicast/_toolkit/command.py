@@ -90,9 +90,10 @@ async def call_command(
         done = True
         return end
     finally:
-        await _end(process)
-        if not done:
+        _kill(process)
+        if not done:  # at once: who cancels this may do it again, while it still waits for the pipes
             _end_marked(mark)
+        await _end(process)
 
 
 class _Pipes:
@@ -162,7 +163,9 @@ async def _start(words: Sequence[str], folder: Path | None, env: Mapping[str, st
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with suppress(OSError):  # nothing was started
-            await _end(await starting)
+            process = await starting
+            _kill(process)
+            await _end(process)
         raise
 
 
@@ -178,14 +181,13 @@ async def _leave(process: Process, work: Collection[asyncio.Task[None]]) -> None
 
 
 async def _end(process: Process) -> None:
-    """End the program with its session, and read what is left, so that its pipes are closed."""
-    _kill(process)
+    """Read what is left of a program that was killed with its session, so that its pipes are closed."""
     try:
         async with asyncio.timeout(_LEAVE_SECONDS):
             await process.communicate()
-    except (
-        TimeoutError
-    ):  # a process that has left the session still holds a pipe, which only the transport can let go of
+    except TimeoutError:
+        pass  # a process that has left the session still holds a pipe
+    finally:
         process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  # asyncio has no public name for it
 
 

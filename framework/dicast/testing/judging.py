@@ -13,7 +13,7 @@ import orjson
 
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
-from .._kernel.values import Cost, Failure, Judgment, Score, Subject
+from .._kernel.values import Cost, Failure, Judgment, RawScore, Score, Subject
 from .._kernel.values.errors import ScoringError
 from .conformance import Conformance
 from .pipeline import Bench
@@ -41,7 +41,7 @@ class AnsweringConformance(Conformance):
 
     subjects: Sequence[Subject] = GOLDEN
     deterministic: bool = True
-    answer: ClassVar[type[Score | Judgment]]
+    answer: ClassVar[tuple[type, ...]]
 
     def asking(self, live: Any) -> Ask:
         """The method of *live* that answers, taking a subject."""
@@ -76,9 +76,9 @@ class AnsweringConformance(Conformance):
         if isinstance(answer, BaseException):
             return f"raised {type(answer).__name__}: {answer}; return a Failure, or raise a ScoringError"
         if not isinstance(answer, self.answer):
-            return f"returned {answer!r:.200}, not a {self.answer.__name__} or a Failure"
+            return f"returned {answer!r:.200}, not a {self.answer[0].__name__} or a Failure"
         try:
-            orjson.dumps(dict(answer.signals))
+            orjson.dumps(dict(getattr(answer, "signals")))  # noqa: B009  # every answer has them
         except TypeError as error:
             return f"has signals that are not JSON: {error}"
         return None
@@ -138,7 +138,7 @@ class MetricConformance(AnsweringConformance):
     """What a metric must do. ``metric = "plugin/name"`` says which one."""
 
     kind = "metric"
-    answer = Score
+    answer = (Score, RawScore)
     metric: str
 
     def asking(self, live: Any) -> Ask:
@@ -166,7 +166,7 @@ class JudgeConformance(AnsweringConformance):
     """What a judge must do. ``judge = "plugin/name"`` says which one."""
 
     kind = "judge"
-    answer = Judgment
+    answer = (Judgment,)
     judge: str
 
     def asking(self, live: Any) -> Ask:
@@ -216,7 +216,7 @@ def _seconds(ask: Ask, subject: Subject) -> float:
 
 
 def _figures(answer: object) -> object:
-    if isinstance(answer, Score):
+    if isinstance(answer, Score | RawScore):
         return answer.value, answer.confidence
     if isinstance(answer, Judgment):
         return answer.score, answer.confidence

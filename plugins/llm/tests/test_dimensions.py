@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import ConfigError, Subject
+from dicast.judging import Dimension, collapse
 from dicast.testing import FakeChatModel, run_pipeline
-from dicast_llm.dimensions import Dimension, collapse
 
 NAMES = ("correctness", "completeness", "clarity", "consistency", "usefulness", "safety")
 WEIGHTS = (0.20, 0.15, 0.15, 0.10, 0.20, 0.20)

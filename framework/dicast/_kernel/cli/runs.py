@@ -29,6 +29,7 @@ from ..resume.reading import Selection, document, failure, subject, verdict
 from ..run.run import Outcome, Request
 from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
+from .metric_lines import RunLines
 from .output import MOST, only_document, print_json
 from .progress import Progress
 from .summary import run_text, subject_text
@@ -63,6 +64,8 @@ overrides = click.option(
     help="Take up the newest unfinished run of this file, or this one.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
+@click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout, and nothing else there.")
+@click.option("--primary", metavar="LABEL", help="With --metric-lines: the label whose mean is METRIC score.")
 @as_json
 def run(
     file: Path | None,
@@ -71,6 +74,8 @@ def run(
     overrides: tuple[str, ...],
     resume: str | None,
     retry_failed: bool,
+    metric_lines: bool,
+    primary: str | None,
     as_json: bool,
 ) -> int:
     """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 undecided, 4 data lost in a sink
@@ -82,9 +87,15 @@ def run(
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
     if head is not None and (limit is not None or resume is not None):
         raise click.UsageError("--head N tries N subjects in a run of its own: leave --limit and --resume out")
+    if metric_lines and (as_json or head is not None):
+        raise click.UsageError("--metric-lines prints METRIC lines alone: leave --json and --head out")
+    if primary is not None and not metric_lines:
+        raise click.UsageError("--primary is for METRIC lines: add --metric-lines")
     request = Request(limit if head is None else head, resume, retry_failed)
     pipeline = file if switched_off() else read_pipeline(file, overrides)
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
+        if metric_lines:
+            raise click.UsageError(f"--metric-lines is for one pipeline, and {file} has several experiments")
         from ..suite import run_suite  # what a single pipeline does not need
         from .suites import suite_json, suite_text
 
@@ -97,7 +108,8 @@ def run(
         else:
             click.echo(suite_text(suite))
         return suite.exit_code
-    return run_and_print(pipeline, lambda _: request, head=head is not None, as_json=as_json)
+    lines = RunLines(primary) if metric_lines else None
+    return run_and_print(pipeline, lambda _: request, head=head is not None, lines=lines, as_json=as_json)
 
 
 def run_and_print(
@@ -108,10 +120,11 @@ def run_and_print(
     needs_source: bool = True,
     uncapped: bool = False,
     head: bool = False,
+    lines: RunLines | None = None,
     as_json: bool,
 ) -> int:
-    """Run *file*, read already or not, as *ask* says, print what came of it, with *head* its rows, too, and return the exit code."""
-    with only_document(as_json), Progress() as progress:
+    """Run *file*, read already or not, as *ask* says, print what came of it, with *head* its rows, too, or as *lines*; return the exit code."""
+    with only_document(as_json or lines is not None), Progress() as progress:
         if not isinstance(file, PipelineFile) and switched_off():
             outcome = not_run(file)
         else:
@@ -119,10 +132,14 @@ def run_and_print(
             pipeline = build_pipeline(read, needs_source=needs_source)
             if uncapped:
                 pipeline = attrs.evolve(pipeline, budget=Budget(session=(), day=()))
+            if lines is not None:
+                lines.check(pipeline)
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
             outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
     if as_json:
         print_json(outcome.document)
+    elif lines is not None:
+        click.echo(lines.text(outcome.document), nl=False)
     else:
         click.echo(run_text(outcome.document))
     return outcome.exit_code

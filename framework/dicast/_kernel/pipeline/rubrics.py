@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.resources
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from ..contract.registry import Offer, rubrics
@@ -16,6 +17,7 @@ from .yaml_nodes import Node, Place
 
 SUFFIXES = (".yaml", ".yml", ".md")
 _FENCE = "---"
+_VERSION_DIGITS = 12
 
 
 def load_rubric(text: str, base: Path) -> Rubric:
@@ -64,9 +66,14 @@ def _resource(offer: Offer) -> Rubric:
 def read_rubric(name: str, text: str) -> Rubric:
     """Read a rubric from the *text* of the file *name*: YAML, or Markdown that begins with YAML between two ``---``.
 
+    One in YAML with dimensions may leave both out: it is called by its ``name``, and its version is the first 12 digits of its SHA-256.
+
     :raises ConfigError: when it is neither, or has no ``id`` and ``version``.
     """
     data = _yaml(name, _front_matter(name, text) if name.endswith(".md") else text)
+    if "dimensions" in data and not name.endswith(".md"):
+        digest = sha256(text.encode()).hexdigest()[:_VERSION_DIGITS]
+        data = {"id": data.get("name", Path(name).stem), "version": digest, **data}
     missing = [key for key in ("id", "version") if not isinstance(data.get(key), str)]
     if missing:
         advice = "; quote a version that is a number" if "version" in data else ""

@@ -35,6 +35,7 @@ FAILURE_KINDS = (
     "refused",
     "invalid_score",
     "missing_input",
+    "checks_failed",
 )
 JUDGE_KINDS = ("heuristic", "llm", "hybrid", "metrics", "evaluator", "jury", "human")
 

@@ -12,10 +12,10 @@ import orjson
 from dicast import MISSING, Failure, Subject, TraceEvent, lookup
 
 from . import room
-from .asking import Section
 from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, log, transcript
 from .material import Hints, activity, summary, with_context
 from .room import Shown
+from .section import Section
 
 MAX_CHARS = 60_000
 _SMALL = 8  # what stands beside the conversation has at most this part of the room, each

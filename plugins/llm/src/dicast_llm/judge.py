@@ -25,16 +25,31 @@ from dicast import (
     Within,
 )
 from dicast import rubric as installed
+from dicast.judging import (
+    CONSTRAINTS,
+    Accepted,
+    Dimension,
+    Form,
+    Found,
+    Marks,
+    Question,
+    ask,
+    body,
+    closing,
+    collapse,
+    find_verdict,
+    has_dimensions,
+    is_free,
+    of_option,
+    of_rubric,
+    system_message,
+)
 
-from .asking import Asked, Question, Section, ask, is_free
 from .choosing import Choice
-from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .evidence import MAX_CHARS, Evidence, Prepared, Showing, gather
-from .fence import Marks
-from .instructions import Form, body, closing, has_dimensions, system_message
 from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
-from .reply import Found, find_verdict
+from .section import Section
 
 _TURN, _ROW = "turn-llm-v1", "row-llm-v1"
 _VERSION_DIGITS = 12
@@ -202,7 +217,7 @@ class LlmJudge:
         stated, reasons = found.number("confidence"), found.text("rationale").strip()
         return Opinion(found, 0.0 if violated else score, stated, reasons, dimensions, violated)
 
-    def _judgment(self, subject: Subject, asked: Asked[Opinion], evidence: Evidence) -> Judgment | Failure:
+    def _judgment(self, subject: Subject, asked: Accepted[Opinion], evidence: Evidence) -> Judgment | Failure:
         opinion = asked.value
         try:
             confidence = self._confidence(asked)
@@ -219,7 +234,7 @@ class LlmJudge:
             self._briefing(subject.kind).rubric,
         )
 
-    def _confidence(self, asked: Asked[Opinion]) -> float:
+    def _confidence(self, asked: Accepted[Opinion]) -> float:
         if self.confidence == "stated":
             return asked.value.confidence
         return likelihood(asked.reply, asked.value.found, tuple(each.name for each in self._dimensions) or ("score",))

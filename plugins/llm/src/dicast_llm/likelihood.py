@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dicast import Reply, Token
-
-from .reply import Found
+from dicast.judging import Found
 
 
 class NoLikelihood(ValueError):

@@ -8,9 +8,9 @@ import attrs
 
 from dicast import Subject, TraceEvent
 
-from .asking import Section
 from .conversation import ERROR_CHARS, KINDS, as_text, details, lived
 from .room import Shown
+from .section import Section
 
 _TURN_CHARS = 2000
 _LIFE = ("turn.completed", "llm.call_failed", "llm.call_completed")

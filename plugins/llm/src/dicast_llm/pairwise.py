@@ -24,16 +24,16 @@ from dicast import (
     Subject,
     Verdict,
     Within,
+    judging,
     mean,
 )
+from dicast.judging import Accepted, BadReply, Marks, Question, ask, find_verdict
 
-from .asking import Asked, Question, Section, ask, is_free, total
 from .evidence import MAX_CHARS, Compared, Evidence, Prepared, Showing
 from .evidence import gather as evidence_of
-from .fence import MESSAGES, RULES, Marks
 from .labels import Labels, Side
 from .opponent import EarlierRun, reference
-from .reply import WINNERS, BadReply, find_verdict
+from .section import Section
 from .together import gather
 
 Winner = Literal["output", "opponent", "tie"]
@@ -168,11 +168,11 @@ class Pairwise:
 
     def estimate(self, subject: Subject) -> Cost:
         """What both orders may cost at most, with every reply asked for again."""
-        if is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
+        if judging.is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
         shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
         sections = [() if isinstance(each, Failure) else each.sections for each in shown]
-        return total([self._question(each).estimate(self.model, self.retries) for each in sections])
+        return judging.total([self._question(each).estimate(self.model, self.retries) for each in sections])
 
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects are judged by, whatever their *kind*."""
@@ -188,13 +188,13 @@ class Pairwise:
             return shown[0]
         good = [each for each in shown if isinstance(each, Evidence)]
         answers = await gather(*(self._ask(*each) for each in zip(good, _PLACES, strict=True)))
-        cost = total([answer.cost for answer in answers])
+        cost = judging.total([answer.cost for answer in answers])
         for answer in answers:
             if isinstance(answer, Failure):
                 return attrs.evolve(answer, cost=cost)
-        return self._judgment([answer for answer in answers if isinstance(answer, Asked)], cost, good[0])
+        return self._judgment([answer for answer in answers if isinstance(answer, Accepted)], cost, good[0])
 
-    async def _ask(self, shown: Evidence, place: Side) -> Asked[Ballot] | Failure:
+    async def _ask(self, shown: Evidence, place: Side) -> Accepted[Ballot] | Failure:
         read = (
             partial(_read_labels, self._labels, shown.texts, place)
             if self._labels
@@ -235,11 +235,11 @@ class Pairwise:
     def _instructions(self, how: str) -> str:
         """The system message: the same for all subjects."""
         criteria = "What makes an output better:\n" + "\n".join(f"- {one}" for one in self.criteria)
-        rules = f"{RULES}\n\n{MESSAGES}" if self.evidence == "full" else RULES
+        rules = f"{judging.RULES}\n\n{judging.MESSAGES}" if self.evidence == "full" else judging.RULES
         form = _LABELLED.format(*self.labels) if self.labels else _SEALED if self.seal else _UNSEALED
         return "\n\n".join((how, criteria, rules, form) if self.criteria else (how, rules, form))
 
-    def _judgment(self, orders: Sequence[Asked[Ballot]], cost: Cost, shown: Evidence) -> Judgment:
+    def _judgment(self, orders: Sequence[Accepted[Ballot]], cost: Cost, shown: Evidence) -> Judgment:
         ballots = [order.value for order in orders]
         winners = [ballot.winner for ballot in ballots]
         flipped = len(set(winners)) > 1
@@ -263,7 +263,7 @@ class Pairwise:
 def _read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: bool) -> Ballot:
     found = find_verdict(reply.text, _KEYS, marks.seal if sealed else None, judged)
     winner = found.text("winner")
-    if winner not in WINNERS:
+    if winner not in judging.WINNERS:
         raise BadReply("'winner' is not first, second or tie")
     return Ballot(_winner(winner, place), found.number("confidence"), found.text("rationale").strip())
 
@@ -282,7 +282,7 @@ def _winner(said: str, place: Side) -> Winner:
 def _schema(*, sealed: bool) -> dict[str, Any]:
     properties = {
         "seal": {"type": "string"},
-        "winner": {"type": "string", "enum": list(WINNERS)},
+        "winner": {"type": "string", "enum": list(judging.WINNERS)},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "rationale": {"type": "string"},
     }

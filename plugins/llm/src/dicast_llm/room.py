@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from .asking import Section
 from .conversation import Said
+from .section import Section
 
 GAP = "\n[...]\n"
 """What stands where the middle of a message was."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 
-from dicast import Rubric
-
+from .._kernel.values import Rubric
 from .dimensions import CONSTRAINTS, INSTRUCTIONS, Dimension
 from .fence import MESSAGES, RULES
 

@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from dicast import ConfigError, Problem, Rubric, mean, nearest
+from .._kernel.values import Rubric
+from .._kernel.values.aggregation import mean
+from .._kernel.values.errors import ConfigError, Problem
+from .._kernel.values.names import nearest
 
 CONSTRAINTS = "hard_constraints_satisfied"
 RESERVED = ("seal", "rationale", "score", "confidence", CONSTRAINTS)

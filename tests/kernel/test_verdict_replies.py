@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast_llm.reply import BadReply, find_verdict
+from dicast.judging import BadReply, find_verdict
 
 KEYS = ("rationale", "score", "confidence")
 SEAL = "0123456789ab"

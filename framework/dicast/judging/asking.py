@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 
-from dicast import COMPLETE, ChatModel, ChatRequest, Cost, Failure, Message, Reply, estimate, maybe_await
-
-from .conversation import Said, transcript
+from .._kernel.contract.define import maybe_await
+from .._kernel.contract.protocols import ChatModel, estimate
+from .._kernel.values import COMPLETE, ChatRequest, Cost, Failure, Message, Reply
 from .fence import Marks
 from .reply import BadReply
 
@@ -22,6 +22,14 @@ _LEAST = ChatRequest((Message("user", "?"),))
 _DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token, a letter as a third of one
 
 
+class Fenced(Protocol):
+    """A part of what is judged, as it stands in the user message."""
+
+    def render(self, marks: Marks) -> str:
+        """Its text, in the fence of *marks*."""
+        ...
+
+
 @attrs.frozen
 class Section:
     """A part of what is judged: a *title*, outside of the fence, and the *text* inside; None where there is none.
@@ -30,14 +38,13 @@ class Section:
     """
 
     title: str
-    text: str | tuple[tuple[int, Said], ...] | None
+    text: str | None
     cut: tuple[str, ...] = ()
 
     def render(self, marks: Marks) -> str:
         """The title, and under it the fenced text."""
         title = f"{self.title} (cut: {'; '.join(self.cut)})" if self.cut else self.title
-        text = transcript(self.text) if isinstance(self.text, tuple) else self.text
-        return f"{title}:\n{MISSING if text is None else marks.enclose(text)}"
+        return f"{title}:\n{MISSING if self.text is None else marks.enclose(self.text)}"
 
 
 @attrs.frozen
@@ -52,7 +59,7 @@ class Question:
     """
 
     system: str
-    sections: tuple[Section, ...]
+    sections: tuple[Fenced, ...]
     closing: str
     schema: Mapping[str, Any] | None = None
     max_output_tokens: int = 256
@@ -84,7 +91,7 @@ def is_free(model: ChatModel) -> bool:
 
 
 @attrs.frozen
-class Asked(Generic[T]):
+class Accepted(Generic[T]):
     """What was read from the *reply* that counted, after how many *attempts*, and what all of them cost."""
 
     value: T
@@ -100,7 +107,7 @@ Read = Callable[[Reply, Marks, str], T]
 """
 
 
-async def ask(model: ChatModel, question: Question, retries: int, read: Read[T]) -> Asked[T] | Failure:
+async def ask(model: ChatModel, question: Question, retries: int, read: Read[T]) -> Accepted[T] | Failure:
     """Put *question* up to *retries* + 1 times, each time as a new call without history, until *read* takes the reply.
 
     A Failure of the model, and a refusal, end it at once; costs are added up in either case.
@@ -116,7 +123,7 @@ async def ask(model: ChatModel, question: Question, retries: int, read: Read[T])
         if reply.stop_reason == "refusal":
             return Failure("refused", "the model refused to judge", cost=cost)
         try:
-            return Asked(_take(reply, marks, request, read), reply, attempt + 1, cost)
+            return Accepted(_take(reply, marks, request, read), reply, attempt + 1, cost)
         except BadReply as error:
             reason = str(error)
     return Failure("judge_output_invalid", _useless(retries + 1, reason), cost=cost)

@@ -1,0 +1,41 @@
+"""For judges that ask a chat model: prompts in which what is judged is data, and verdicts that nobody else can have written.
+
+A :class:`Question` fences what is judged and has a seal; :func:`ask` puts it, again where the reply is no verdict, and
+:func:`find_verdict` reads the one object in a reply that bears the seal.
+"""
+
+from __future__ import annotations
+
+from .asking import MISSING, Accepted, Fenced, Question, Section, ask, is_free, total
+from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
+from .fence import MESSAGES, RULES, Marks
+from .form import Form, body, closing, has_dimensions, system_message
+from .reply import WINNERS, BadReply, Found, find_verdict
+
+__all__ = [
+    "CONSTRAINTS",
+    "MESSAGES",
+    "MISSING",
+    "RULES",
+    "WINNERS",
+    "Accepted",
+    "BadReply",
+    "Dimension",
+    "Fenced",
+    "Form",
+    "Found",
+    "Marks",
+    "Question",
+    "Section",
+    "ask",
+    "body",
+    "closing",
+    "collapse",
+    "find_verdict",
+    "has_dimensions",
+    "is_free",
+    "of_option",
+    "of_rubric",
+    "system_message",
+    "total",
+]

@@ -1,0 +1,165 @@
+"""The judge ``evaluator/judge``: document 004's judge, of an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from math import inf
+
+import attrs
+
+from dicast import ChatModel, ConfigError, Cost, Failure, Judgment, Problem, Reply, Rubric, Subject, Verdict, Within
+from dicast.judging import (
+    CONSTRAINTS,
+    Accepted,
+    Dimension,
+    Form,
+    Found,
+    Marks,
+    Question,
+    ask,
+    closing,
+    collapse,
+    find_verdict,
+    is_free,
+    of_option,
+    system_message,
+)
+
+from .opinion import REASONS, confidence_of, number_of, rationale_signals, section, value_of
+from .payload import example_of
+
+_VERSION_DIGITS = 12
+_NO = ("", "false", "no")
+
+
+@attrs.frozen
+class Weighted:
+    """A dimension as an option.
+
+    :param weight: above 0.
+    :param description: what it means, for the model.
+    """
+
+    weight: float = 1.0
+    description: str = ""
+
+
+@attrs.frozen
+class Opinion:
+    """What a verdict says."""
+
+    score: float
+    confidence: float
+    signals: Mapping[str, object]
+
+
+@attrs.frozen
+class EvaluatorJudge:
+    """Ask a language model how well a candidate meets an objective: the judge of the evaluator protocol.
+
+    The candidate is the row's output; the row without it is shown as the example. Both are data, in random fences, and the verdict must
+    bear the seal of its call. With dimensions the score is their weighted mean, whatever score the model gives; without them it is the
+    model's score. A number outside of [0, 1] is brought to the nearer end, and named in ``signals.clamped``. A dimension or a score that
+    is missing, no number or not finite is no verdict: the model is asked again, then it is a failure.
+
+    Hard constraints stand in every prompt. Where the model says that one does not hold, the score is 0 and
+    ``signals.hard_constraint_violation`` is true.
+
+    :param model: the chat model that is asked.
+    :param objective: what a good candidate does, in a sentence or more.
+    :param dimensions: ``{name: {weight, description}}``; the weights are above 0 and need not sum to 1.
+    :param hard_constraints: what must hold, each in a sentence.
+    :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
+    :param max_output_tokens: how long the reply may be.
+    :param max_chars: how many characters of the candidate, and of the example, are shown; the middle is left out.
+    :param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+    """
+
+    name = "judge"
+    accepts = ()
+    judge_kind = "llm"
+
+    model: ChatModel
+    objective: str
+    dimensions: Mapping[str, Weighted] = attrs.field(factory=dict)
+    hard_constraints: Sequence[str] = ()
+    retries: int = attrs.field(default=1, validator=Within(0, 10, "a number from 0 to 10"))
+    max_output_tokens: int = attrs.field(default=512, validator=Within(1, inf, "1 or more"))
+    max_chars: int = attrs.field(default=60_000, validator=Within(1, inf, "1 or more"))
+    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
+    _form: Form = attrs.field(init=False, eq=False, repr=False)
+    _system: str = attrs.field(init=False, eq=False, repr=False)
+    _rubric: Rubric = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not self.objective.strip():
+            raise ConfigError(Problem("objective is empty; write what a good candidate does", path="objective"))
+        if any(not constraint.strip() for constraint in self.hard_constraints):
+            raise ConfigError(Problem("one of the hard_constraints is empty; leave it out", path="hard_constraints"))
+        form = Form(_dimensions(self.dimensions), bool(self.hard_constraints))
+        text = f"You judge how well a candidate meets this objective:\n{self.objective.strip()}"
+        system = system_message(Rubric("objective", "", text), (), self.hard_constraints, form)
+        version = sha256(system.encode()).hexdigest()[:_VERSION_DIGITS]
+        object.__setattr__(self, "_form", form)
+        object.__setattr__(self, "_system", system)
+        object.__setattr__(self, "_rubric", Rubric("objective", version, text))
+
+    @property
+    def rubric(self) -> Rubric:
+        """The objective, as what verdicts name; its version changes with every word of the prompt."""
+        return self._rubric
+
+    async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """Ask the model, again as long as its reply is no verdict."""
+        asked = await ask(self.model, self._question(subject), self.retries, self._read)
+        return asked if isinstance(asked, Failure) else self._judgment(asked)
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What the judgment may cost at most: all calls that *retries* allows."""
+        return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model, self.retries)
+
+    def _question(self, subject: Subject) -> Question:
+        sections = [section("CANDIDATE", subject.text, self.max_chars)]
+        if (example := example_of(subject)) is not None:
+            sections.append(section("EXAMPLE", example, self.max_chars))
+        form = self._form
+        return Question(self._system, tuple(sections), closing(form), form.schema, self.max_output_tokens)
+
+    def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
+        keys = (*self._form.keys, CONSTRAINTS, *REASONS)
+        found = find_verdict(reply.text, ("seal",), marks.seal, message, optional=keys)
+        signals = rationale_signals(found, captured=self.capture_rationale)
+        if self.hard_constraints and _is_violated(found):
+            return Opinion(0.0, confidence_of(found), signals | {"hard_constraint_violation": True})
+        score, numbers = self._score(found)
+        return Opinion(score, confidence_of(found), signals | numbers)
+
+    def _score(self, found: Found) -> tuple[float, dict[str, object]]:
+        """The score, and the signals that say what it was made of."""
+        dimensions = self._form.dimensions
+        numbers = {name: number_of(found, name) for name in [each.name for each in dimensions] or ["score"]}
+        values = {name: min(max(number, 0.0), 1.0) for name, (number, _) in numbers.items()}
+        signals: dict[str, object] = {"dimensions": values} if dimensions else {}
+        if any(coerced for _, coerced in numbers.values()):
+            signals["coerced"] = True
+        if clamped := [name for name, (number, _) in numbers.items() if number != values[name]]:
+            signals["clamped"] = clamped
+        return collapse(dimensions, values) if dimensions else values["score"], signals
+
+    def _judgment(self, asked: Accepted[Opinion]) -> Judgment:
+        opinion, signals = asked.value, {**asked.value.signals, "attempts": asked.attempts}
+        return Judgment(opinion.score, opinion.confidence, "llm", asked.reply.model, asked.cost, signals, self._rubric)
+
+
+def _is_violated(found: Found) -> bool:
+    """Whether the verdict says that a constraint does not hold; one that says nothing says that all do."""
+    if all(member.key != CONSTRAINTS for member in found.members):
+        return False
+    said = value_of(found, CONSTRAINTS)
+    return said.strip().lower() in _NO if isinstance(said, str) else not said
+
+
+def _dimensions(given: Mapping[str, Weighted]) -> tuple[Dimension, ...]:
+    checked = of_option({name: one.weight for name, one in given.items()})
+    return tuple(attrs.evolve(each, criteria=given[each.name].description.strip()) for each in checked)

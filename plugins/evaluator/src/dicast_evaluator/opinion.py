@@ -1,0 +1,62 @@
+"""What the judges of this plugin share: what they show, and what they record of a model's reasons."""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+
+import orjson
+
+from dicast.judging import BadReply, Found, Section
+
+_GAP = "\n[...]\n"
+REASONS = ("rationale", "reasoning")
+
+
+def section(title: str, value: object, most: int) -> Section:
+    """A section of any JSON value; of a text that has more than *most* characters the middle is left out."""
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    if len(text) <= most:
+        return Section(title, text)
+    first = (most + 1) // 2
+    shown = text[:first] + _GAP + text[len(text) - most // 2 :]
+    return Section(title, shown, (f"{most} of {len(text)} characters, without the middle",))
+
+
+def value_of(found: Found, key: str) -> object:
+    """The value of *key*; None where there is none."""
+    return next((member.value for member in found.members if member.key == key), None)
+
+
+def confidence_of(found: Found) -> float:
+    """How sure the model says that it is; 1 where it does not say."""
+    return 1.0 if value_of(found, "confidence") is None else found.number("confidence")
+
+
+def rationale_signals(found: Found, *, captured: bool) -> dict[str, object]:
+    """The hash of the model's reasons, with *captured* also these."""
+    given = next((key for key in REASONS if value_of(found, key) is not None), None)
+    if given is None:
+        return {}
+    reasons = found.text(given).strip()
+    signals: dict[str, object] = {"rationale_hash": sha256(reasons.encode()).hexdigest()}
+    return signals | ({"rationale_redacted": reasons} if captured else {})
+
+
+def number_of(found: Found, key: str) -> tuple[float, bool]:
+    """The finite number at *key*, and whether it was written as text or as a boolean.
+
+    :raises BadReply: when there is none.
+    """
+    value = value_of(found, key)
+    if value is None:
+        raise BadReply(f"LLM {key!r} field is missing")
+    if not isinstance(value, float | bool | str):
+        raise BadReply(f"LLM {key!r} field is not numeric")
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise BadReply(f"LLM {key!r} field is not numeric") from error
+    if not math.isfinite(number):
+        raise BadReply(f"LLM {key} is not finite")
+    return number, not isinstance(value, float)
