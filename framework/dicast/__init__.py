@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from ._kernel.values.aggregation import mean
     from ._toolkit.atomic_file import AtomicFile, output_path
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
+    from ._toolkit.dataset import dataset_records, read_dataset
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.metric_lines import Measurements, MetricLines
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
     **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
+    **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(
         ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
@@ -216,6 +218,7 @@ __all__ = [
     "call_command",
     "check_field",
     "columns",
+    "dataset_records",
     "estimate",
     "flat",
     "forecast",
@@ -232,6 +235,7 @@ __all__ = [
     "nearest",
     "one_line",
     "output_path",
+    "read_dataset",
     "read_json",
     "read_ledger",
     "responses",

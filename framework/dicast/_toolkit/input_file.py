@@ -195,13 +195,14 @@ def _skip_line(file: BinaryIO, line: bytes) -> None:
 
 
 class InputCheck:
-    """The first pass over an input: counts every bad line, keeps the first 100, and finds ids that occur twice.
+    """The first pass over an input: counts every bad line, keeps the first *kept*, and finds ids that occur twice.
 
     Ids wait in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`.
     """
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, kept: int = KEPT) -> None:
         self.file = file
+        self.kept = kept
         self.digest = hashlib.sha256()
         self.total = 0
         self._problems: list[Problem] = []
@@ -218,7 +219,7 @@ class InputCheck:
     def report(self, problem: Problem) -> None:
         """Count *problem*; keep it if it is among the first."""
         self.total += 1
-        if len(self._problems) < KEPT:
+        if len(self._problems) < self.kept:
             self._problems.append(problem)
 
     def add_id(self, id: str, line: int, kind: str = "id") -> None:
@@ -238,7 +239,7 @@ class InputCheck:
         if not self.total and not subjects:
             self.report(Problem("there are no subjects in this input", self.file.label))
         if self.total:
-            problems = sorted(self._problems, key=lambda problem: problem.line or 0)[:KEPT]
+            problems = sorted(self._problems, key=lambda problem: problem.line or 0)[: self.kept]
             if more := self.total - len(problems):
                 problems.append(Problem(f"… and {more:,} more", self.file.label))
             raise DataError(problems)
@@ -265,7 +266,7 @@ class InputCheck:
         rows = database.execute(
             "SELECT ids.kind, ids.id, ids.line, earlier.line FROM twice JOIN ids USING (kind, id) "
             "JOIN ids AS earlier ON earlier.rowid = first WHERE ids.rowid > first ORDER BY ids.rowid LIMIT ?",
-            (KEPT,),
+            (self.kept,),
         )
         for kind, id, line, first in rows if total else ():
             message = f"duplicate {kind} {id!r}, first on line {first}"

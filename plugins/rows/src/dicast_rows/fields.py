@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from dicast import MISSING, ConfigError, DataError, Problem, identifier, lookup, nearest
 
 FIELDS = ("id", "input", "output", "reference", "session_id", "context")
+
+_CONTEXT = 5
 
 Parts = tuple[Any, ...]
 """The first arguments of a Subject, from its kind to its session_id."""
@@ -45,6 +48,23 @@ def taker(kind: str, fields: Mapping[str, str]) -> Take:
     paths = {name: fields.get(name, name) for name in FIELDS}
     plain = len(set(paths.values())) == len(paths) and not any("." in path for path in paths.values())
     return _flat(kind, paths, fields) if plain else _nested(kind, paths, fields)
+
+
+def example_taker(kind: str, fields: Mapping[str, str]) -> Take:
+    """The same for a record of a dataset, which may have any fields: its ``id`` counts only where *fields* says so.
+
+    All of the record is in the context, as ``example``.
+    """
+    take = taker(kind, fields)
+
+    def whole(line: int, record: dict[str, Any]) -> Parts:
+        row = deepcopy(record)
+        if "id" not in fields:
+            row.pop("id", None)
+        parts = take(line, row)
+        return *parts[:_CONTEXT], {**parts[_CONTEXT], "example": record}, *parts[_CONTEXT + 1 :]
+
+    return whole
 
 
 def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:

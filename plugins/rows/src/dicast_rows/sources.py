@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -22,10 +22,14 @@ from dicast import (
     RunContext,
     Subject,
     Within,
+    dataset_records,
     nearest,
 )
 
-from .fields import Take, check_fields, taker
+from .fields import Take, check_fields, example_taker, taker
+
+KEPT, MAX_RECORDS = 100, 10_000
+"""How many bad lines are named, also of a dataset."""
 
 _ID, _OUTPUT = 1, 3
 """Where these stand among the parts of a subject."""
@@ -45,12 +49,16 @@ class Jsonl:
         in the context, after those of an object in ``context``.
     :param kind: the subject kind of the rows.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
+        bad line is named. A record may have any fields: rows are named by line numbers unless ``fields`` has an ``id``, and the
+        context has the whole record as ``example``, which is what an evaluator is sent.
     """
 
     path: InputPath
     fields: Mapping[str, str] = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    protocol: Literal["evaluator"] | None = None
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -79,12 +87,14 @@ class Jsonl:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file:
+            dataset = self.protocol is not None
             yield Rows(
                 file,
-                taker(self.kind, self.fields),
-                partial(file.objects, self.max_line_bytes),
+                example_taker(self.kind, self.fields) if dataset else taker(self.kind, self.fields),
+                partial(dataset_records if dataset else InputFile.objects, file, self.max_line_bytes),
                 self.kinds,
                 self.fields.get("output", "output"),
+                MAX_RECORDS if dataset else KEPT,
             )
 
 
@@ -146,7 +156,7 @@ class Csv:
 class Rows:
     """An opened source of rows: *read* yields line numbers and rows, *take* the parts of their subjects.
 
-    After a check *total* is how many there are, and *no_output* says why none of them has an output; *column* is where it is looked
+    Of the bad lines *kept* are named. After a check *total* is how many there are, and *no_output* says why none of them has an output; *column* is where it is looked
     for.
     """
 
@@ -155,6 +165,7 @@ class Rows:
     read: Callable[[InputCheck | None], Iterator[tuple[int, dict[str, Any]]]]
     kinds: tuple[str, ...]
     column: str = "output"
+    kept: int = KEPT
     total: int | None = None
     no_output: Problem | None = None
 
@@ -163,7 +174,7 @@ class Rows:
 
         :raises DataError: naming the bad lines, or that there are no rows.
         """
-        with InputCheck(self.file) as check:
+        with InputCheck(self.file, self.kept) as check:
             rows, found = 0, False
             columns: list[str] = []
             for line, row in self.read(check):

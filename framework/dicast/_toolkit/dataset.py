@@ -1,0 +1,68 @@
+"""Datasets of the evaluator protocol (document 004): a JSON object a line, at most 10,000 of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from .._kernel.values.errors import Problem
+from .._kernel.values.json_path import MAX_DEPTH, too_deep
+from .._kernel.values.names import json_type
+from .input_file import MAX_LINE_BYTES, InputCheck, InputFile, Numbered
+
+MAX_RECORDS = 10_000
+
+
+def dataset_records(
+    file: InputFile, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None
+) -> Numbered[dict[str, Any]]:
+    """Yield the records of the dataset *file* with their physical line numbers; blank lines are neither records nor counted.
+
+    Every bad line is reported to *check*, also after the 10,000th record; with no *check* the first is raised.
+
+    :raises DataError: when the file cannot be opened; without *check*, at a bad line.
+    """
+    found = 0
+    for number, line in file.lines(max_line_bytes, check):
+        if not line.strip():
+            continue
+        record = _record(line, file.label, number)
+        if isinstance(record, Problem):
+            file.fault(record, number, check)
+            continue
+        found += 1
+        if found == MAX_RECORDS + 1:
+            file.fault(f"Dataset {file.label!r} has too many records: maximum {MAX_RECORDS}", number, check)
+        if found <= MAX_RECORDS:
+            yield number, record
+
+
+def read_dataset(path: Path) -> list[dict[str, Any]]:
+    """Return the records of the dataset at *path*; an empty file has none.
+
+    :raises DataError: naming every bad line.
+    """
+    with InputFile.opened(path) as file, InputCheck(file, kept=MAX_RECORDS) as check:
+        found = [record for _, record in dataset_records(file, check=check)]
+        check.finish(max(1, len(found)))
+    return found
+
+
+def _record(line: bytes, label: str, number: int) -> dict[str, Any] | Problem:
+    """The record that *line* is, or what is wrong with it, in the protocol's words."""
+    at = f"in dataset {label!r} at line {number}"
+    try:
+        line.decode()
+        value = orjson.loads(line)
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{line[error.start]:02x} at line {number}"
+        return Problem(f"Dataset {label!r} is not valid UTF-8: {byte}", column=error.start + 1)
+    except orjson.JSONDecodeError as error:
+        return Problem(f"Invalid JSON {at}: {error.msg}", column=min(error.pos, len(line.rstrip())) + 1)
+    if type(value) is not dict:
+        return Problem(f"Invalid record {at}: expected JSON object, got {json_type(value)}")
+    if too_deep(line, value):
+        return Problem(f"Invalid record {at}: more than {MAX_DEPTH} levels of nesting")
+    return value
