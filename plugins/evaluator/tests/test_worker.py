@@ -36,8 +36,8 @@ def test_results_may_come_in_any_order_and_between_other_lines(judged, program):
         "import threading\n"
         "def later(sent):\n"
         "    time.sleep(.02 if len(sent['candidate']) % 2 else 0)\n"
-        "    print('noise'); print('{\"id\": 999999, \"score\": 0}'); print('[1]')\n"
-        "    answer(sent['id'], score=len(sent['candidate']) / 100)\n"
+        "    lines = ['noise', '{\"id\": 999999, \"score\": 0}', '[1]', json.dumps({'id': sent['id'], 'score': len(sent['candidate']) / 100})]\n"
+        "    os.write(1, ''.join(f'{line}\\n' for line in lines).encode())\n"
         "for line in sys.stdin: threading.Thread(target=later, args=[json.loads(line)]).start()\n"
     )
     assert judged(metric(program(code)), *ROWS).values == [number / 100 for number in range(30)]

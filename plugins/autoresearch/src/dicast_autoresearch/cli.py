@@ -17,11 +17,12 @@ from . import log as logs
 from . import session as sessions
 from . import state
 from .decision import DIRECTIONS, Decision, decide
+from .entries import REASONS, Entries
 from .git import Git, open_repository
 from .hooks import run_hook
 from .log import ASI, LOG, Config, check_side_information
 from .measure import Measurement, measure
-from .rounds import REASONS, Outcome, Rounds
+from .rounds import Outcome, Rounds
 from .session import FOLDER
 from .snapshot import restore, take
 from .status import document, page, text
@@ -162,7 +163,9 @@ def log_command(status: str, description: str, as_json: bool, **asi: str | None)
         )
     decision = _decision(rounds, last)
     words = {key: str(value) for key, value in given.items() if value is not None}
-    entry = rounds.entry(Measurement(**last), status, decision, words, description or words["hypothesis"])
+    entry = Entries(git, session).entry(
+        Measurement(**last), status, decision, words, description or words["hypothesis"]
+    )
     entry = rounds.settle(entry)
     state.clear_last(git.root)
     _say(

@@ -1,0 +1,127 @@
+"""Entries of the log, made of what was measured and decided, and the state that hooks and proposers are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dicast import Measurements
+
+from . import log as logs
+from .decision import Decision, confidence
+from .git import Git
+from .log import LOG, Experiment
+from .measure import Measurement
+from .session import Session
+
+REASONS = {
+    "no_change": "nothing was changed",
+    "cheating": "what measures was changed",
+    "out_of_scope": "files outside the scope were changed",
+    "proposer_failed": "the proposer failed",
+    "checks_failed": "the checks failed",
+    "crash": "the command failed",
+    "metric_missing": "the primary metric was not printed",
+    "metric_invalid": "the primary metric is no finite number",
+    "not_better_than_best": "no better than the best kept value",
+    "below_min_delta": "the improvement is below min_delta",
+    "below_min_relative_delta": "the improvement is below min_relative_delta",
+    "insufficient_noise_evidence": "too few values to tell noise from an improvement",
+    "below_confidence": "the improvement is within the noise",
+    "within_noise": "the improvement is within the noise",
+    "validation_dropped": "the validation metric fell",
+    "validation_missing": "the validation metric was not printed",
+}
+
+
+@attrs.frozen
+class Entries:
+    """Makes the entries of one session's log."""
+
+    git: Git
+    session: Session
+
+    def log(self) -> logs.Log:
+        """The log as it is now."""
+        return logs.read(self.git.root / LOG)
+
+    def next_number(self) -> int:
+        """The number of the next experiment."""
+        return max((one.experiment for one in self.log().experiments), default=-1) + 1
+
+    def append(self, entry: Experiment) -> None:
+        """Write *entry* down."""
+        logs.append(self.git.root / LOG, entry)
+
+    def words(self, proposed: Measurements, command: str) -> dict[str, str]:
+        """What a proposer has said, with words where it said nothing; its *command* is the description of last resort."""
+        asi = proposed.asi
+        given = {name: str(asi[name]) for name in (*logs.ASI, "description") if asi.get(name) is not None}
+        return {"hypothesis": "(the proposer named none)", "description": given.get("hypothesis", command), **given}
+
+    def entry(
+        self,
+        found: Measurement,
+        status: str,
+        decision: Decision,
+        words: Mapping[str, str],
+        description: str,
+        commit: str | None = None,
+    ) -> Experiment:
+        """The entry of the log for what was *found*."""
+        log = self.log()
+        before = log.before()
+        value = found.metrics.get(self.session.primary)
+        values = [*before.values, *([] if value is None else [value])]
+        kept = [*before.kept, *([value] if status == "keep" and value is not None else [])]
+        cost: dict[str, object] = {"seconds": round(found.seconds, 3)}
+        if "cost_usd" in found.metrics:
+            cost["usd"] = found.metrics["cost_usd"]
+        return Experiment(
+            experiment=self.next_number(),
+            status=status,
+            hypothesis=words.get("hypothesis", ""),
+            primary_metric=value,
+            secondary_metrics=found.secondary(self.session),
+            commit=commit,
+            description=description,
+            learned=words.get("learned") or self._learned(value, status, decision),
+            rollback_reason=None if status == "keep" else words.get("rollback_reason") or REASONS[decision.reason],
+            next_action_hint=words.get("next_action_hint", "") or "(none was given)",
+            timestamp=logs.now(),
+            segment=log.segment,
+            confidence=confidence(values, kept, self.session.direction),
+            cost=cost,
+            reason=decision.reason,
+            asi=dict(found.asi),
+        )
+
+    def _learned(self, value: float | None, status: str, decision: Decision) -> str:
+        if value is None:
+            return f"{self.session.primary} was not measured: {REASONS.get(decision.reason, decision.reason)}"
+        by = "" if decision.delta is None else f", {decision.delta:+g} against the best kept"
+        return f"{self.session.primary} {value:g}{by}: {status}"
+
+    def report(self, event: str) -> dict[str, Any]:
+        """What hooks and proposers are told on stdin."""
+        log = self.log()
+        before = log.before()
+        last = log.current[-1] if log.current else None
+        return {
+            "event": event,
+            "cwd": str(self.git.root),
+            "next_run": self.next_number(),
+            "last_run": None if last is None else attrs.asdict(last),
+            "session": {
+                "metric_name": self.session.primary,
+                "metric_unit": logs.unit_of(self.session.primary),
+                "direction": self.session.direction,
+                "baseline_metric": before.values[0] if before.values else None,
+                "best_metric": before.best(self.session.direction),
+                "run_count": len(log.current),
+                "goal": self.session.goal,
+                "scope": list(self.session.scope),
+            },
+        }

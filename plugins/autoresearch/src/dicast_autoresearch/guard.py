@@ -1,0 +1,94 @@
+"""What a change may touch: the scope, and neither what measures nor the session's own files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from dicast import ConfigError
+
+from .git import Git
+from .log import LOG
+from .session import FOLDER, Session
+from .snapshot import Snapshot
+
+
+@attrs.frozen
+class Guard:
+    """Looks after what a change of *session* may not touch."""
+
+    git: Git
+    session: Session
+
+    def refuse_dirty(self) -> None:
+        """Refuse changes in the scope that are not committed: they are nobody's experiment.
+
+        :raises ConfigError: naming them.
+        """
+        found = self.git.run("status", "--porcelain", "-z", "--untracked-files=all", "--", *self.specs()).split(b"\0")
+        names = [os.fsdecode(line[3:]) for line in found if len(line) > 3]
+        if names:
+            raise ConfigError(
+                f"the scope has changes that are not committed: {', '.join(names[:10])}; commit or stash them first"
+            )
+
+    def specs(self) -> list[str]:
+        """The scope, as git takes it."""
+        return [f":(top,literal){path}" for path in self.session.scope]
+
+    def own(self) -> dict[str, bytes]:
+        """The session's own files, which nobody else may change."""
+        folder = self.git.root / FOLDER
+        paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "state.json"]
+        return {str(path): path.read_bytes() for path in [*paths, self.git.root / LOG] if path.is_file()}
+
+    def put_back(self, own: Mapping[str, bytes]) -> list[str]:
+        """Restore the session's own files; the names of those that were changed."""
+        changed = []
+        for name, data in own.items():
+            path = Path(name)
+            if not path.is_file() or path.read_bytes() != data:
+                changed.append(str(path.relative_to(self.git.root)))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        return changed
+
+    def refusal(
+        self, before: Snapshot, after: Snapshot, changed: list[str], cheats: list[str], *, measuring: bool = False
+    ) -> str:
+        """Why a change is not even measured, nothing where it may be: what measures, or what is outside the scope, was changed."""
+        nested = [path for path in changed if path in before.nested or path in after.nested]
+        if nested:
+            raise ConfigError(f"repositories inside this one were changed, look at them yourself: {', '.join(nested)}")
+        guarded = {PurePosixPath(os.path.normpath(word)) for word in self.session.protected()}
+        cheats = [*cheats, *(path for path in changed if PurePosixPath(path) in guarded)]
+        if cheats:
+            return f"cheating: {', '.join(cheats)}"
+        outside = [path for path in changed if not self.in_scope(path)]
+        if measuring:  # it may write what is new; all of it is undone
+            outside = [path for path in outside if path in before.files]
+        ignored = self._ignored(outside)
+        outside = [path for path in outside if path not in ignored]
+        if outside:
+            return f"out_of_scope: {', '.join(outside[:20])}"
+        if not measuring and not any(self.in_scope(path) for path in changed):
+            return "no_change: the proposer changed no file in the scope"
+        return ""
+
+    def in_scope(self, path: str) -> bool:
+        """Whether a change may touch *path*."""
+        mine = PurePosixPath(path)
+        return any(mine.is_relative_to(os.path.normpath(scope)) for scope in self.session.scope)
+
+    def _ignored(self, paths: list[str]) -> set[str]:
+        if not paths:
+            return set()
+        data = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        try:
+            found = self.git.run("check-ignore", "-z", "--stdin", data=data)
+        except ConfigError:  # its way to say that there are none
+            return set()
+        return {os.fsdecode(name) for name in found.split(b"\0") if name}
