@@ -96,6 +96,7 @@ from ._toolkit.flat import flat
 from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
+    from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.atomic_file import AtomicFile, output_path
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
@@ -117,6 +118,7 @@ _ON_FIRST_USE = {
     ),
     **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
+    **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     "RunTable": "_toolkit.run_table",
     "scripts": "_toolkit.scripts",
     "mean": "_kernel.values.aggregation",
@@ -194,6 +196,8 @@ __all__ = [
     "ReplyRefused",
     "RequestError",
     "Results",
+    "Reward",
+    "RewardError",
     "Rubric",
     "Run",
     "RunContext",
@@ -241,6 +245,7 @@ __all__ = [
     "responses",
     "results",
     "retry_after",
+    "reward",
     "rubric",
     "run",
     "scripts",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -13,10 +14,13 @@ import orjson
 from dicast import ConfigError, Due, Event, one_line, run
 from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
-from dicast.commands import run_command
+from dicast.commands import print_json, run_command
 
 from .result import ScoreRange, parsed, problem
 from .served import BadPayload, NoScore, result, subject_of
+
+if TYPE_CHECKING:
+    from .conformance import Kind
 
 TOKEN_ENV = "DICAST_EVALUATOR_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -130,3 +134,38 @@ def _failed(kind: str, message: str, code: int) -> int:
     click.echo(orjson.dumps({"error": {"kind": kind, "message": message}}).decode())
     click.echo(f"Error: {message}", err=True)
     return code
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(["command", "http", "worker"]))
+@click.argument("target")
+@click.option("--score-range", type=click.Choice(["unit", "any"]), default="unit", show_default=True)
+@click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds that one answer may take.")
+@click.option("--markdown", "report", is_flag=True, help="Print a report in Markdown.")
+@json_option
+def conformance(
+    kind: Kind, target: str, score_range: ScoreRange, timeout: float, *, report: bool, as_json: bool
+) -> int:
+    """Try the evaluator TARGET (a command in quotes, or an address) with every payload the protocol allows.
+
+    Prints what was sent, what came back and which rule it is about. Exit codes: 0 where every rule holds, 1 where one does not, 2 where
+    TARGET never answers.
+    """
+    from . import conformance as kit
+
+    tried = kit.Target(kind, target, timeout, score_range)
+    cases = asyncio.run(kit.conformance(tried))
+    kit.refuse_unreachable(cases, tried)
+    found = kit.document(cases)
+    if as_json:
+        print_json(found)
+    elif report:
+        click.echo(kit.markdown(tried, cases))
+    else:
+        for case in cases:
+            click.echo(f"{'ok    ' if case.ok else 'FAILED'}  {case.name}: {case.rule}")
+            if not case.ok:
+                click.echo(f"        sent      {one_line(case.sent)}")
+                click.echo(f"        received  {one_line(case.received) or '(nothing)'}")
+                click.echo(f"        wrong     {one_line(case.message)}")
+    return 0 if found["ok"] else 1

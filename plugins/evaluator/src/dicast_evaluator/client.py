@@ -84,7 +84,7 @@ class Client:
         sent = orjson.dumps(preflight_payload(self.options.task_model))
         where = self.options.url.partition("?")[0]
         try:
-            reply = await self._post(sent, PREFLIGHT_SECONDS)
+            reply = await self.post(sent, PREFLIGHT_SECONDS)
         except NoReply as error:
             hint = "" if error.connected else ". Is the evaluator server running?"
             raise ConfigError(f"evaluator preflight failed for {where}: {error}{hint}") from error
@@ -102,14 +102,14 @@ class Client:
     async def _score(self, subject: Subject) -> tuple[RawScore | Failure, bool]:
         """The answer, and whether the evaluator was reached."""
         try:
-            reply = await self._post(of_subject(subject, self.options.task_model), self.options.timeout)
+            reply = await self.post(of_subject(subject, self.options.task_model), self.options.timeout)
         except NoReply as error:
             if error.status in _NO_ACCESS:
                 raise AccessRefused(f"{self.options.url.partition('?')[0]}: {error}") from error
             return Failure(error.kind, str(error), retryable=error.kind == "timeout"), error.connected
         return answer(reply, self.options.score_range, "Response"), True
 
-    async def _post(self, data: bytes, seconds: float) -> bytes:
+    async def post(self, data: bytes, seconds: float) -> bytes:
         """The body of a reply with a status of 2xx.
 
         :raises NoReply: for all else.

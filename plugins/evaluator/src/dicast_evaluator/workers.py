@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,13 @@ class Workers:
             self._seconds = self._options.timeout
         if detail is not None:
             raise refused(self._words, self._folder, detail)
+
+    async def ask(self, payload: Mapping[str, object]) -> dict[str, Any]:
+        """What a worker answers to *payload*.
+
+        :raises Unanswered: when it does not.
+        """
+        return await self._ask(self._places[0], dict(payload))
 
     async def score(self, subject: Subject) -> RawScore | Failure:
         """Ask about *subject*."""
