@@ -1,8 +1,6 @@
-"""What components may have beside the methods of their kind, as protocols for type checkers. docs/members.md is made of this module.
+"""What components may have beside the methods of their kind, as protocols for type checkers. docs/members.md is made of this module."""
 
-A component need not inherit from these: it has a member, or it has not. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
-"""
-
+# None need be inherited from. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -49,6 +47,14 @@ class HasNeedsOutput(Protocol):
     @property
     def needs_output(self) -> bool | Literal["always"]:
         """False where it judges something else than the output; ``"always"`` where trace events do not stand in for one. Without it, True."""
+
+
+class HasKeepsTexts(Protocol):
+    """Metrics, judges."""
+
+    @property
+    def keeps_texts(self) -> bool:
+        """True where its signals or messages hold what others wrote: its verdicts are recorded as ``user_controlled``. Without it, False."""
 
 
 class HasNeedsRange(Protocol):

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 import dicast
-from dicast import Cost, Judgment, LedgerRefused, RequestError, Rubric, Subject, Verdict
+from dicast import Cost, Failure, Judgment, LedgerRefused, RequestError, Rubric, Score, Subject, Verdict
 from dicast.testing import FakeJudge, run_pipeline, sample
 
 PLUGIN = """
@@ -211,6 +211,21 @@ def test_a_captured_rationale_lifts_the_event_s_sensitivity():
     judge = FakeJudge(Judgment(1.0, signals={"rationale_redacted": "so"}))
     done = run_pipeline("judges: [j]", subjects=[sample("x")], components={"j": judge})
     assert done.of("eval.completed")[0].sensitivity == "user_controlled"
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_verdicts_of_what_keeps_the_texts_of_others_are_theirs(keeps):
+    @attrs.frozen
+    class Keeper:
+        tier = "truth"
+        keeps_texts = keeps
+
+        def score(self, subject):
+            return Score(1.0) if subject.text == "x" else Failure("refused", subject.text)
+
+    done = run_pipeline("metrics: [it]", subjects=[sample("x"), sample("y", id="2")], components={"it": Keeper()})
+    ends = [*done.of("eval.completed"), *done.of("eval.failed")]
+    assert [event.sensitivity for event in ends] == ["user_controlled" if keeps else "pseudonymous"] * 2
 
 
 def test_no_figure_is_nan():

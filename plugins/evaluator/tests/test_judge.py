@@ -196,3 +196,15 @@ def test_every_word_of_the_prompt_is_in_the_rubrics_version():
     others = [{"dimensions": TWO}, {"hard_constraints": [RULE]}]
     versions = {EvaluatorJudge(FakeChatModel(good), "greets", **more).rubric.version for more in others}
     assert len(versions | {judge.rubric.version}) == 3
+
+
+def test_a_model_behind_http_is_asked_with_the_whole_prompt(chat_server):
+    chat_server.answer = chat_server.sealed(clarity=0.85, conciseness=0.52, hard_constraints_satisfied=True)
+    model = {"openai/chat": {"base_url": chat_server.url, "model": "m", "price": "free"}}
+    dimensions = {name: {"weight": one.weight, "description": one.description} for name, one in TWO.items()}
+    options = {"model": model, "objective": "greets", "dimensions": dimensions, "hard_constraints": [RULE]}
+    done = run_pipeline(json.dumps({"judges": [{"evaluator/judge": options}]}), subjects=[ROW])
+    assert done.document["judges"]["evaluator/judge"]["mean"] == pytest.approx(0.718)
+    (request,) = chat_server.requests
+    assert RULE in request.system
+    assert "Hello!" in request.prompt

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import dicast
+from dicast.testing import run_pipeline
 
 CASES = {
     "bash": (
@@ -221,3 +222,9 @@ def test_lines_that_could_not_be_kept_are_no_score(judged, program):
     code = "print('METRIC a=0.5'); print('METRIC a=' + '1' * 2_000_000)"
     ((kind, message),) = judged(lines(program(code)), {"output": ""}).failures
     assert (kind, message) == ("judge_output_invalid", "1 METRIC or ASI lines are too long, or too many, to be read")
+
+
+def test_what_an_evaluator_says_is_recorded_as_what_a_user_wrote(program):
+    metric = lines(program("print('METRIC a=1\\nASI learned=it was Ann')"))
+    done = run_pipeline(json.dumps({"metrics": [metric]}), subjects=[dicast.Subject("row", "1", output="")])
+    assert done.of("eval.completed")[0].sensitivity == "user_controlled"

@@ -186,3 +186,19 @@ def test_a_rubric_of_dimensions_needs_no_id_and_no_version(tmp_path, monkeypatch
     judges = "judges: [evaluator/rubric: {rubric: rubric.yaml, judge_model: it}]"
     (verdict,) = run_pipeline(judges, subjects=subjects, components={"it": FakeChatModel(good)}).verdicts
     assert (verdict.rubric_id, len(verdict.rubric_version), verdict.score) == ("quality", 12, pytest.approx(0.78))
+
+
+def test_both_models_may_be_behind_http(chat_server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rubric.yaml").write_text(yaml.safe_dump(rubric()))
+    (tmp_path / "SKILL.md").write_text("You greet.")
+    chat_server.script(chat_server.reply("Hello Ann!"), chat_server.sealed(**NUMBERS))
+    model = {"openai/chat": {"base_url": chat_server.url, "model": "m", "price": "free"}}
+    options = {"rubric": "rubric.yaml", "skill": "SKILL.md", "model": model, "judge_model": model}
+    done = run_pipeline(
+        json.dumps({"judges": [{"evaluator/rubric": options}]}), subjects=[Subject("row", "1", "Greet Ann.")]
+    )
+    assert done.document["judges"]["evaluator/rubric"]["mean"] == pytest.approx(0.78)
+    skilled, judged = chat_server.requests
+    assert (skilled.system, skilled.prompt) == ("You greet.", "Greet Ann.")
+    assert "Hello Ann!" in judged.prompt

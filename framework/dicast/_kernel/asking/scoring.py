@@ -66,6 +66,7 @@ class MetricSet:
         self.scoring = scoring
         self._metrics = tuple(metrics)
         self.has_truths = any(slot.tier == "truth" for slot in metrics)
+        self.keeps_texts = any(getattr(slot.component, "keeps_texts", False) for slot in metrics)
         self._by_kind: dict[str, tuple[tuple[Slot, ...], tuple[Slot, ...]]] = {}
 
     def tiers(self, kind: str) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:

@@ -32,6 +32,12 @@ class Unit:
     slot: Slot | None = None
     _answered: dict[tuple[str, ...], str] = attrs.field(factory=dict)
 
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether its events hold what others wrote."""
+        owner = self.metrics if self.slot is None else self.slot.component
+        return getattr(owner, "keeps_texts", False)
+
     async def judge(
         self,
         run: RunServices,

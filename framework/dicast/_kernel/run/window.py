@@ -185,7 +185,8 @@ class Judging:
             job.events += [made.event] if job.record else []
         for unit, eval_id in job.units:
             type_, payload = await unit.judge(self._run, subject, eval_id, job.children, job.parent, made)
-            job.events.append(stream.event(type_, payload, subject, sensitivity(payload)))
+            handled = "user_controlled" if unit.keeps_texts else sensitivity(payload)
+            job.events.append(stream.event(type_, payload, subject, handled))
 
     async def _emit_end(self, job: Job) -> None:
         """Emit all terminal events of a subject with no other's in between."""

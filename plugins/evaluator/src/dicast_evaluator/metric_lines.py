@@ -58,6 +58,7 @@ class MetricLinesEvaluator:
     name = "metric_lines"
     tier = "truth"
     needs_output = False
+    keeps_texts = True
     default_timeout = 600.0
 
     command: str | tuple[str, ...]

@@ -24,6 +24,7 @@ class EvaluatorOptions:
 
     name: ClassVar[str]
     tier: ClassVar[str] = "truth"
+    keeps_texts: ClassVar[bool] = True
 
     timeout: float = attrs.field(
         default=30.0,

@@ -145,6 +145,11 @@ class RubricJudge:
         return await RubricJudging(self, self.instructions(), Path()).judge(subject, children)
 
     @property
+    def keeps_texts(self) -> bool:
+        """Whether verdicts hold what the skill answered."""
+        return self.keep_output
+
+    @property
     def dimensions(self) -> tuple[Dimension, ...]:
         """Those of the rubric."""
         return self._form.dimensions
