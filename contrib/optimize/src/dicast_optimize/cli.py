@@ -1,0 +1,175 @@
+"""``dicast optimize``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import chdir
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import attrs
+import click
+
+from dicast import ConfigError, one_line
+from dicast.commands import print_json
+
+from .checks import compared, judged, measured, read_baselines, write_baselines
+from .optimization import opened, optimized
+from .spec import Spec, read_spec
+
+_SPEC = click.Path(path_type=Path)
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+class _SpecFirst(click.Group):
+    """A group whose first word may be a spec: it is optimised then."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``run`` before what begins with no command."""
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_SpecFirst)
+def optimize() -> None:
+    """Improve a text by an evaluator's scores: dicast optimize SPEC.
+
+    SPEC is a TOML or YAML file; what else there is to do with one are the commands below.
+    """
+
+
+@optimize.command()
+@click.argument("spec", type=_SPEC)
+@click.option("--budget", type=click.IntRange(1), help="How many evaluations the search may ask for.")
+@click.option("--run-dir", metavar="FOLDER", help="Where ledger and journal are kept.")
+@click.option("--output", metavar="FILE", help="Where the best text is written.")
+@click.option(
+    "--resume", is_flag=True, help="Go on with the optimisation in the run folder, at no cost for what it has."
+)
+@as_json_option
+def run(spec: Path, budget: int | None, run_dir: str | None, output: str | None, *, resume: bool, as_json: bool) -> int:
+    """Optimise the text of SPEC, and report its gain on the test split. What is given here wins over the spec."""
+    given = {"budget": budget, "run_dir": _absolute(run_dir), "output": _absolute(output)}
+    read = read_spec(
+        spec, needs_model=True, instead={name: value for name, value in given.items() if value is not None}
+    )
+    with chdir(read.folder):
+        report, code = optimized(read, resume=resume, say=lambda text: click.echo(one_line(text), err=True))
+    if as_json:
+        print_json(report)
+    else:
+        for line in _lines(report):
+            click.echo(line)
+    return code
+
+
+@optimize.command()
+@click.argument("spec", type=_SPEC)
+@click.option("--candidate", type=_SPEC, help="The file with the text; by default the spec's own.")
+@as_json_option
+def validate(spec: Path, candidate: Path | None, *, as_json: bool) -> int:
+    """Let the judges of SPEC (model.judges, two or more) judge its text; exit code 1 where all of them fail."""
+    read = read_spec(spec, needs_model=False)
+    if len(read.model.get("judges", ())) < 2:
+        raise ConfigError(read.document.problem(("model", "judges"), "validate needs model.judges, two or more"))
+    text = read.seed if candidate is None else _read(candidate)
+    with TemporaryDirectory(prefix="dicast-") as folder, chdir(read.folder), opened(read, Path(folder)) as parts:
+        found = judged(read, parts, text)
+    if as_json:
+        print_json(found)
+    else:
+        for one in found["judges"]:
+            click.echo(one_line(f"{one['judge']}: {_figure(one['score'])}{_why(one['error'])}"))
+        click.echo(f"mean {_figure(found['mean'])}, standard deviation {_figure(found['stddev'])}")
+    return 0 if found["ok"] else 1
+
+
+@optimize.command("score-check")
+@click.argument("specs", type=_SPEC, nargs=-1, required=True)
+@click.option("--baseline", type=_SPEC, required=True, help="The file with the scores of before.")
+@click.option("--update", is_flag=True, help="Make the scores the baselines, where nothing failed.")
+@click.option("--tolerance", type=click.FloatRange(0), default=0.01, show_default=True, help="How much may be lost.")
+@as_json_option
+def score_check(specs: Sequence[Path], baseline: Path, tolerance: float, *, update: bool, as_json: bool) -> int:
+    """Score the text of each of SPECS, and compare with the baselines; exit code 1 where one is lower, or has no score."""
+    read = [read_spec(path, needs_model=False) for path in specs]
+    names = [one.name for one in read]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ConfigError(f"several specs are called {', '.join(twice)}: give each an optimization.name of its own")
+    before, target = read_baselines(baseline), baseline.absolute()
+    checks = [compared(one.name, *_score(one), before.get(one.name), tolerance) for one in read]
+    ok = all(one["passed"] for one in checks)
+    if update and ok:
+        write_baselines(target, before, checks, datetime.now(UTC))
+    if as_json:
+        print_json({"ok": ok, "checks": checks, "updated": update and ok})
+    else:
+        for line in _check_lines(checks):
+            click.echo(line)
+    return 0 if ok else 1
+
+
+def _score(spec: Spec) -> tuple[float | None, str | None]:
+    """The score of the text of *spec*, by evaluations that leave nothing behind."""
+    with (
+        TemporaryDirectory(prefix="dicast-") as folder,
+        chdir(spec.folder),
+        opened(_alone(spec), Path(folder)) as parts,
+    ):
+        return measured(spec, parts)
+
+
+def _alone(spec: Spec) -> Spec:
+    """*spec* without the cache of another optimisation: a check measures anew."""
+    return attrs.evolve(spec, optimization={k: v for k, v in spec.optimization.items() if k != "cache_from"})
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).absolute())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _figure(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"
+
+
+def _why(error: str | None) -> str:
+    return "" if error is None else f" ({error})"
+
+
+def _check_lines(checks: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        one_line(
+            f"{'PASS' if one['passed'] else 'FAIL'}  {one['name']}  score {_figure(one['score'])}, "
+            f"baseline {_figure(one['baseline'])}{_why(one['error'])}"
+        )
+        for one in checks
+    ]
+
+
+def _lines(report: Mapping[str, Any]) -> list[str]:
+    """The summary for people; the text itself goes to stdout last."""
+    best, test, scores = report["best"], report["test"], report["score_summary"]
+    spent = f"{report['calls']} calls, {report['reflections']} reflections, {report['cost']['usd'] or 'unknown'} usd"
+    lines = [f"{report['name']}: {spent}; ended: {report['stopped']['message']}"]
+    if best is None:
+        return [one_line(lines[0]), "no candidate has a score"]
+    lines.append(f"best on {best['on']}: {_figure(best['score'])} (seed {_figure(scores['initial'])})")
+    if test is not None:
+        gain = test["gain"]
+        lines.append(f"test: {_figure(test['score'])} [{_figure(test['ci_low'])}, {_figure(test['ci_high'])}]")
+        lines.append(
+            f"gain over the seed: {_figure(gain['value'])} [{_figure(gain['ci_low'])}, {_figure(gain['ci_high'])}]"
+        )
+    else:
+        lines.append("no test split: the gain above is on what the winner was chosen by")
+    return [*map(one_line, lines), f"run folder: {report['run_dir']}", "", best["candidate"]]

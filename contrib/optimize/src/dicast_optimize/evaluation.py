@@ -1,0 +1,261 @@
+"""Candidates in, evaluations out: a batch of them is a run of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from dicast import ConfigError, Due, Event, Run, Subject, nearest, run
+
+from .journal import Journal, digest
+from .spec import Example, Spec
+
+COMPLETED, FAILED = "eval.completed", "eval.failed"
+METRICS = "metrics"
+
+
+class Stopped(Exception):
+    """The search cannot go on: *reason* is a word, the message says more."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@attrs.frozen
+class Item:
+    """A record of a split; *example* is None where there is no data, and a candidate is evaluated by itself."""
+
+    split: str
+    index: int
+    example: Example | None = None
+
+    @property
+    def cluster(self) -> object:
+        """What its score is independent of: other sessions' records."""
+        session = None if self.example is None else self.example.get("session_id")
+        return self.index if session is None else str(session)
+
+
+@attrs.frozen
+class Evaluation:
+    """What was said of a candidate; *score* is None where it has none, and *failure* says why.
+
+    *metrics* has each label's score, *told* what they say besides.
+    """
+
+    score: float | None
+    failure: str | None = None
+    metrics: Mapping[str, float] = attrs.field(factory=dict)
+    told: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+def items(split: str, examples: Sequence[Example] | None) -> list[Item]:
+    """The records of *split*; without *examples* the one item that stands for none."""
+    if examples is None:
+        return [Item("candidate", 0)]
+    return [Item(split, n, example) for n, example in enumerate(examples)]
+
+
+def evaluator_digest(spec: Spec) -> str:
+    """A digest of what decides an evaluation, as far as the spec and the pipeline file say it."""
+    file = spec.evaluator.get("pipeline")
+    text = None if file is None else Path(spec.folder, file).read_bytes().hex()
+    return digest(dict(spec.evaluator), text, spec.optimization.get("task_model"))
+
+
+class Evaluator:
+    """Evaluates candidates as *spec* says, into the ledger in *folder*; what *journal* knows is not asked for again.
+
+    At most *limit* evaluations are bought; *calls* counts them, with those of a run before that is resumed.
+    """
+
+    def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str, limit: int | None) -> None:
+        self._spec, self._journal, self._session = spec, journal, session
+        self._ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
+        self._judged = False
+        self._made = 0
+        self.limit = limit
+        self.calls = 0
+
+    def ask(self, candidate: str, batch: Sequence[Item]) -> list[Evaluation]:
+        """The evaluations of *candidate* on each item of *batch*.
+
+        :raises Stopped: when there is no room for all of them, or the run was stopped.
+        """
+        keys = [digest(candidate, item.split == "test", item.example) for item in batch]
+        asked = [self._journal.answer("evaluation", key) for key in keys]
+        new = sum(counts for _, counts in asked)
+        if self.limit is not None and self.calls + new > self.limit:
+            raise Stopped("budget", f"the next step needs {new} calls, {self.limit - self.calls} are left")
+        self.calls += new
+        found: dict[int, Mapping[str, Any]] = {n: answer for n, (answer, _) in enumerate(asked) if answer is not None}
+        due = [n for n, (answer, counts) in enumerate(asked) if answer is None and counts]
+        if due:
+            self._buy(candidate, [(n, keys[n], batch[n]) for n in due], found)
+        by_key = {keys[n]: answer for n, answer in found.items()}
+        return [Evaluation(**found.get(n, by_key[key])) for n, key in enumerate(keys)]
+
+    def judge_with(self, candidate: str, batch: Sequence[Item], judges: Sequence[Any]) -> dict[str, list[Evaluation]]:
+        """The evaluations by each of *judges*, by label, of a run of their own."""
+        found: dict[str, list[Evaluation]] = {}
+
+        def answered(events: Sequence[Event]) -> None:
+            for label, event in _terminal(events).items():
+                found.setdefault(label, []).append(_evaluation(event))
+
+        subjects = [Due(self._subject(candidate, item), answered=answered) for item in batch]
+        with placed(self._spec, "model"):
+            done = run({**self._common(), "judges": list(judges)}, subjects=subjects)
+        self._journal.paid(done.cost)
+        _refuse_stopped(done)
+        return found
+
+    def _buy(self, candidate: str, due: Sequence[tuple[int, str, Item]], found: dict[int, Mapping[str, Any]]) -> None:
+        """Run the pipeline on *due*, and put the answers into *found*."""
+        events: dict[int, Sequence[Event]] = {}
+        subjects = [Due(self._subject(candidate, item), answered=partial(events.__setitem__, n)) for n, _, item in due]
+        done = self._run(subjects)
+        self._journal.paid(done.cost)
+        out_of_money = bool(done.unaffordable or done.throttled)
+        for n, key, _ in due:
+            if n in events and not out_of_money:
+                found[n] = attrs.asdict(self._counted(events[n]))
+                self._journal.keep("evaluation", key, found[n])
+        if out_of_money:
+            raise Stopped("money", "the budget in money leaves no room for the next evaluation")
+        _refuse_stopped(done)
+        if len(events) < len(due):
+            raise Stopped("not_judged", "the pipeline judges no such subject: look at on, accepts and evaluator.kind")
+
+    def _subject(self, candidate: str, item: Item) -> Subject:
+        self._made += 1
+        row = item.example or {}
+        context: dict[str, Any] = {**row, **({} if item.example is None else {"example": dict(row)})}
+        if self._spec.source == "pipeline" and _has_task(self._spec):
+            context["candidate"] = candidate
+        return Subject(
+            self._spec.evaluator.get("kind", "candidate"),
+            f"{item.split}-{item.index + 1}-{digest(candidate)[:12]}-{self._made}",
+            input=row.get("input"),
+            output=candidate,
+            reference=row.get("reference", row.get("expected")),
+            context=context,
+            session_id=self._session,
+        )
+
+    def _run(self, subjects: Sequence[Due]) -> Run:
+        if self._spec.source == "pipeline":
+            overrides = {"ledger": self._ledger, "sinks": [], **_dotted(self._limits())}
+            return run(
+                Path(self._spec.folder, self._spec.evaluator["pipeline"]), overrides=overrides, subjects=subjects
+            )
+        pipeline = {**self._common(), **_judged_by(self._spec, preflight=not self._judged)}
+        with placed(self._spec, "evaluator"):
+            done = run(pipeline, subjects=subjects)
+        self._judged = True
+        return done
+
+    def _common(self) -> dict[str, Any]:
+        return {"name": f"optimize {self._spec.name}", "ledger": self._ledger, **self._limits()}
+
+    def _limits(self) -> dict[str, Any]:
+        return {**money(self._spec), **workers(self._spec)}
+
+    def _counted(self, events: Sequence[Event]) -> Evaluation:
+        """What the label that counts says."""
+        found = _terminal(events)
+        on = self._spec.evaluator.get("on")
+        label = on or (METRICS if METRICS in found else next(iter(found), METRICS))
+        if label not in found or (on is None and label != METRICS and len(found) > 1):
+            near = nearest(label, found)
+            hint = f", did you mean {near!r}?" if near else ""
+            raise Stopped("not_judged", f"evaluator.on says whose score counts, of {', '.join(found)}{hint}")
+        return _evaluation(found[label])
+
+
+@contextmanager
+def placed(spec: Spec, section: str) -> Iterator[None]:
+    """Say of what is wrong with components that they stand in the *section* of *spec*."""
+    try:
+        yield
+    except ConfigError as error:
+        line, column = spec.document.places.get((section,), (None, None))
+        raise ConfigError(
+            attrs.evolve(problem, file=str(spec.document.path), line=line, column=column)
+            if problem.file in (None, "<mapping>")
+            else problem
+            for problem in error.problems
+        ) from error
+
+
+def money(spec: Spec) -> dict[str, Any]:
+    """The section of the budget: the ledger is the optimisation's own, and all of it is one session."""
+    amount = spec.optimization.get("money")
+    return {} if amount is None else {"budget": {"session": amount, "day": amount}}
+
+
+def workers(spec: Spec) -> dict[str, Any]:
+    """The section of the executor."""
+    found = spec.optimization.get("workers")
+    return {} if found is None else {"executor": {"dicast/async": {"concurrency": found}}}
+
+
+def _dotted(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides that leave the rest of a section as it is."""
+    budget = {f"budget.{scope}": amount for scope, amount in sections.get("budget", {}).items()}
+    return {**budget, **{name: value for name, value in sections.items() if name != "budget"}}
+
+
+def _judged_by(spec: Spec, *, preflight: bool) -> dict[str, Any]:
+    """The metrics or the judge that *spec* names; an evaluator is looked at before the first run alone."""
+    source, evaluator = spec.source, dict(spec.evaluator)
+    if source == "metrics":
+        return {"metrics": evaluator["metrics"]}
+    if source == "judge":
+        return {"judges": [evaluator["judge"]]}
+    options = {name: value for name, value in evaluator.items() if name not in ("on", "kind")}
+    if not preflight:
+        options["preflight"] = False
+    if "task_model" in spec.optimization:
+        options["task_model"] = spec.optimization["task_model"]
+    name = {"command": "evaluator/command", "url": "evaluator/http"}[source]
+    return {"metrics": [{name: {"as": "evaluator", **options}}]}
+
+
+def _has_task(spec: Spec) -> bool:
+    """Whether the pipeline makes outputs of its own, so that a candidate is what it makes them with."""
+    try:
+        data = yaml.safe_load(Path(spec.folder, spec.evaluator["pipeline"]).read_bytes())
+    except (OSError, yaml.YAMLError):
+        return False  # the run says what is wrong with the file
+    return isinstance(data, dict) and bool({"task", "include"} & data.keys())
+
+
+def _terminal(events: Sequence[Event]) -> dict[str, Event]:
+    return {str(event.payload["judge"]): event for event in events if event.type in (COMPLETED, FAILED)}
+
+
+def _evaluation(event: Event) -> Evaluation:
+    payload: Mapping[str, Any] = event.payload
+    if event.type == FAILED:
+        return Evaluation(None, f"{payload['failure_mode']}: {payload['error_message']}")
+    scores = [score for score in payload.get("scores", ()) if score.get("rollout", 0) == 0]
+    told = {
+        score["metric"]: {name: score[name] for name in ("details", "signals") if score.get(name)} for score in scores
+    }
+    if not scores and payload.get("signals"):
+        told[str(payload["judge"])] = {"signals": payload["signals"]}
+    metrics = {score["metric"]: score["value"] for score in scores}
+    return Evaluation(payload["score"], None, metrics, {label: what for label, what in told.items() if what})
+
+
+def _refuse_stopped(done: Run) -> None:
+    if done.stopped is not None:
+        raise Stopped(str(done.stopped["reason"]), str(done.stopped.get("error") or done.stopped["reason"]))

@@ -1,0 +1,177 @@
+"""One optimisation, from its folder to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import AtomicFile, ConfigError
+
+from .evaluation import Evaluation, Evaluator, Stopped, evaluator_digest, items
+from .interval import METHOD, mean_interval
+from .journal import NAME, Journal, digest
+from .reflect import Reflector
+from .search import Candidate, Search
+from .spec import Spec
+from .summary import efficiency, failure_signal, flattened, score_summary, top_diagnostics
+
+Say = Callable[[str], None]
+
+_EXITS = {"interrupted": 130}
+_DONE = ("budget", "plateau", "perfect", "idle")
+"""How a search ends in order."""
+
+
+@attrs.frozen
+class Opened:
+    """The parts of an optimisation that is under way in *folder*."""
+
+    folder: Path
+    journal: Journal
+    evaluator: Evaluator
+    reflector: Reflector
+
+
+def run_folder(spec: Spec, *, resume: bool) -> Path:
+    """Where the optimisation's ledger and journal are: ``run_dir``, or a folder of its own below ``.dicast/optimize``.
+
+    :raises ConfigError: where it has one already that is not resumed, or none that could be.
+    """
+    written = spec.optimization.get("run_dir")
+    if written is not None:
+        folder = Path(spec.folder, written)
+        if not resume and (folder / NAME).exists():
+            raise ConfigError(f"run_dir {written} has an optimisation: go on with it by --resume, or name another")
+        return folder
+    above = spec.folder / ".dicast" / "optimize"
+    numbers = [int(n) for path in above.glob(f"{spec.name}-*") if (n := path.name.rpartition("-")[2]).isdecimal()]
+    if resume and not numbers:
+        raise ConfigError(f"there is no optimisation of {spec.name} in {above} to resume")
+    return above / f"{spec.name}-{max(numbers, default=0) + (not resume)}"
+
+
+@contextmanager
+def opened(spec: Spec, folder: Path, *, resume: bool = False, limit: int | None = None) -> Iterator[Opened]:
+    """Open the journal in *folder*, and what asks evaluator and model."""
+    evaluator = evaluator_digest(spec)
+    setup = {
+        "seed": digest(spec.seed),
+        "dataset": digest(spec.dataset),
+        "valset": digest(spec.valset),
+        "test": digest(spec.test),
+        "evaluator": evaluator,
+        "model": digest(dict(spec.model)),
+        "objective": digest([spec.optimization.get(name) for name in ("objective", "background")]),
+        "intake": digest(spec.document.data.get("intake")),
+        "search": digest([spec.optimization.get(name) for name in ("minibatch", "random_seed", "cache", "cache_from")]),
+    }
+    reuse = bool(spec.optimization.get("cache"))
+    journal = Journal(folder, setup, resume=resume, reuse=reuse)
+    try:
+        if "cache_from" in spec.optimization:
+            journal.borrow(Path(spec.folder, spec.optimization["cache_from"]), evaluator)
+        session = f"optimize {spec.name}"
+        asker = Evaluator(spec, folder, journal, session, limit)
+        yield Opened(folder, journal, asker, Reflector(spec, folder, journal, session))
+    finally:
+        journal.close()
+
+
+def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], int]:
+    """Search, then look at the held-back split; return the report and the exit code."""
+    folder = run_folder(spec, resume=resume)
+    with opened(spec, folder, resume=resume, limit=spec.budget) as parts:
+        search = Search(spec, parts.evaluator, parts.reflector, say)
+        search.run()
+        stopped = search.stopped
+        if stopped.reason == "seed_failed" and not parts.journal.replayed and not parts.evaluator.calls:
+            raise ConfigError(str(stopped))
+        calls = parts.evaluator.calls
+        test: dict[str, Any] | None = None
+        if search.best is not None and spec.test is not None and stopped.reason in _DONE:
+            say(f"{stopped.reason}: {stopped}; looking at the test split")
+            try:
+                test = held_back(spec, parts.evaluator, search.best)
+            except Stopped as error:
+                stopped = error
+        report = _report(spec, parts, search, stopped, calls, test)
+    if search.best is not None and "output" in spec.optimization:
+        _write(Path(spec.folder, spec.optimization["output"]), search.best.text)
+    return report, _exit_code(stopped, search)
+
+
+def held_back(spec: Spec, evaluator: Evaluator, best: Candidate) -> dict[str, Any]:
+    """The winner's score on the test split, and how much more it has there than the seed, by the same records."""
+    split = items("test", spec.test)
+    evaluator.limit = None
+    winner = evaluator.ask(best.text, split)
+    seed = winner if best.text == spec.seed else evaluator.ask(spec.seed, split)
+    both = [
+        (one.score, other.score, item.cluster)
+        for one, other, item in zip(winner, seed, split, strict=True)
+        if one.score is not None and other.score is not None
+    ]
+    clusters = [cluster for _, _, cluster in both]
+    gain = mean_interval([one - other for one, other, _ in both], clusters, -1.0, 1.0)
+    return {
+        **_mean(winner, [item.cluster for item in split]),
+        "ci_method": METHOD,
+        "failed": sum(one.score is None for one in winner),
+        "seed": _mean(seed, [item.cluster for item in split]),
+        "gain": {"value": gain["score"], "ci_low": gain["ci_low"], "ci_high": gain["ci_high"], "n": gain["n"]},
+    }
+
+
+def _mean(found: Sequence[Evaluation], clusters: Sequence[object]) -> dict[str, Any]:
+    scored = [(one.score, cluster) for one, cluster in zip(found, clusters, strict=True) if one.score is not None]
+    return mean_interval([score for score, _ in scored], [cluster for _, cluster in scored])
+
+
+def _report(
+    spec: Spec, parts: Opened, search: Search, stopped: Stopped, calls: int, test: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    best = search.best
+    scored = [one for one in search.candidates if one.score is not None]
+    scores = [one.score for one in scored if one.score is not None]
+    return {
+        "name": spec.name,
+        "best": None if best is None else {"candidate": best.text, "score": best.score, "on": spec.validated_on},
+        "test": test,
+        "calls": calls,
+        "test_calls": parts.evaluator.calls - calls,
+        "reflections": parts.reflector.calls,
+        "cost": parts.journal.cost,
+        "stopped": {"reason": stopped.reason, "message": str(stopped)},
+        "early_stopped": stopped.reason == "plateau",
+        "score_summary": score_summary(scores),
+        "unscored_candidates": len(search.candidates) - len(scored),
+        "top_diagnostics": top_diagnostics({} if best is None else best.metrics, None if best is None else best.score),
+        "plateau_detected": flattened(scores),
+        "evaluator_failure_signal": failure_signal([one.metrics for one in scored], scores),
+        "budget_utilization": {
+            "budget": spec.budget,
+            "calls": calls,
+            "efficiency": efficiency(len(search.candidates), calls),
+        },
+        "resumed": parts.journal.replayed > 0,
+        "run_dir": str(parts.folder),
+        "ledger": {"path": str(parts.folder / "ledger.db")},
+    }
+
+
+def _exit_code(stopped: Stopped, search: Search) -> int:
+    if stopped.reason in _DONE and search.best is not None:
+        return 0
+    if stopped.reason == "money" and not search.candidates:
+        return 5
+    return _EXITS.get(stopped.reason, 3)
+
+
+def _write(path: Path, text: str) -> None:
+    with AtomicFile(path) as file:
+        file.write(text.encode())
+        file.commit()

@@ -1,0 +1,154 @@
+"""Asking the reflection model for a better text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import (
+    ONLY,
+    Answered,
+    ChatModel,
+    ChatRequest,
+    Cost,
+    Due,
+    Failure,
+    Message,
+    Subject,
+    Within,
+    estimate,
+    maybe_await,
+    read_ledger,
+    results,
+    run,
+)
+
+from .evaluation import Stopped, money, placed
+from .journal import Journal, digest
+from .spec import Spec
+
+_FENCE = re.compile(r"```[\w.+-]*\n(.*?)\n?```", re.DOTALL)
+_SHOWN = 4000
+
+
+@attrs.frozen
+class Reflect:
+    """Asks a chat model what stands in a subject's input; the reply is the output.
+
+    ``dicast optimize`` asks for candidates with it, so that each call is reserved, settled and recorded like any other.
+
+    :param model: the chat model.
+    :param temperature: ``null`` leaves it to the model's own options.
+    :param max_output_tokens: how long a reply may be.
+    """
+
+    default_timeout = 600.0
+
+    model: ChatModel
+    temperature: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(Within(0, inf, "0 or more"))
+    )
+    max_output_tokens: int = attrs.field(default=4096, validator=Within(1, inf, "1 or more"))
+
+    def estimate(self, subject: Subject) -> Cost:
+        """What the call may cost at most."""
+        return estimate(self.model, self._request(subject))
+
+    async def produce(self, subject: Subject) -> Subject | Failure:
+        """Ask about *subject*."""
+        reply = await maybe_await(self.model.complete(self._request(subject)))
+        if isinstance(reply, Failure):
+            return reply
+        if not reply.text.strip():
+            return Failure("judge_output_invalid", "the reflection model said nothing", cost=reply.cost)
+        return Answered.of(subject, {ONLY: {"content": reply.text, "metrics": {"model": reply.model}}})
+
+    def _request(self, subject: Subject) -> ChatRequest:
+        return ChatRequest((Message("user", str(subject.input)),), self.max_output_tokens, self.temperature)
+
+
+class Reflector:
+    """Asks the reflection model of *spec*; each call is a run of its own in the ledger in *folder*."""
+
+    def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str) -> None:
+        self._spec, self._folder, self._journal, self._session = spec, folder, journal, session
+        self.calls = 0
+
+    def propose(self, candidate: str, records: Sequence[Mapping[str, Any]]) -> str:
+        """A new text in place of *candidate*, in view of what was said of it.
+
+        :raises Stopped: when there is no reply.
+        """
+        text = prompt(self._spec, candidate, records)
+        key = digest(text)
+        found, _ = self._journal.answer("reflection", key)
+        if found is None:
+            found = {"text": self._reply(text)}
+            self._journal.keep("reflection", key, found)
+        self.calls += 1
+        return proposed(found["text"]) or candidate
+
+    def _reply(self, text: str) -> str:
+        ledger = self._folder / "ledger.db"
+        model = self._spec.model
+        options = {name: model[name] for name in ("temperature", "max_output_tokens") if name in model}
+        timeout = {"timeout": model["timeout"]} if "timeout" in model else {}
+        pipeline = {
+            "name": f"optimize {self._spec.name}: reflection",
+            "task": {"optimize/reflect": {"model": model["reflection"], **options, **timeout}},
+            "ledger": {"ledger/sqlite": {"path": str(ledger)}},
+            **money(self._spec),
+        }
+        subject = Subject("reflection", f"{self.calls + 1}-{digest(text)[:12]}", input=text, session_id=self._session)
+        with placed(self._spec, "model"):
+            done = run(pipeline, subjects=[Due(subject)])
+        self._journal.paid(done.cost)
+        if done.unaffordable or done.throttled:
+            raise Stopped("money", "the budget in money leaves no room for the next reflection")
+        if done.stopped is not None and done.stopped["reason"] == "interrupted":
+            raise Stopped("interrupted", "interrupted")
+        if done.failed or done.stopped is not None or done.run_id is None:
+            why = done.failed_subjects[0] if done.failed_subjects else done.stopped
+            raise Stopped("reflection_failed", f"the reflection model gave no reply: {_shown(why)}")
+        run_id = done.run_id
+        ((_, record),) = read_ledger(ledger, lambda live: list(results(live, run_id).records()))
+        return str(record["response"]["content"])
+
+
+def prompt(spec: Spec, candidate: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """What the reflection model is asked."""
+    optimization, intake = spec.optimization, spec.intake
+    dimensions = "".join(
+        f"- {one.name} ({one.weight:g}){f': {one.description}' if one.description else ''}\n"
+        for one in intake.quality_dimensions
+    )
+    constraints = "".join(f"- {one}\n" for one in intake.hard_constraints)
+    parts = [
+        "You improve a text so that it scores higher. Here is the text as it is:",
+        f"```\n{candidate}\n```",
+        *([f"Objective: {optimization['objective']}"] if "objective" in optimization else []),
+        *([f"Background: {optimization['background']}"] if "background" in optimization else []),
+        *([f"It is judged by:\n{dimensions}"] if "intake" in spec.document.data else []),
+        *([f"It must by all means keep to:\n{constraints}"] if constraints else []),
+        "This is how it did. Scores go from 0 (worst) to 1 (best).",
+        *(f"Case {n}: {_shown(record)}" for n, record in enumerate(records, 1)),
+        "Find out what costs it points, and write a better text. Answer with the whole new text alone, between two lines of ```.",
+    ]
+    return "\n\n".join(parts)
+
+
+def proposed(reply: str) -> str:
+    """The text in *reply*: what stands in its longest fenced block, else all of it."""
+    blocks = _FENCE.findall(reply)
+    return str(max(blocks, key=len) if blocks else reply.strip().strip("`")).strip()
+
+
+def _shown(value: object) -> str:
+    text = orjson.dumps(value, default=str).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… (cut)"

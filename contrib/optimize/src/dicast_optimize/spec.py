@@ -1,0 +1,294 @@
+"""What a spec file asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, DataError, Problem, nearest, read_dataset
+
+from .document import Address, Document, read_document
+from .intake import Intake, read_intake
+from .summary import suggested_budget
+
+Example = Mapping[str, Any]
+Check = Callable[[Any], str | None]
+
+AUTO_STOP_BUDGET = 30
+SOURCES = ("command", "url", "judge", "metrics", "pipeline")
+
+
+def _is(what: str, test: Callable[[Any], bool]) -> Check:
+    return lambda value: None if test(value) else f"must be {what}"
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+_TEXT = _is("a text that is not blank", lambda value: isinstance(value, str) and bool(value.strip()))
+_POSITIVE = _is("a positive integer", lambda value: _whole(value) and value > 0)
+_BOOL = _is("true or false", lambda value: isinstance(value, bool))
+_MAPPING = _is("a mapping", lambda value: isinstance(value, dict) and bool(value))
+_COMPONENT = _is("a component, NAME or {NAME: {options}}", lambda value: isinstance(value, str | dict) and bool(value))
+_ANY = _is("given", lambda value: value is not None)
+_BUDGET = _is("a positive integer, or auto", lambda value: value == "auto" or (_whole(value) and value > 0))
+_MONEY = _is(
+    "an amount with its unit, as in 2.00 usd, or a list of them",
+    lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value)),
+)
+_COMMAND = _is(
+    "a text, or a list of texts that is not empty",
+    lambda value: (
+        isinstance(value, str | list)
+        and bool(value)
+        and all(isinstance(word, str) for word in ([value] if isinstance(value, str) else value))
+    ),
+)
+_RANGE = _is(
+    "[lowest, highest]", lambda value: isinstance(value, list) and len(value) == 2 and all(map(_number, value))
+)
+
+KEYS: Mapping[str, Mapping[str, Check]] = {
+    "optimization": {
+        "seed": _is("a text", lambda value: isinstance(value, str)),
+        "seed_file": _TEXT,
+        "name": _TEXT,
+        "objective": _TEXT,
+        "background": _TEXT,
+        "dataset": _TEXT,
+        "valset": _TEXT,
+        "test": _TEXT,
+        "budget": _BUDGET,
+        "money": _MONEY,
+        "early_stop": _BOOL,
+        "early_stop_window": _POSITIVE,
+        "early_stop_threshold": _is("a number of 0 or more", lambda value: _number(value) and value >= 0),
+        "minibatch": _POSITIVE,
+        "random_seed": _is("an integer", _whole),
+        "workers": _POSITIVE,
+        "cache": _BOOL,
+        "cache_from": _TEXT,
+        "run_dir": _TEXT,
+        "output": _TEXT,
+        "task_model": _TEXT,
+    },
+    "evaluator": {
+        "command": _COMMAND,
+        "url": _TEXT,
+        "judge": _COMPONENT,
+        "metrics": _is("a list of metrics", lambda value: isinstance(value, list) and bool(value)),
+        "pipeline": _TEXT,
+        "on": _TEXT,
+        "kind": _TEXT,
+        "cwd": _TEXT,
+        "env": _MAPPING,
+        "headers": _MAPPING,
+        "timeout": _is("a number above 0", lambda value: _number(value) and value > 0),
+        "score_range": _is("unit or any", lambda value: value in ("unit", "any")),
+        "range": _RANGE,
+        "preflight": _BOOL,
+    },
+    "model": {
+        "reflection": _COMPONENT,
+        "temperature": _is("a number of 0 or more", lambda value: _number(value) and value >= 0),
+        "max_output_tokens": _POSITIVE,
+        "timeout": _is("a number above 0", lambda value: _number(value) and value > 0),
+        "judges": _is("a list of judges", lambda value: isinstance(value, list) and bool(value)),
+    },
+    "intake": dict.fromkeys(
+        ("artifact_class", "quality_dimensions", "hard_constraints", "evaluation_pattern", "execution_mode"), _ANY
+    ),
+}
+_OF = {
+    "command": ("cwd", "env", "timeout", "score_range", "range", "preflight"),
+    "url": ("headers", "timeout", "score_range", "range", "preflight"),
+}
+"""Which options go with which way to evaluate, beside ``on`` and ``kind``."""
+
+
+@attrs.frozen
+class Spec:
+    """A spec file, checked. Paths are as they stand there: relative to *folder*."""
+
+    document: Document
+    seed: str
+    optimization: Mapping[str, Any]
+    evaluator: Mapping[str, Any]
+    model: Mapping[str, Any]
+    intake: Intake
+    dataset: Sequence[Example] | None
+    valset: Sequence[Example] | None
+    test: Sequence[Example] | None
+
+    @property
+    def folder(self) -> Path:
+        """What paths are relative to."""
+        return self.document.folder
+
+    @property
+    def name(self) -> str:
+        """The spec's name, by default the file's."""
+        return str(self.optimization.get("name", self.document.path.stem))
+
+    @property
+    def budget(self) -> int:
+        """How many evaluations the search may ask for."""
+        found = self.optimization.get("budget", 100)
+        return suggested_budget(self.seed) if found == "auto" else int(found)
+
+    @property
+    def early_stop(self) -> bool:
+        """Whether a plateau ends the search; by default where the budget is more than 30."""
+        return bool(self.optimization.get("early_stop", self.budget > AUTO_STOP_BUDGET))
+
+    @property
+    def validated_on(self) -> str:
+        """Which split candidates are compared on: ``valset``, ``dataset``, or ``candidate`` where there is no data."""
+        return "valset" if self.valset is not None else "candidate" if self.dataset is None else "dataset"
+
+    @property
+    def source(self) -> str:
+        """Which way candidates are evaluated: one of :data:`SOURCES`."""
+        return next(name for name in SOURCES if name in self.evaluator)
+
+
+def read_spec(path: Path, *, needs_model: bool, instead: Mapping[str, Any] | None = None) -> Spec:
+    """Read and check the spec at *path* with its data; what is *instead* of its keys of ``optimization`` counts.
+
+    :raises RequestError: with everything that is wrong.
+    """
+    document = read_document(path)
+    if instead:
+        section = document.data.get("optimization") or {}
+        document.data["optimization"] = {**section, **instead} if isinstance(section, dict) else section
+    return _Reader(document).read(needs_model)
+
+
+class _Reader:
+    """Collects what is wrong with a spec."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._problems: list[Problem] = []
+
+    def read(self, needs_model: bool) -> Spec:
+        data = self._document.data
+        sections = {name: self._section(name, data.get(name, {})) for name in KEYS}
+        for name in data.keys() - KEYS.keys():
+            self._report((name,), f"unknown section {name!r}; there are {', '.join(KEYS)}", nearest(name, KEYS))
+        optimization, evaluator, model = sections["optimization"], sections["evaluator"], sections["model"]
+        intake = read_intake(sections["intake"], self._intake_problem)
+        seed = self._seed(optimization)
+        self._check_evaluator(evaluator, intake)
+        if needs_model and "reflection" not in model:
+            self._report(("model", "reflection"), "model.reflection names the chat model that proposes candidates")
+        self._check_flags(optimization)
+        splits = {name: self._records(name, optimization) for name in ("dataset", "valset", "test")}
+        if self._problems:
+            raise ConfigError(self._problems)
+        spec = Spec(self._document, seed, optimization, evaluator, model, intake, **splits)
+        if needs_model:
+            self._check_budget(spec)
+        return spec
+
+    def _report(self, address: Address, message: str, hint: str | None = None, value: object = None) -> None:
+        self._problems.append(self._document.problem(address, message, value, hint))
+
+    def _intake_problem(self, address: Address, message: str, value: object) -> None:
+        self._report(("intake", *address), message, value=value)
+
+    def _section(self, name: str, found: object) -> Mapping[str, Any]:
+        """What is right in the section *name*; the rest is reported."""
+        if not isinstance(found, dict):
+            self._report((name,), f"the section {name} is a mapping", value=found)
+            return {}
+        good = {}
+        for key, value in found.items():
+            check = KEYS[name].get(key)
+            if check is None:
+                self._report((name, key), f"unknown key {key!r} in {name}", nearest(key, KEYS[name]), value)
+            elif wrong := check(value):
+                self._report((name, key), f"{name}.{key} {wrong}", value=value)
+            else:
+                good[key] = value
+        return good
+
+    def _seed(self, optimization: Mapping[str, Any]) -> str:
+        if ("seed" in optimization) == ("seed_file" in optimization):
+            both = "both are" if "seed" in optimization else "neither is"
+            self._report(("optimization",), f"the text to improve is seed or seed_file, and {both} given")
+        if "seed_file" not in optimization:
+            return str(optimization.get("seed", ""))
+        try:
+            return self._path(optimization["seed_file"]).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            wrong = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+            self._report(("optimization", "seed_file"), f"seed_file: {wrong}", value=optimization["seed_file"])
+            return ""
+
+    def _path(self, written: str) -> Path:
+        return self._document.path.parent / Path(written).expanduser()
+
+    def _check_evaluator(self, evaluator: Mapping[str, Any], intake: Intake) -> None:
+        given = [name for name in SOURCES if name in evaluator]
+        if len(given) != 1:
+            found = f"{' and '.join(given)} are given" if given else "none is given"
+            self._report(("evaluator",), f"provide only one of evaluator.{', evaluator.'.join(SOURCES)}: {found}")
+            return
+        for name in evaluator.keys() - {given[0], "on", "kind", *_OF.get(given[0], ())}:
+            self._report(("evaluator", name), f"evaluator.{name} has no meaning beside evaluator.{given[0]}")
+        if evaluator.get("score_range") == "any" and "range" not in evaluator:
+            wrong = "score_range: any needs range: [lowest, highest], which makes scores of the numbers"
+            self._report(("evaluator", "score_range"), wrong)
+        wanted = {"command": "command", "http": "url"}.get(intake.execution_mode or "", given[0])
+        if wanted != given[0]:
+            wrong = f"intake.execution_mode {intake.execution_mode} needs evaluator.{wanted}, and {given[0]} is given"
+            self._report(("intake", "execution_mode"), wrong)
+
+    def _check_flags(self, optimization: Mapping[str, Any]) -> None:
+        for name, needs in (
+            ("valset", ("dataset",)),
+            ("test", ("dataset",)),
+            ("cache_from", ("cache", "run_dir")),
+        ):
+            lacking = [need for need in needs if not optimization.get(need)]
+            if name in optimization and lacking:
+                self._report(("optimization", name), f"optimization.{name} requires {' and '.join(lacking)}")
+        paths = {
+            name: self._path(optimization[name]).resolve()
+            for name in ("dataset", "valset", "test")
+            if name in optimization
+        }
+        for name in ("dataset", "valset"):
+            if "test" in paths and paths.get(name) == paths["test"]:
+                self._report(
+                    ("optimization", "test"), f"test is the file of {name}: the held-back split is one of its own"
+                )
+
+    def _records(self, name: str, optimization: Mapping[str, Any]) -> Sequence[Example] | None:
+        if name not in optimization:
+            return None
+        try:
+            found = read_dataset(self._path(optimization[name]))
+        except DataError as error:
+            self._problems.extend(error.problems)
+            return None
+        if not found:
+            self._report(("optimization", name), f"the {name} has no records", value=optimization[name])
+        return found
+
+    def _check_budget(self, spec: Spec) -> None:
+        split = spec.valset if spec.valset is not None else spec.dataset
+        least = 1 if split is None else len(split)
+        if spec.budget < least:
+            wrong = f"a budget of {spec.budget} calls does not evaluate the seed on the {least} records of {spec.validated_on}"
+            raise ConfigError(self._document.problem(("optimization", "budget"), wrong, spec.budget))
