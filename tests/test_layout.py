@@ -30,7 +30,7 @@ HOOKS = KERNEL / "_kernel" / "contract" / "hooks.py"
 MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
-    "_kernel/asking": 1450,
+    "_kernel/asking": 1500,
     "_kernel/cli": 1200,
     "_kernel/contract": 600,
     "_kernel/pipeline": 2200,

@@ -294,13 +294,15 @@ COUNTS_ALL_THE_SAME = {
     ("llm/judge", "retries"): "another reply is judged by",
     ("llm/pairwise", "retries"): "another reply is judged by",
     ("prompt/chat", "retries"): "another reply is the output",
+    ("evaluator/judge", "retries"): "another reply is judged by",
+    ("evaluator/rubric", "retries"): "another reply is judged by",
 }
 """Options of such a name that can change a number."""
 
 READ_OTHERWISE = {
     "llamacpp/chat": "by reads()", "replay/chat": "by reads()", "sandbox/command": "by reads()", "sandbox/tests_pass": "by reads()",
     "sandbox/verification_delta": "by reads()", "sandbox/bubblewrap": "mounts are what machines have, and count by name",
-    "evaluator/command": "by reads()", "evaluator/worker": "by reads()", "cache/chat": "replies are those of its model", "proxy/tool_params_schema": "read when it is made",
+    "evaluator/command": "by reads()", "evaluator/worker": "by reads()", "evaluator/rubric": "by reads()", "evaluator/metric_lines": "by reads()", "cache/chat": "replies are those of its model", "proxy/tool_params_schema": "read when it is made",
 }  # fmt: skip
 """Components that have options for paths and are no sources: these digest what they read as ``data``."""
 

@@ -16,7 +16,7 @@ COMPONENTS = sorted(path for path in TEMPLATES.glob("*.py.tmpl") if not path.nam
 ELSEWHERE = {
     "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
     "CSafeLoader", "sched_getaffinity", "setitimer", "__name__", "__self__",  # of Python
-    "label", "responses", "name", "tier", "pytestmark",  # of our own classes, of every component, of tests
+    "label", "responses", "name", "tier", "cost", "signals", "pytestmark",  # of our own classes, of every component, of tests
 }  # fmt: skip
 """What is looked for in other things than components."""
 

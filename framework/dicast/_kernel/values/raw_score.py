@@ -28,8 +28,8 @@ class RawScore:
     signals: Mapping[str, object] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        if isinstance(self.value, bool | str | None) or not isfinite(self.value):
-            raise InvalidScore(f"a raw score is a finite number, not {self.value!r}")
+        if not isinstance(self.value, int | float) or isinstance(self.value, bool) or not _is_finite(self.value):
+            raise InvalidScore(f"a raw score is a finite number, not {self.value!r:.100}")
 
     def on(self, scale: tuple[float, float]) -> Score:
         """The score on *scale*, from worst to best, which may fall.
@@ -41,3 +41,10 @@ class RawScore:
             raise InvalidScore(f"{self.value!r} lies outside the declared range [{min(scale):g}, {max(scale):g}]")
         value = (self.value - worst) / (best - worst)
         return Score(value, self.confidence, self.details, self.feedback, self.cost, self.signals, float(self.value))
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # an integer larger than any float
+        return False
