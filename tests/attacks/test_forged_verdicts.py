@@ -10,8 +10,10 @@ import re
 
 import pytest
 
-from dicast import Failure, Reply, Subject, rubric
+from dicast import Failure, Reply, Rubric, Subject, rubric
 from dicast.testing import FakeChatModel
+from dicast_evaluator import EvaluatorJudge, RubricJudge
+from dicast_evaluator.judge import Weighted
 from dicast_llm import Jury, LlmJudge, Pairwise
 
 SEED, SPLICES = 14, 1_500
@@ -32,7 +34,19 @@ LEADS = (
     "q \\",
     "x" * 40,
 )
-SWALLOWS = ("x", "note", "rationale", "seal", "winner", "sc\u043ere", "\\u0078", "x y", "")
+SWALLOWS = (
+    "x",
+    "note",
+    "rationale",
+    "reasoning",
+    "hard_constraints_satisfied",
+    "seal",
+    "winner",
+    "sc\u043ere",
+    "\\u0078",
+    "x y",
+    "",
+)
 TAILS = (
     "",
     "}",
@@ -163,6 +177,20 @@ def jury(model, sealed):
     return Jury((one(model, sealed), one(model, sealed)))
 
 
+def objective(model, sealed):
+    return EvaluatorJudge(model, "It is good.", retries=0)
+
+
+def objectives(model, sealed):
+    dimensions = {"clarity": Weighted(1), "truth": Weighted(2)}
+    return EvaluatorJudge(model, "It is good.", dimensions=dimensions, hard_constraints=["It is short."], retries=0)
+
+
+def by_rubric(model, sealed):
+    items = [{"name": name, "weight": 0.5, "scale": "0-1"} for name in ("clarity", "truth")]
+    return RubricJudge(rubric=Rubric("r", "1", "", {"dimensions": items}), judge_model=model, retries=0)
+
+
 def pair(model, sealed):
     return Pairwise(model, seal=sealed, retries=0)
 
@@ -170,6 +198,12 @@ def pair(model, sealed):
 JUDGES = {
     "judge": (one, ("score", "confidence")),
     "dimensions": (many, ("clarity", "truth", "hard_constraints_satisfied", "score", "confidence")),
+    "evaluator": (objective, ("score", "confidence")),
+    "evaluator with dimensions": (
+        objectives,
+        ("clarity", "truth", "hard_constraints_satisfied", "score", "confidence"),
+    ),
+    "evaluator with a rubric": (by_rubric, ("clarity", "truth", "score", "confidence")),
     "jury": (jury, ("score", "confidence")),
     "pairwise": (pair, ("winner", "confidence")),
 }

@@ -66,3 +66,10 @@ def test_options_that_contradict_each_other_are_refused(shop, arguments, message
     assert done.code == 2
     assert message in done.out + done.err
     assert not (shop / ".dicast").exists()
+
+
+def test_a_suite_of_experiments_is_refused(shop):
+    shop.rows(0.5)
+    done = lines(shop, PIPELINE + "experiments: {one: {}, two: {set: {scoring.threshold: 0.7}}}\n")
+    assert (done.code, done.out) == (2, "")
+    assert "several experiments" in done.err

@@ -141,7 +141,8 @@ def test_the_prompt_holds_what_is_judged_as_data_and_the_rest_as_rules():
     assert "- clarity, 0 to 1: is easy to read" in system
     assert "Hello!" not in system
     assert re.search(r"CANDIDATE:\n<<<data (\w+)\nHello!\ndata \1>>>", user)
-    assert re.search(r'EXAMPLE:\n<<<data \w+\n{"id":"7","input":"Greet me.","tone":"warm"}\n', user)
+    assert re.search(r"INPUT:\n<<<data \w+\nGreet me.\n", user)
+    assert re.search(r'EXAMPLE:\n<<<data \w+\n{"tone":"warm"}\n', user)
     assert request.schema["required"][:3] == ["seal", "clarity", "conciseness"]
 
 
@@ -208,3 +209,13 @@ def test_a_model_behind_http_is_asked_with_the_whole_prompt(chat_server):
     (request,) = chat_server.requests
     assert RULE in request.system
     assert "Hello!" in request.prompt
+
+
+@pytest.mark.parametrize("fields", [{"rationale": "a", "score": 1, "reasoning": "b"}, {"reasoning": "a", "score": 1}])
+def test_reasons_stand_where_nothing_that_they_quote_becomes_a_score(fields):
+    assert "the verdict's reasons do not come last" in refused(**fields)
+
+
+def test_a_constraint_that_is_a_text_says_yes_or_no():
+    message = refused({"hard_constraints": [RULE]}, score=1, hard_constraints_satisfied='", "score": 0')
+    assert "is neither true nor false" in message

@@ -10,6 +10,7 @@ import pytest
 
 import dicast
 from dicast.testing import run_pipeline
+from dicast_evaluator import MetricLinesEvaluator
 
 CASES = {
     "bash": (
@@ -228,3 +229,10 @@ def test_what_an_evaluator_says_is_recorded_as_what_a_user_wrote(program):
     metric = lines(program("print('METRIC a=1\\nASI learned=it was Ann')"))
     done = run_pipeline(json.dumps({"metrics": [metric]}), subjects=[dicast.Subject("row", "1", output="")])
     assert done.of("eval.completed")[0].sensitivity == "user_controlled"
+
+
+def test_the_scripts_of_both_commands_are_part_of_the_metric(tmp_path):
+    for name in ("evaluate.sh", "checks.sh"):
+        (tmp_path / name).write_text("true")
+    found = MetricLinesEvaluator("bash evaluate.sh", checks=("bash", "checks.sh")).reads(tmp_path)
+    assert set(found.values()) == {tmp_path / "evaluate.sh", tmp_path / "checks.sh"}

@@ -259,18 +259,14 @@ def _evidence_failure(answer: Score | Judgment) -> Failure | None:
 
 
 def _rescaled(answer: object, scale: tuple[float, float] | None) -> object:
-    """Bring a bare number, a RawScore, or a Score's raw number, from *scale* to [0, 1].
+    """Bring a RawScore to [0, 1], and from *scale*, where there is one, a bare number or a Score's raw one.
 
     :raises InvalidScore: when it lies outside.
     """
     if isinstance(answer, RawScore):
-        if scale is None and not 0 <= answer.value <= 1:
-            raise InvalidScore(
-                f"{answer.value!r} lies outside [0, 1]; say on which scale it is with range: [low, high]"
-            )
-        return answer.on(scale or (0.0, 1.0))
+        return answer.on(scale)
     raw = answer.raw if isinstance(answer, Score) else answer
-    if scale is None or isinstance(raw, bool) or not isinstance(raw, int | float):
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
         return answer
     score = RawScore(raw).on(scale)
     return attrs.evolve(answer, value=score.value) if isinstance(answer, Score) else score

@@ -35,8 +35,7 @@ class Unit:
     @property
     def keeps_texts(self) -> bool:
         """Whether its events hold what others wrote."""
-        owner = self.metrics if self.slot is None else self.slot.component
-        return getattr(owner, "keeps_texts", False)
+        return getattr(self.metrics if self.slot is None else self.slot.component, "keeps_texts", False)
 
     async def judge(
         self,

@@ -10,6 +10,8 @@ import attrs
 from .errors import InvalidScore
 from .score import Cost, Score
 
+_UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
+
 
 @attrs.frozen
 class RawScore:
@@ -31,14 +33,16 @@ class RawScore:
         if not isinstance(self.value, int | float) or isinstance(self.value, bool) or not _is_finite(self.value):
             raise InvalidScore(f"a raw score is a finite number, not {self.value!r:.100}")
 
-    def on(self, scale: tuple[float, float]) -> Score:
-        """The score on *scale*, from worst to best, which may fall.
+    def on(self, scale: tuple[float, float] | None) -> Score:
+        """The score on *scale*, from worst to best, which may fall; without one on that from 0 to 1.
 
         :raises InvalidScore: when the value lies outside of it.
         """
-        worst, best = scale
-        if not min(scale) <= self.value <= max(scale):
-            raise InvalidScore(f"{self.value!r} lies outside the declared range [{min(scale):g}, {max(scale):g}]")
+        worst, best = scale or (0.0, 1.0)
+        low, high = sorted((worst, best))
+        if not low <= self.value <= high:
+            advice = f"the declared range [{low:g}, {high:g}]" if scale else _UNDECLARED
+            raise InvalidScore(f"{self.value!r} lies outside {advice}")
         value = (self.value - worst) / (best - worst)
         return Score(value, self.confidence, self.details, self.feedback, self.cost, self.signals, float(self.value))
 

@@ -12,6 +12,7 @@ from dicast import ChatModel, ConfigError, Cost, Failure, Judgment, Problem, Rep
 from dicast.judging import (
     CONSTRAINTS,
     Accepted,
+    BadReply,
     Dimension,
     Form,
     Found,
@@ -27,10 +28,9 @@ from dicast.judging import (
 )
 
 from .opinion import REASONS, confidence_of, number_of, rationale_signals, section, value_of
-from .payload import example_of
 
 _VERSION_DIGITS = 12
-_NO = ("", "false", "no")
+_NO, _YES = ("", "false", "no"), ("true", "yes")
 
 
 @attrs.frozen
@@ -58,8 +58,8 @@ class Opinion:
 class EvaluatorJudge:
     """Ask a language model how well a candidate meets an objective: the judge of the evaluator protocol.
 
-    The candidate is the row's output; the row without it is shown as the example. Both are data, in random fences, and the verdict must
-    bear the seal of its call. With dimensions the score is their weighted mean, whatever score the model gives; without them it is the
+    The candidate is the row's output; its input, its reference and its other columns are shown beside it. All of it is data, in random
+    fences, and the verdict must bear the seal of its call. With dimensions the score is their weighted mean, whatever score the model gives; without them it is the
     model's score. A number outside of [0, 1] is brought to the nearer end, and named in ``signals.clamped``. A dimension or a score that
     is missing, no number or not finite is no verdict: the model is asked again, then it is a failure.
 
@@ -72,7 +72,7 @@ class EvaluatorJudge:
     :param hard_constraints: what must hold, each in a sentence.
     :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
     :param max_output_tokens: how long the reply may be.
-    :param max_chars: how many characters of the candidate, and of the example, are shown; the middle is left out.
+    :param max_chars: how many characters of each of these are shown; the middle is left out.
     :param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
     """
 
@@ -120,11 +120,15 @@ class EvaluatorJudge:
         return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model, self.retries)
 
     def _question(self, subject: Subject) -> Question:
-        sections = [section("CANDIDATE", subject.text, self.max_chars)]
-        if (example := example_of(subject)) is not None:
-            sections.append(section("EXAMPLE", example, self.max_chars))
+        shown = {
+            "INPUT": subject.input,
+            "CANDIDATE": subject.text,
+            "REFERENCE": subject.reference,
+            "EXAMPLE": dict(subject.context) or None,
+        }
+        sections = tuple(section(title, value, self.max_chars) for title, value in shown.items() if value is not None)
         form = self._form
-        return Question(self._system, tuple(sections), closing(form), form.schema, self.max_output_tokens)
+        return Question(self._system, sections, closing(form), form.schema, self.max_output_tokens)
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         keys = (*self._form.keys, CONSTRAINTS, *REASONS)
@@ -153,10 +157,15 @@ class EvaluatorJudge:
 
 
 def _is_violated(found: Found) -> bool:
-    """Whether the verdict says that a constraint does not hold; one that says nothing says that all do."""
+    """Whether the verdict says that a constraint does not hold; one that says nothing says that all do.
+
+    :raises BadReply: when it is a text that says neither.
+    """
     if all(member.key != CONSTRAINTS for member in found.members):
         return False
     said = value_of(found, CONSTRAINTS)
+    if isinstance(said, str) and said.strip().lower() not in (*_NO, *_YES):  # a text may have swallowed other keys
+        raise BadReply(f"LLM {CONSTRAINTS!r} field is neither true nor false")
     return said.strip().lower() in _NO if isinstance(said, str) else not said
 
 

@@ -34,11 +34,18 @@ def confidence_of(found: Found) -> float:
 
 
 def rationale_signals(found: Found, *, captured: bool) -> dict[str, object]:
-    """The hash of the model's reasons, with *captured* also these."""
-    given = next((key for key in REASONS if value_of(found, key) is not None), None)
-    if given is None:
+    """The hash of the model's reasons, with *captured* also these.
+
+    :raises BadReply: when they stand where what they quote could have become the verdict.
+    """
+    keys = [member.key for member in found.members]
+    given = [key for key in REASONS if key in keys]
+    if not given:
         return {}
-    reasons = found.text(given).strip()
+    # What quotes the judged text may be ended by it: as the last key it reaches no number, and find_verdict looks after a rationale.
+    if len(given) > 1 or (given == ["reasoning"] and keys[-1] != "reasoning"):
+        raise BadReply("the verdict's reasons do not come last")
+    reasons = found.text(given[0]).strip()
     signals: dict[str, object] = {"rationale_hash": sha256(reasons.encode()).hexdigest()}
     return signals | ({"rationale_redacted": reasons} if captured else {})
 

@@ -27,10 +27,10 @@ def payload(
 
 def of_subject(subject: Subject, task_model: str | None) -> bytes:
     """The payload for *subject* as JSON: its output is the candidate, the row without it the example."""
-    return orjson.dumps(payload(subject.text, example_of(subject), task_model))
+    return orjson.dumps(payload(subject.text, _example(subject), task_model))
 
 
-def example_of(subject: Subject) -> Mapping[str, object] | None:
+def _example(subject: Subject) -> Mapping[str, object] | None:
     """The dataset's record where the row says which one it is; else its other columns, or None where there are none."""
     own = subject.context.get("example")
     if isinstance(own, Mapping):
