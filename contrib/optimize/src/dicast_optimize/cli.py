@@ -16,7 +16,7 @@ from dicast import ConfigError, one_line
 from dicast.commands import print_json
 
 from .checks import compared, judged, measured, read_baselines, write_baselines
-from .optimization import opened, optimized
+from .optimization import check, opened, optimized
 from .spec import Spec, read_spec
 
 _SPEC = click.Path(path_type=Path)
@@ -119,6 +119,7 @@ def _score(spec: Spec) -> tuple[float | None, str | None]:
         chdir(spec.folder),
         opened(_alone(spec), Path(folder)) as parts,
     ):
+        check(spec, needs_model=False)
         return measured(spec, parts)
 
 

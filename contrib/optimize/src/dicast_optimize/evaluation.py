@@ -78,8 +78,7 @@ class Evaluator:
 
     def __init__(self, spec: Spec, folder: Path, journal: Journal, session: str, limit: int | None) -> None:
         self._spec, self._journal, self._session = spec, journal, session
-        self._ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
-        self._judged = False
+        self._ledger = folder / "ledger.db"
         self._made = 0
         self.limit = limit
         self.calls = 0
@@ -112,7 +111,7 @@ class Evaluator:
 
         subjects = [Due(self._subject(candidate, item), answered=answered) for item in batch]
         with placed(self._spec, "model"):
-            done = run({**self._common(), "judges": list(judges)}, subjects=subjects)
+            done = run({**common(self._spec, self._ledger), "judges": list(judges)}, subjects=subjects)
         self._journal.paid(done.cost)
         _refuse_stopped(done)
         return found
@@ -121,7 +120,7 @@ class Evaluator:
         """Run the pipeline on *due*, and put the answers into *found*."""
         events: dict[int, Sequence[Event]] = {}
         subjects = [Due(self._subject(candidate, item), answered=partial(events.__setitem__, n)) for n, _, item in due]
-        done = self._run(subjects)
+        done = evaluation_run(self._spec, self._ledger, subjects)
         self._journal.paid(done.cost)
         out_of_money = bool(done.unaffordable or done.throttled)
         for n, key, _ in due:
@@ -137,7 +136,7 @@ class Evaluator:
     def _subject(self, candidate: str, item: Item) -> Subject:
         self._made += 1
         row = item.example or {}
-        context: dict[str, Any] = {**row, **({} if item.example is None else {"example": dict(row)})}
+        context: dict[str, Any] = {**row, "example": item.example}
         if self._spec.source == "pipeline" and _has_task(self._spec):
             context["candidate"] = candidate
         return Subject(
@@ -149,24 +148,6 @@ class Evaluator:
             context=context,
             session_id=self._session,
         )
-
-    def _run(self, subjects: Sequence[Due]) -> Run:
-        if self._spec.source == "pipeline":
-            overrides = {"ledger": self._ledger, "sinks": [], **_dotted(self._limits())}
-            return run(
-                Path(self._spec.folder, self._spec.evaluator["pipeline"]), overrides=overrides, subjects=subjects
-            )
-        pipeline = {**self._common(), **_judged_by(self._spec, preflight=not self._judged)}
-        with placed(self._spec, "evaluator"):
-            done = run(pipeline, subjects=subjects)
-        self._judged = True
-        return done
-
-    def _common(self) -> dict[str, Any]:
-        return {"name": f"optimize {self._spec.name}", "ledger": self._ledger, **self._limits()}
-
-    def _limits(self) -> dict[str, Any]:
-        return {**money(self._spec), **workers(self._spec)}
 
     def _counted(self, events: Sequence[Event]) -> Evaluation:
         """What the label that counts says."""
@@ -180,6 +161,18 @@ class Evaluator:
         return _evaluation(found[label])
 
 
+def evaluation_run(spec: Spec, ledger: Path, subjects: Sequence[Due], *, preflight: bool = False) -> Run:
+    """Run what *spec* evaluates with on *subjects*. With none, and *preflight*, it is opened and looked at.
+
+    :raises ConfigError: when it cannot be used.
+    """
+    if spec.source == "pipeline":
+        overrides = {**_dotted(common(spec, ledger)), "sinks": []}
+        return run(Path(spec.folder, spec.evaluator["pipeline"]), overrides=overrides, subjects=subjects)
+    with placed(spec, "evaluator"):
+        return run({**common(spec, ledger), **_judged_by(spec, preflight=preflight)}, subjects=subjects)
+
+
 @contextmanager
 def placed(spec: Spec, section: str) -> Iterator[None]:
     """Say of what is wrong with components that they stand in the *section* of *spec*."""
@@ -188,23 +181,22 @@ def placed(spec: Spec, section: str) -> Iterator[None]:
     except ConfigError as error:
         line, column = spec.document.places.get((section,), (None, None))
         raise ConfigError(
-            attrs.evolve(problem, file=str(spec.document.path), line=line, column=column)
+            attrs.evolve(problem, file=str(spec.document.path), line=line, column=column, path=section)
             if problem.file in (None, "<mapping>")
             else problem
             for problem in error.problems
         ) from error
 
 
-def money(spec: Spec) -> dict[str, Any]:
-    """The section of the budget: the ledger is the optimisation's own, and all of it is one session."""
-    amount = spec.optimization.get("money")
-    return {} if amount is None else {"budget": {"session": amount, "day": amount}}
-
-
-def workers(spec: Spec) -> dict[str, Any]:
-    """The section of the executor."""
-    found = spec.optimization.get("workers")
-    return {} if found is None else {"executor": {"dicast/async": {"concurrency": found}}}
+def common(spec: Spec, ledger: Path) -> dict[str, Any]:
+    """The sections that all runs of an optimisation have: its ledger is its own, and all of it is one session."""
+    amount, number = spec.optimization.get("money"), spec.optimization.get("workers")
+    return {
+        "name": f"optimize {spec.name}",
+        "ledger": {"ledger/sqlite": {"path": str(ledger)}},
+        **({} if amount is None else {"budget": {"session": amount, "day": amount}}),
+        **({} if number is None else {"executor": {"dicast/async": {"concurrency": number}}}),
+    }
 
 
 def _dotted(sections: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,12 +206,12 @@ def _dotted(sections: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judged_by(spec: Spec, *, preflight: bool) -> dict[str, Any]:
-    """The metrics or the judge that *spec* names; an evaluator is looked at before the first run alone."""
+    """The metrics or the judge that *spec* names."""
     source, evaluator = spec.source, dict(spec.evaluator)
     if source == "metrics":
         return {"metrics": evaluator["metrics"]}
     if source == "judge":
-        return {"judges": [evaluator["judge"]]}
+        return {"judges": [_with_intake(spec, evaluator["judge"])]}
     options = {name: value for name, value in evaluator.items() if name not in ("on", "kind")}
     if not preflight:
         options["preflight"] = False
@@ -227,6 +219,20 @@ def _judged_by(spec: Spec, *, preflight: bool) -> dict[str, Any]:
         options["task_model"] = spec.optimization["task_model"]
     name = {"command": "evaluator/command", "url": "evaluator/http"}[source]
     return {"metrics": [{name: {"as": "evaluator", **options}}]}
+
+
+def _with_intake(spec: Spec, judge: object) -> object:
+    """``evaluator/judge`` with the spec's objective and intake, where it does not say its own."""
+    name, options = next(iter(judge.items())) if isinstance(judge, dict) else (judge, {})
+    if name != "evaluator/judge" or not isinstance(options, dict):
+        return judge
+    intake, given = spec.intake, {}
+    if "intake" in spec.document.data:
+        found = {one.name: {"weight": one.weight, "description": one.description} for one in intake.quality_dimensions}
+        given = {"dimensions": found, "hard_constraints": list(intake.hard_constraints)}
+    if "objective" in spec.optimization:
+        given["objective"] = spec.optimization["objective"]
+    return {name: {**given, **options}}
 
 
 def _has_task(spec: Spec) -> bool:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
 
-from dicast import AtomicFile, ConfigError
+from dicast import AtomicFile, ConfigError, DataError, Due, Problem, Run
 
-from .evaluation import Evaluation, Evaluator, Stopped, evaluator_digest, items
+from .evaluation import Evaluation, Evaluator, Stopped, evaluation_run, evaluator_digest, items
 from .interval import METHOD, mean_interval
 from .journal import NAME, Journal, digest
-from .reflect import Reflector
+from .reflect import Reflector, reflection_run
 from .search import Candidate, Search
 from .spec import Spec
 from .summary import efficiency, failure_signal, flattened, score_summary, top_diagnostics
@@ -84,12 +86,11 @@ def opened(spec: Spec, folder: Path, *, resume: bool = False, limit: int | None 
 def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], int]:
     """Search, then look at the held-back split; return the report and the exit code."""
     folder = run_folder(spec, resume=resume)
+    check(spec, needs_model=True)
     with opened(spec, folder, resume=resume, limit=spec.budget) as parts:
         search = Search(spec, parts.evaluator, parts.reflector, say)
         search.run()
         stopped = search.stopped
-        if stopped.reason == "seed_failed" and not parts.journal.replayed and not parts.evaluator.calls:
-            raise ConfigError(str(stopped))
         calls = parts.evaluator.calls
         test: dict[str, Any] | None = None
         if search.best is not None and spec.test is not None and stopped.reason in _DONE:
@@ -102,6 +103,27 @@ def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], in
     if search.best is not None and "output" in spec.optimization:
         _write(Path(spec.folder, spec.optimization["output"]), search.best.text)
     return report, _exit_code(stopped, search)
+
+
+def check(spec: Spec, *, needs_model: bool) -> None:
+    """Open evaluator and model, and ask nothing.
+
+    :raises ConfigError: with all that is wrong with either.
+    """
+    problems: list[Problem] = []
+    ways: list[Callable[[Spec, Path, Sequence[Due]], Run]] = [partial(evaluation_run, preflight=True)]
+    if needs_model:
+        ways.append(reflection_run)
+    with TemporaryDirectory(prefix="dicast-") as folder:
+        for way in ways:
+            try:
+                way(spec, Path(folder, "ledger.db"), [])
+            except ConfigError as error:
+                problems.extend(error.problems)
+            except DataError:
+                continue  # there is nothing to judge: all of it could be opened
+    if problems:
+        raise ConfigError(problems)
 
 
 def held_back(spec: Spec, evaluator: Evaluator, best: Candidate) -> dict[str, Any]:

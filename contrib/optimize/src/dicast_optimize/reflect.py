@@ -20,6 +20,7 @@ from dicast import (
     Due,
     Failure,
     Message,
+    Run,
     Subject,
     Within,
     estimate,
@@ -29,7 +30,7 @@ from dicast import (
     run,
 )
 
-from .evaluation import Stopped, money, placed
+from .evaluation import Stopped, common, placed
 from .journal import Journal, digest
 from .spec import Spec
 
@@ -96,18 +97,8 @@ class Reflector:
 
     def _reply(self, text: str) -> str:
         ledger = self._folder / "ledger.db"
-        model = self._spec.model
-        options = {name: model[name] for name in ("temperature", "max_output_tokens") if name in model}
-        timeout = {"timeout": model["timeout"]} if "timeout" in model else {}
-        pipeline = {
-            "name": f"optimize {self._spec.name}: reflection",
-            "task": {"optimize/reflect": {"model": model["reflection"], **options, **timeout}},
-            "ledger": {"ledger/sqlite": {"path": str(ledger)}},
-            **money(self._spec),
-        }
         subject = Subject("reflection", f"{self.calls + 1}-{digest(text)[:12]}", input=text, session_id=self._session)
-        with placed(self._spec, "model"):
-            done = run(pipeline, subjects=[Due(subject)])
+        done = reflection_run(self._spec, ledger, [Due(subject)])
         self._journal.paid(done.cost)
         if done.unaffordable or done.throttled:
             raise Stopped("money", "the budget in money leaves no room for the next reflection")
@@ -119,6 +110,18 @@ class Reflector:
         run_id = done.run_id
         ((_, record),) = read_ledger(ledger, lambda live: list(results(live, run_id).records()))
         return str(record["response"]["content"])
+
+
+def reflection_run(spec: Spec, ledger: Path, subjects: Sequence[Due]) -> Run:
+    """Ask the reflection model of *spec* what stands in *subjects*; with none it is opened, and nothing is asked.
+
+    :raises ConfigError: when it cannot be used.
+    """
+    model = spec.model
+    options = {name: model[name] for name in ("temperature", "max_output_tokens", "timeout") if name in model}
+    task = {"optimize/reflect": {"model": model["reflection"], **options}}
+    with placed(spec, "model"):
+        return run({**common(spec, ledger), "task": task}, subjects=subjects)
 
 
 def prompt(spec: Spec, candidate: str, records: Sequence[Mapping[str, Any]]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import fsum
 from typing import Any, cast
 
@@ -55,6 +56,7 @@ class Search:
         self._idle, self._calls_then = 0, -1
         self._latest: dict[tuple[Item, str], Evaluation] = {}
         self.candidates: list[Candidate] = []
+        self._fault: Exception | None = None
         self.stopped = Stopped("budget", "the budget of calls is spent")
 
     @property
@@ -91,11 +93,23 @@ class Search:
 
         :raises Stopped: when nothing at all can be said of the seed.
         """
-        found = self._evaluator.ask(text, batch)
+        with self._noted():
+            found = self._evaluator.ask(text, batch)
         self._latest.update({(_plain(item), text): one for item, one in zip(batch, found, strict=True)})
         if not self.candidates and all(one.score is None for one in found):
             raise Stopped("seed_failed", f"the seed has no score: {found[0].failure}")
         return found
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Keep why it cannot go on: gepa takes what is raised within a step for a step that failed."""
+        if self._fault is not None:
+            raise self._fault
+        try:
+            yield
+        except Exception as error:
+            self._fault = error
+            raise
 
     def compared(self, text: str) -> None:
         """Note that *text* was evaluated on all that candidates are compared on."""
@@ -112,14 +126,18 @@ class Search:
         reflective_dataset: Mapping[str, Sequence[Mapping[str, Any]]],
         components_to_update: Sequence[str],
     ) -> dict[str, str]:
-        return {TEXT: self._reflector.propose(candidate[TEXT], reflective_dataset[TEXT])}
+        with self._noted():
+            return {TEXT: self._reflector.propose(candidate[TEXT], reflective_dataset[TEXT])}
 
     def _ended(self, state: object) -> bool:
         """Whether the search is over; called before each step."""
-        reason = self._reason()
-        if reason is not None:
-            self.stopped = Stopped(*reason)
-        return reason is not None
+        if self._fault is None and (reason := self._reason()) is not None:
+            self._fault = Stopped(*reason)
+        if isinstance(self._fault, Stopped):
+            self.stopped = self._fault
+        elif self._fault is not None:
+            raise self._fault
+        return self._fault is not None
 
     def _reason(self) -> tuple[str, str] | None:
         best, optimization = self.best, self._spec.optimization

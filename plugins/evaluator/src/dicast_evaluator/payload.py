@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from dicast import Subject, columns
+from dicast import MISSING, Subject, columns
 
 PROTOCOL_VERSION = 2
 TASK_MODEL_VARIABLES = ("OPTIMIZE_ANYTHING_TASK_MODEL", "DICAST_TASK_MODEL")
@@ -30,10 +30,17 @@ def of_subject(subject: Subject, task_model: str | None) -> bytes:
     return orjson.dumps(payload(subject.text, _example(subject), task_model))
 
 
+<<<<<<< HEAD
 def _example(subject: Subject) -> Mapping[str, object] | None:
     """The dataset's record where the row says which one it is; else its other columns, or None where there are none."""
     own = subject.context.get("example")
     if isinstance(own, Mapping):
+=======
+def example_of(subject: Subject) -> Mapping[str, object] | None:
+    """The dataset's record where the row says which one it is (null: none); else its other columns, or None where there are none."""
+    own = subject.context.get("example", MISSING)
+    if own is None or isinstance(own, Mapping):
+>>>>>>> ev-optimize
         return own
     row = {name: value for name, value in columns(subject).items() if name != "output" and value is not None}
     return row if row.keys() - {"id"} else None

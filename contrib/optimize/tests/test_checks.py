@@ -1,0 +1,64 @@
+"""``dicast optimize validate`` and ``score-check``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dicast import ConfigError
+
+JUDGES = [{"heuristic/turn": {"as": "one"}}, {"heuristic/turn": {"as": "two"}}]
+
+
+def test_several_judges_say_how_far_they_agree_and_one_that_fails_does_not_count(folder, model):
+    model.replies = ['{"score": 0.5}']
+    judge = {"llm/judge": {"model": model.component, "seal": False, "retries": 0, "system_prompt": "Judge it."}}
+    named = [{"llm/judge": {**judge["llm/judge"], "as": name}} for name in ("one", "two")]
+    code, found = folder.dicast("validate", folder.spec(model={"judges": named}))
+    assert code == (0 if found["ok"] else 1)
+    assert {one["judge"] for one in found["judges"]} == {"one", "two"}
+    assert (found["mean"], found["stddev"], found["min"], found["max"], found["failed"]) == (0.5, 0.0, 0.5, 0.5, 0)
+    model.answer = lambda asked: (400, {})
+    code, found = folder.dicast("validate", folder.spec(model={"judges": named}))
+    assert (code, found["ok"], found["mean"], found["stddev"], found["failed"]) == (1, False, None, None, 2)
+    assert "400" in found["judges"][0]["error"]
+
+
+def test_validate_needs_two_judges(folder):
+    with pytest.raises(ConfigError, match="two or more"):
+        folder.dicast("validate", folder.spec(model={"judges": JUDGES[:1]}))
+
+
+def test_a_score_may_be_a_hundredth_below_its_baseline(folder, evaluator):
+    spec = folder.spec(optimization={"name": "greeting"})
+    evaluator.answer = lambda asked: {"score": 0.5}
+    code, found = folder.dicast("score-check", spec, "--baseline", "b.json", "--update")
+    assert (code, found["checks"][0]["passed"], found["checks"][0]["baseline"]) == (0, True, None)
+    for score, exit_code in ((0.491, 0), (0.489, 1)):
+        evaluator.answer = lambda asked, score=score: {"score": score}
+        code, found = folder.dicast("score-check", spec, "--baseline", "b.json")
+        assert (code, found["ok"], found["checks"][0]["baseline"]) == (exit_code, exit_code == 0, 0.5)
+
+
+def test_baselines_are_updated_with_a_history_only_where_nothing_failed(folder, evaluator):
+    one, two = (folder.spec(f"{name}.yaml", optimization={"name": name, "seed": name}) for name in ("one", "two"))
+    evaluator.answer = lambda asked: {"score": 0.6}
+    folder.dicast("score-check", one, two, "--baseline", "b.json", "--update")
+    before = json.loads((folder.path / "b.json").read_text())
+    evaluator.answer = lambda asked: (500, {}) if asked["candidate"] == "two" else {"score": 0.9}
+    code, found = folder.dicast("score-check", one, two, "--baseline", "b.json", "--update")
+    assert (code, found["updated"]) == (1, False)
+    assert "HTTP 500" in found["checks"][1]["error"]
+    assert json.loads((folder.path / "b.json").read_text()) == before
+    evaluator.answer = lambda asked: {"score": 0.9}
+    folder.dicast("score-check", one, two, "--baseline", "b.json", "--update")
+    after = json.loads((folder.path / "b.json").read_text())["one"]
+    assert (after["baseline"], [entry["score"] for entry in after["history"]]) == (0.9, [0.6, 0.9])
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"one": {"baseline": "high"}}'])
+def test_a_file_that_is_no_baselines_is_refused(folder, text):
+    (folder.path / "b.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"b\.json"):
+        folder.dicast("score-check", folder.spec(), "--baseline", "b.json")

@@ -1,0 +1,227 @@
+"""``dicast optimize SPEC``: gepa's loop over evaluators, pipelines and a model on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+
+import pytest
+
+from dicast import ConfigError, Query, read_ledger
+
+WORDS = ("alpha", "beta", "gamma", "alpha")
+
+SPLITS = {"dataset": WORDS, "valset": WORDS, "test": ("gamma", "beta", "delta")}
+
+
+def splits(service):
+    return [payload["example"]["split"] for payload in service.asked if "example" in payload]
+
+
+def test_the_winner_is_chosen_on_the_valset_and_its_gain_reported_on_the_test_split(folder, evaluator, model):
+    folder.data(**SPLITS)
+    code, report = folder.dicast(folder.spec(), "--output", "best.txt")
+    assert code == 0
+    assert report["best"] == {"candidate": "alpha beta gamma", "score": 1.0, "on": "valset"}
+    assert (folder.path / "best.txt").read_text() == "alpha beta gamma"
+    assert report["score_summary"]["initial"] == 0.2
+    assert report["score_summary"]["delta_best_vs_initial"] == 0.8
+    test = report["test"]
+    assert test["score"] == pytest.approx(2.2 / 3)
+    assert test["ci_low"] < test["score"] < test["ci_high"] == 1.0
+    assert test["seed"]["score"] == pytest.approx(0.2)
+    assert test["gain"]["value"] == pytest.approx(1.6 / 3)
+    assert test["gain"]["ci_low"] < test["gain"]["value"] < test["gain"]["ci_high"] <= 1.0
+    assert report["stopped"]["reason"] == "perfect"
+    assert report["calls"] == len(evaluator.asked) - report["test_calls"] - 1  # one is the preflight
+    asked = splits(evaluator)
+    assert asked.count("test") == report["test_calls"] == 6
+    assert "test" not in asked[: -report["test_calls"]]
+    assert len(model.prompts) == report["reflections"] == 3
+    assert "it lacks" in model.prompts[0]
+    assert "delta" not in "".join(model.prompts)
+
+
+def test_money_is_what_the_ledger_settled(folder, model):
+    folder.data(dataset=WORDS)
+    _, report = folder.dicast(folder.spec())
+    with_id = read_ledger(
+        folder.path / report["ledger"]["path"],
+        lambda ledger: [one.event.payload for one in ledger.read(Query(types=("spend.settled",)))],
+    )
+    spent = sum(Decimal(one["amount"]) for one in with_id)
+    assert Decimal(report["cost"]["usd"]) == spent == Decimal("0.11") * len(model.prompts)
+
+
+def test_the_budget_in_money_holds_over_reflections_and_resumed_runs(folder, model):
+    folder.data(dataset=WORDS)
+    spec = folder.spec(optimization={"money": "1.00 usd", "run_dir": "run", "early_stop": False, "budget": 500})
+    model.replies = ["nothing at all"]
+    code, report = folder.dicast(spec)
+    assert (code, report["stopped"]["reason"]) == (3, "money"), report
+    assert Decimal(report["cost"]["usd"]) <= 1
+    bought = len(model.prompts)
+    assert bought > 0
+    code, again = folder.dicast(spec, "--resume")
+    assert (code, again["stopped"]["reason"], again["cost"]) == (3, "money", report["cost"])
+    assert len(model.prompts) == bought
+    folder.spec(optimization={"money": "9.00 usd", "run_dir": "run", "early_stop": False, "budget": 30})
+    code, more = folder.dicast(spec, "--resume")
+    assert (code, more["resumed"]) == (0, True)
+
+
+@pytest.mark.parametrize("budget", [4, 11, 23])
+def test_no_more_calls_are_made_than_the_budget_has(folder, evaluator, model, budget):
+    folder.data(dataset=WORDS)
+    model.replies = ["no better"]
+    code, report = folder.dicast(folder.spec(optimization={"early_stop": False}), "--budget", str(budget))
+    assert (code, report["stopped"]["reason"]) == (0, "budget")
+    assert report["calls"] == len(evaluator.asked) - 1 <= budget
+    assert report["best"]["candidate"] == "nothing"
+
+
+def test_a_plateau_ends_the_search(folder, model):
+    folder.data(dataset=WORDS)
+    model.replies = ["no better"]
+    code, report = folder.dicast(folder.spec(optimization={"budget": 500, "early_stop_window": 3}))
+    assert (code, report["stopped"]["reason"], report["early_stopped"]) == (0, "plateau", True)
+    assert report["reflections"] == 3
+
+
+def test_a_resumed_optimisation_buys_nothing_again_and_goes_on(folder, evaluator, model):
+    folder.data(**SPLITS)
+    spec = folder.spec(optimization={"run_dir": "run", "budget": 12})
+    _, first = folder.dicast(spec)
+    assert first["stopped"]["reason"] == "budget"
+    evaluator.asked.clear()
+    with (folder.path / "run" / "journal.jsonl").open("ab") as file:
+        file.write(b'{"what": "evalua')  # as a kill leaves it
+    folder.spec(optimization={"run_dir": "run", "budget": 60})
+    code, report = folder.dicast(spec, "--resume")
+    assert (code, report["resumed"], report["best"]["score"]) == (0, True, 1.0)
+    assert len(model.prompts) == report["reflections"] == 3
+    assert len(evaluator.asked) - 1 == report["calls"] + report["test_calls"] - first["calls"] - first["test_calls"]
+    evaluator.asked.clear()
+    assert folder.dicast(spec, "--resume")[1]["best"] == report["best"]
+    assert len(evaluator.asked) == 1  # the preflight
+
+
+def test_a_run_folder_is_not_mixed_up_with_another_optimisation(folder):
+    folder.data(dataset=WORDS)
+    spec = folder.spec(optimization={"run_dir": "run", "budget": 12})
+    with pytest.raises(ConfigError, match="there is no optimisation"):
+        folder.dicast(spec, "--resume")
+    folder.dicast(spec)
+    with pytest.raises(ConfigError, match="go on with it by --resume"):
+        folder.dicast(spec)
+    folder.data(dataset=WORDS[:2])
+    folder.spec(optimization={"run_dir": "run", "budget": 12, "seed": "other"})
+    with pytest.raises(ConfigError, match="begun with another seed, another dataset"):
+        folder.dicast(spec, "--resume")
+
+
+def test_without_a_run_dir_each_optimisation_has_a_folder_of_its_own(folder):
+    folder.data(dataset=WORDS)
+    spec = folder.spec(optimization={"budget": 4})
+    first, second = folder.dicast(spec)[1]["run_dir"], folder.dicast(spec)[1]["run_dir"]
+    assert first != second
+    assert folder.dicast(spec, "--resume")[1]["run_dir"] == second
+
+
+def test_a_cache_answers_what_was_asked_before_also_for_another_optimisation(folder, evaluator):
+    folder.data(dataset=WORDS)
+    cached = {"cache": True, "run_dir": "one"}
+    _, report = folder.dicast(folder.spec(optimization=cached))
+    pairs = [(payload["candidate"], payload["example"]["word"]) for payload in evaluator.asked[1:]]
+    assert len(pairs) == report["calls"]
+    assert all(pairs.count(pair) <= WORDS.count(pair[1]) for pair in pairs)
+    evaluator.asked.clear()
+    _, second = folder.dicast(folder.spec(optimization={**cached, "run_dir": "two", "cache_from": "one"}))
+    assert (second["calls"], second["best"]) == (0, report["best"])
+    assert len(evaluator.asked) == 1  # the preflight
+    with pytest.raises(ConfigError, match="by another evaluator"):
+        folder.dicast(
+            folder.spec(
+                optimization={**cached, "run_dir": "three", "cache_from": "one"},
+                evaluator={"timeout": 7, "range": [0, 1]},
+            )
+        )
+
+
+def test_a_candidate_with_a_failure_has_no_score_and_never_wins(folder, evaluator, model):
+    folder.data(dataset=WORDS)
+    good = evaluator.answer
+    evaluator.answer = lambda asked: (500, {}) if "gamma" in asked["candidate"] else good(asked)
+    model.replies = ["alpha", "alpha beta gamma"]
+    _, report = folder.dicast(folder.spec(optimization={"budget": 40}))
+    assert report["best"]["candidate"] == "alpha"
+    assert "HTTP 500" in model.prompts[-1] or report["unscored_candidates"] == 0
+
+
+def test_a_seed_that_cannot_be_evaluated_ends_it(folder, evaluator):
+    folder.data(dataset=WORDS)
+    good = evaluator.answer
+    evaluator.answer = lambda asked: good(asked) if asked["candidate"].startswith("__") else {"score": "high"}
+    code, report = folder.dicast(folder.spec())
+    assert (code, report["best"], report["stopped"]["reason"]) == (3, None, "seed_failed")
+    assert "must be numeric" in report["stopped"]["message"]
+
+
+def test_without_data_a_candidate_is_evaluated_alone(folder, evaluator):
+    code, report = folder.dicast(folder.spec(optimization={"task_model": "small"}))
+    assert (code, report["best"]["on"], report["test"]) == (0, "candidate", None)
+    assert evaluator.asked[1] == {"_protocol_version": 2, "candidate": "nothing", "task_model": "small"}
+
+
+def test_a_range_makes_scores_of_numbers_on_any_scale(folder, evaluator):
+    folder.data(dataset=WORDS)
+    evaluator.answer = lambda asked: {
+        "score": 50.0 if asked.get("example", WORDS[:1])["word"] in asked["candidate"] else -50
+    }
+    evaluator.answer = lambda asked: {"score": 50 if "beta" in asked["candidate"] else -25}
+    _, report = folder.dicast(folder.spec(evaluator={"score_range": "any", "range": [-50, 50]}))
+    assert (report["score_summary"]["initial"], report["best"]["score"]) == (0.25, 1.0)
+
+
+def test_a_command_in_bash_is_an_evaluator_and_paths_are_relative_to_the_spec(folder, monkeypatch):
+    folder.data(dataset=("gamma",), test=("gamma",))
+    (folder.path / "eval").mkdir()
+    (folder.path / "eval" / "judge.sh").write_text(
+        'read -r line; case "$line" in *\'"candidate":"\'*gamma*\'"\'*) echo \'{"score": 1}\';; *) echo \'{"score": 0}\';; esac\n'
+    )
+    (folder.path / "seed.txt").write_text("none")
+    del folder.sections["optimization"]["seed"], folder.sections["evaluator"]["url"]
+    spec = folder.spec(
+        optimization={"seed_file": "seed.txt", "run_dir": "here"},
+        evaluator={"command": ["bash", "judge.sh"], "cwd": "eval"},
+    )
+    monkeypatch.chdir("/")
+    code, report = folder.dicast(str(folder.path / spec))
+    assert (code, report["run_dir"]) == (0, str(folder.path / "here"))
+
+
+def test_a_prompt_is_optimised_through_a_pipeline_whose_task_uses_it(folder, model):
+    folder.data(dataset=("alpha", "beta"))
+    task = {"prompt/chat": {"model": model.component, "user": "{{ candidate }} / {{ word }}"}}
+    pipeline = {"task": task, "metrics": [{"proxy/keywords": {"required": ["gamma"]}}], "scoring": {"threshold": 0}}
+    (folder.path / "p.yaml").write_text(json.dumps(pipeline))
+    del folder.sections["evaluator"]["url"]
+    model.replies = ["it says: gamma"]
+    code, report = folder.dicast(folder.spec(evaluator={"pipeline": "p.yaml"}))
+    assert (code, report["best"]["score"], report["stopped"]["reason"]) == (0, 1.0, "perfect")
+    assert model.prompts == ["nothing / alpha", "nothing / beta"]
+    assert Decimal(report["cost"]["usd"]) == Decimal("0.22")
+
+
+def test_a_text_of_people_is_printed_without_json(folder):
+    folder.data(**SPLITS)
+    done = subprocess.run(
+        [sys.executable, "-m", "dicast", "optimize", folder.spec()], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("spec: ")
+    assert "gain over the seed: 0.5333 [" in done.stdout
+    assert done.stdout.endswith("\nalpha beta gamma\n")
+    assert "candidate 1: 0.2000 on valset" in done.stderr
