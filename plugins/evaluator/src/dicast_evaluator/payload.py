@@ -27,20 +27,13 @@ def payload(
 
 def of_subject(subject: Subject, task_model: str | None) -> bytes:
     """The payload for *subject* as JSON: its output is the candidate, the row without it the example."""
-    return orjson.dumps(payload(subject.text, _example(subject), task_model))
+    return orjson.dumps(payload(subject.text, example_of(subject), task_model))
 
 
-<<<<<<< HEAD
-def _example(subject: Subject) -> Mapping[str, object] | None:
-    """The dataset's record where the row says which one it is; else its other columns, or None where there are none."""
-    own = subject.context.get("example")
-    if isinstance(own, Mapping):
-=======
 def example_of(subject: Subject) -> Mapping[str, object] | None:
     """The dataset's record where the row says which one it is (null: none); else its other columns, or None where there are none."""
     own = subject.context.get("example", MISSING)
     if own is None or isinstance(own, Mapping):
->>>>>>> ev-optimize
         return own
     row = {name: value for name, value in columns(subject).items() if name != "output" and value is not None}
     return row if row.keys() - {"id"} else None
