@@ -12,17 +12,28 @@ JUDGES = [{"heuristic/turn": {"as": "one"}}, {"heuristic/turn": {"as": "two"}}]
 
 
 def test_several_judges_say_how_far_they_agree_and_one_that_fails_does_not_count(folder, model):
-    model.replies = ['{"score": 0.5}']
+    model.replies = ['{"score": 0.5, "confidence": 0.9, "rationale": "so so"}']
     judge = {"llm/judge": {"model": model.component, "seal": False, "retries": 0, "system_prompt": "Judge it."}}
     named = [{"llm/judge": {**judge["llm/judge"], "as": name}} for name in ("one", "two")]
     code, found = folder.dicast("validate", folder.spec(model={"judges": named}))
-    assert code == (0 if found["ok"] else 1)
+    assert code == 0, found
     assert {one["judge"] for one in found["judges"]} == {"one", "two"}
     assert (found["mean"], found["stddev"], found["min"], found["max"], found["failed"]) == (0.5, 0.0, 0.5, 0.5, 0)
     model.answer = lambda asked: (400, {})
     code, found = folder.dicast("validate", folder.spec(model={"judges": named}))
     assert (code, found["ok"], found["mean"], found["stddev"], found["failed"]) == (1, False, None, None, 2)
     assert "400" in found["judges"][0]["error"]
+
+
+def test_the_protocols_judge_gets_the_objective_and_the_intake_of_the_spec(folder, model):
+    model.replies = ['{"dimensions": {"a": 1.0, "b": 0.0}, "hard_constraints_satisfied": true, "confidence": 0.9}']
+    judges = [{"evaluator/judge": {"as": name, "model": model.component}} for name in ("one", "two")]
+    intake = {"quality_dimensions": {"a": 3, "b": 1}, "hard_constraints": ["no insults"]}
+    spec = folder.spec(model={"judges": judges}, intake=intake, optimization={"objective": "Greet the reader."})
+    folder.dicast("validate", spec)
+    text = json.dumps([asked["messages"] for asked in model.asked])
+    assert "Greet the reader." in text
+    assert "no insults" in text
 
 
 def test_validate_needs_two_judges(folder):

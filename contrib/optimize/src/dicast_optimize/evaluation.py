@@ -111,7 +111,10 @@ class Evaluator:
 
         subjects = [Due(self._subject(candidate, item), answered=answered) for item in batch]
         with placed(self._spec, "model"):
-            done = run({**common(self._spec, self._ledger), "judges": list(judges)}, subjects=subjects)
+            done = run(
+                {**common(self._spec, self._ledger), "judges": [_with_intake(self._spec, judge) for judge in judges]},
+                subjects=subjects,
+            )
         self._journal.paid(done.cost)
         _refuse_stopped(done)
         return found
