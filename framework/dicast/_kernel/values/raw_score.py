@@ -30,7 +30,8 @@ class RawScore:
     signals: Mapping[str, object] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.value, int | float) or isinstance(self.value, bool) or not _is_finite(self.value):
+        given: object = self.value
+        if isinstance(given, bool) or not isinstance(given, int | float) or not _is_finite(given):
             raise InvalidScore(f"a raw score is a finite number, not {self.value!r:.100}")
 
     def on(self, scale: tuple[float, float] | None) -> Score:
