@@ -30,13 +30,8 @@ class RawScore:
     signals: Mapping[str, object] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-<<<<<<< HEAD
         value: object = self.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-=======
-        given: object = self.value
-        if isinstance(given, bool) or not isinstance(given, int | float) or not _is_finite(given):
->>>>>>> ev-metric
             raise InvalidScore(f"a raw score is a finite number, not {self.value!r:.100}")
 
     def on(self, scale: tuple[float, float] | None) -> Score:
