@@ -43,7 +43,8 @@ from ..values import (
 class Source(Protocol):
     """Where subjects come from.
 
-    A source may also have ``kinds``, the subject kinds it yields, and ``check() -> str``, called before anything is judged:
+    docs/members.md lists all that a source may have beside :meth:`subjects`. The most used: ``kinds``, the subject kinds it yields, and
+    ``check() -> str``, called before anything is judged:
     it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
     ``total`` may say how many subjects there are, and ``no_output`` (a Problem) why none of them has an output: where outputs
     are judged and no task makes them, the run is then refused. A source with ``live = True`` waits for what is still to happen: it yields

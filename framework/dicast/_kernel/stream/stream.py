@@ -1,4 +1,4 @@
-"""The event stream: one order of events, to the ledger first and then to the sinks and the report."""
+"""The event stream: one order of events, to the ledger first, then to the report, then to the sinks."""
 
 from __future__ import annotations
 
