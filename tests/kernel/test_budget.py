@@ -321,6 +321,28 @@ def test_an_unknown_cost_that_was_not_announced_holds_no_room():
     using(work, run="0.01 usd")
 
 
+@pytest.mark.parametrize(
+    ("costs", "dearest"),
+    [
+        (["0.01", "0.03", "0.02"], "0.03"),
+        (["0.03", None], "0.03"),
+        (["0.03", "0.01", "0"], "0.03"),
+        (["0.03", "5 msat"], "5 msat"),
+        ([None], None),
+    ],
+)
+def test_what_is_not_announced_is_expected_to_cost_as_much_as_the_dearest_call_so_far(costs, dearest):
+    def cost(text):
+        return Cost.unknown() if text is None else Cost.parse(text if " " in text else f"{text} usd")
+
+    async def work(book):
+        for text in costs:
+            book.budget.charge(sample("x"), "E1", cost(text), {}, "c")
+        assert book.budget.dearest == ({} if dearest is None else {"c": cost(dearest)})
+
+    using(work)
+
+
 # Through a pipeline
 
 

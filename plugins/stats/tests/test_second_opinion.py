@@ -279,6 +279,32 @@ def test_mcnemar(results, block):
         )
 
 
+@seeds
+def test_difference_of_pass_rates(results, block):
+    for draw in draws(block):
+        count, rate = draw.randint(2, 80), draw.random()
+        was = [draw.random() < 0.5 for _ in range(count)]
+        now = [flag if draw.random() < rate else draw.random() < 0.7 for flag in was]
+        found = compared(Paired(), results, [0] * count, [0] * count, was={"a": was}, now={"a": now})
+        assert found["pass_rate_difference"] == close((sum(now) - sum(was)) / count)
+        assert (found["pass_rate_ci_low"], found["pass_rate_ci_high"]) == tuple(map(close, newcombe(was, now)))
+
+
+def newcombe(was, now):
+    """Newcombe's method 10, in the letters of his paper: *a* pass both times, *b* the second time alone, *c* the first, *d* never."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    pairs, n = list(zip(now, was, strict=True)), len(was)
+    a, b, c, d = (pairs.count(one) for one in ((True, True), (True, False), (False, True), (False, False)))
+    (l2, u2), (l3, u3) = (proportion_confint(passed, n, method="wilson") for passed in (a + b, a + c))
+    p2, p3, over, under = (a + b) / n, (a + c) / n, a * d - b * c, (a + b) * (c + d) * (a + c) * (b + d)
+    over = over - n / 2 if over > n / 2 else min(over, 0)
+    phi = over / sqrt(under) if under else 0
+    delta = sqrt((p2 - l2) ** 2 - 2 * phi * (p2 - l2) * (u3 - p3) + (u3 - p3) ** 2)
+    epsilon = sqrt((u2 - p2) ** 2 - 2 * phi * (u2 - p2) * (p3 - l3) + (p3 - l3) ** 2)
+    return p2 - p3 - delta, p2 - p3 + epsilon
+
+
 def binomial(one, other):
     n, least = one + other, min(one, other)
     return min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
