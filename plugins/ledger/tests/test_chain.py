@@ -316,7 +316,7 @@ def test_a_column_of_another_type_is_found_at_its_row(template, opened, column, 
             assert found.reason == f"its {column} is binary data, where text belongs"
 
 
-@pytest.mark.parametrize("change", ["prev = NULL", "digest = NULL", "payload = '{}'"])
+@pytest.mark.parametrize("change", ["prev = NULL", "digest = NULL", "payload = '{}'", "session_id = 9e999"])
 def test_who_reads_a_runs_start_is_refused_when_its_digest_does_not_cover_it(template, opened, change):
     with tampered(template) as (path, connection):
         connection.execute(f"UPDATE events SET {change} WHERE type = 'run.started'")
