@@ -181,7 +181,7 @@ def test_by_hand_run_decide_and_log_do_the_same(repository):
     repository.json("log", "--status", "keep", *words)
     repository.write("slow.py", source_of(97))
     repository.json("run")
-    found = repository.json("decide", code=1)
+    found = repository.json("decide")
     assert found == {"decision": "discard", "reason": "below_min_delta", "delta": 3.0, "noise": None, "needed": 5.0}
     done = repository.dicast("log", "--status", "discard", "--hypothesis", "h", code=2)
     for name in ("learned", "rollback_reason", "next_action_hint"):

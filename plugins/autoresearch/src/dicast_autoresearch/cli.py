@@ -128,15 +128,14 @@ def _last(rounds: Rounds) -> dict[str, Any]:
 
 @autoresearch.command("decide")
 @as_json
-def decide_command(as_json: bool) -> int:
-    """Say whether the newest run is to be kept, and why. Nothing is changed. Exit code 0 to keep, 1 otherwise."""
+def decide_command(as_json: bool) -> None:
+    """Say whether the newest run is to be kept, and why. Nothing is changed."""
     rounds = _rounds()
     found = _decision(rounds, _last(rounds))
     words = f"{found.decision}: {found.reason}"
     if found.delta is not None:
         words += f" (delta {found.delta:+g}" + (f", needed {found.needed:g})" if found.needed is not None else ")")
     _say(as_json, attrs.asdict(found), words)
-    return 0 if found.decision == "keep" else 1
 
 
 @autoresearch.command("log")
