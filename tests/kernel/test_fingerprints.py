@@ -13,6 +13,7 @@ from dicast._kernel.contract.kinds import KINDS
 from dicast._kernel.contract.registry import Registry
 from dicast._kernel.pipeline import contents
 from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.pipeline.describe import describe
 from dicast._kernel.resume.resume import EarlierRun, refuse_changes
 from dicast._kernel.values import Entry
 
@@ -322,3 +323,17 @@ def test_every_option_of_every_installed_component_has_been_judged():
                 assert hasattr(one.cls, "reads") == ("reads()" in READ_OTHERWISE[one.name]), one.name
             if one.kind == "source" and "Path" in str(field.type):
                 assert hasattr(one.cls, "check") or hasattr(one.cls, "open"), one.name
+
+
+def test_an_option_that_came_later_counts_only_where_it_is_set():
+    @attrs.frozen
+    class Before:
+        words: str = "a"
+
+    @attrs.frozen
+    class After:
+        words: str = "a"
+        mode: str | None = attrs.field(default=None, metadata={"later": True})
+
+    assert describe(After(), {}, {}) == describe(Before(), {}, {}) == {"words": "a"}
+    assert describe(After(mode="b"), {}, {}, counting=True) == {"words": "a", "mode": "b"}

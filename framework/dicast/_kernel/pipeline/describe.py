@@ -33,6 +33,12 @@ def describe(value: Any, names: Mapping[type[Any], str], written: Mapping[Path, 
         if attrs.has(type(one)):
             fields = [field for field in attrs.fields(type(one)) if field.init]
             fields = [field for field in fields if not counting or field.metadata.get("counts", True)]
+            # an option that came later is in no digest while it is at its default: older runs are resumed and compared
+            fields = [
+                field
+                for field in fields
+                if not field.metadata.get("later") or getattr(one, field.name) != field.default
+            ]
             options = {field.name: inner(getattr(one, field.name)) for field in fields}
             return {names[type(one)]: options} if type(one) in names else options
         if isinstance(one, Mapping):

@@ -58,7 +58,7 @@ class Jsonl:
     fields: Mapping[str, str] = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
-    protocol: Literal["evaluator"] | None = None
+    protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
