@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.metric_lines import Measurements, MetricLines
+    from ._toolkit.process_tree import ProcessTree
     from ._toolkit.rate_limit import RateLimiter, Reachability
     from ._toolkit.run_table import RunTable
     from ._toolkit.scripts import scripts
@@ -119,6 +120,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
+    "ProcessTree": "_toolkit.process_tree",
     "RunTable": "_toolkit.run_table",
     "scripts": "_toolkit.scripts",
     "mean": "_kernel.values.aggregation",
@@ -184,6 +186,7 @@ __all__ = [
     "Preset",
     "Price",
     "Problem",
+    "ProcessTree",
     "Program",
     "Query",
     "RateLimiter",

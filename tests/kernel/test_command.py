@@ -115,3 +115,28 @@ def test_a_child_that_holds_the_pipes_does_not_hold_the_caller():
     began = time.monotonic()
     assert ran(code).output == b"done\n"
     assert time.monotonic() - began < 60
+
+
+NESTS = """
+import asyncio, sys
+from dicast import call_command
+asyncio.run(call_command([sys.executable, "-c", "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)", sys.argv[1]]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what has left its session is found by /proc")
+def test_what_a_command_runs_by_dicast_ends_with_it(tmp_path):
+    note = tmp_path / "pid"
+
+    async def main():
+        running = asyncio.create_task(call_command([sys.executable, "-c", NESTS, str(note)]))
+        while not (note.exists() and note.read_text()):  # noqa: ASYNC110, ASYNC240  # another process writes it
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(main())
+    end = time.monotonic() + 5
+    while is_running(note.read_text()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not is_running(note.read_text())

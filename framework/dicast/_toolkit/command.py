@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import uuid
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
+from .process_tree import ProcessTree
+
 MAX_OUTPUT_BYTES = 10_000_000
 """How much a command may write to stdout, where nothing else is said."""
 
-_MARK = "DICAST_COMMAND"
 _CHUNK = 65_536
 _TAIL = 4_096
 _LEAVE_SECONDS = 1.0
 """How long what a command has started may go on after it."""
 
 _LOOK_SECONDS = 0.05
-_SWEEPS = 5
 
 
 class OutputTooLong(Exception):
@@ -72,8 +71,8 @@ async def call_command(
     :raises OSError: when it could not be started.
     :raises OutputTooLong: when it wrote more than *most* bytes to stdout.
     """
-    mark = uuid.uuid4().hex
-    process = await _start(words, folder, {**(env or {}), _MARK: mark}, merged=receive is not None)
+    tree = ProcessTree()
+    process = await _start(words, folder, {**(env or {}), **tree.env}, merged=receive is not None)
     pipes = _Pipes(process, most, receive)
     done = False
     try:
@@ -92,7 +91,7 @@ async def call_command(
     finally:
         _kill(process)
         if not done:  # at once: who cancels this may do it again, while it still waits for the pipes
-            _end_marked(mark)
+            tree.end()
         await _end(process)
 
 
@@ -194,23 +193,3 @@ async def _end(process: Process) -> None:
 def _kill(process: Process) -> None:
     with suppress(ProcessLookupError):  # all of them have ended
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _end_marked(mark: str) -> None:
-    """Kill every process that has *mark* in its environment; again, for what was being started meanwhile."""
-    for _ in range(_SWEEPS):
-        found = [*_marked(f"{_MARK}={mark}".encode())]
-        for pid in found:
-            with suppress(ProcessLookupError, PermissionError):  # it has ended, or is somebody else now
-                os.kill(pid, signal.SIGKILL)
-        if not found:
-            return
-
-
-def _marked(mark: bytes) -> Iterator[int]:
-    folder = Path("/proc")
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name.isdecimal():
-            with suppress(OSError):  # it has ended, or is somebody else's
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)

@@ -36,6 +36,11 @@ def test_the_record_of_a_dataset_is_the_example_as_it_is(judged, program):
     assert found["signals"]["payload"]["example"] == record
 
 
+def test_columns_that_are_null_are_in_the_example(judged, program):
+    (found,) = judged(metric(program(ECHO)), {"output": "yes", "context": {"hint": None, "example": "x"}}).scores
+    assert found["signals"]["payload"]["example"] == {"id": "1", "hint": None, "example": "x"}
+
+
 def test_side_information_is_kept_whole_and_the_reasoning_is_the_reason(judged, program):
     code = "print(json.dumps({'score': 0.25, 'reasoning': 'short', 'deep': {'list': [1, None, {'x': 'ß'}]}}))"
     (found,) = judged(metric(program(code)), {"output": "a"}).scores

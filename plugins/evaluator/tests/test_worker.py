@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +96,36 @@ def test_a_worker_that_stays_after_the_end_is_ended(judged, program, tmp_path):
     pid = (tmp_path / "pid").read_text()
     found = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
     assert found.stdout.strip()[:1] in {"", "Z"}
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what has left its session is found by /proc")
+@pytest.mark.parametrize("why", ["it says nothing", "it ends", "the run ends"])
+def test_what_a_worker_has_started_ends_with_it_in_any_session(judged, program, tmp_path, why):
+    note = tmp_path / "pids"
+    code = (
+        "import subprocess\n"
+        "started = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"open({str(note)!r}, 'a').write(f'{{started.pid}}\\n')\n" + LINES + "    answer(sent['id'], score=.5)\n"
+    )
+    ends = {"it says nothing": "    time.sleep(600)\n", "it ends": "    sys.exit(1)\n", "the run ends": ""}
+    code = code.replace("    answer", ends[why] + "    answer")
+    judged(metric(program(code), timeout=2 if why == "it says nothing" else 30), {"output": "a"})
+    pids, end = note.read_text().split(), time.monotonic() + 5
+    while any(map(is_running, pids)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert pids
+    assert not any(map(is_running, pids))
+
+
+def test_an_id_of_another_type_is_not_taken_for_a_row(judged, program):
+    code = (
+        LINES + "    answer(True, score=.9)\n    answer(str(sent['id']), score=.9)\n    answer(sent['id'], score=.5)\n"
+    )
+    assert judged(metric(program(code)), {"output": "a"}).values == [0.5]

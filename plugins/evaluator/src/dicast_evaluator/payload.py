@@ -35,7 +35,7 @@ def example_of(subject: Subject) -> Mapping[str, object] | None:
     own = subject.context.get("example", MISSING)
     if own is None or isinstance(own, Mapping):
         return own
-    row = {name: value for name, value in columns(subject).items() if name != "output" and value is not None}
+    row = {name: value for name, value in columns(subject).items() if name != "output"}
     return row if row.keys() - {"id"} else None
 
 

@@ -14,6 +14,8 @@ from typing import Any, cast
 import attrs
 import orjson
 
+from dicast import ProcessTree
+
 from .result import parsed, shown
 
 _TAIL = 4_096
@@ -40,6 +42,7 @@ class Process(SubprocessProtocol):
         self._too_long: str | None = None
         self._transport: SubprocessTransport | None = None
         self._gone = asyncio.get_running_loop().create_future()
+        self._tree = ProcessTree()
         self.started: asyncio.Future[None] | None = None
         self.over = self.answered = False
 
@@ -50,7 +53,7 @@ class Process(SubprocessProtocol):
         """
         try:
             transport, _ = await asyncio.get_running_loop().subprocess_exec(
-                lambda: self, *words, cwd=folder, env={**os.environ, **env}, start_new_session=True
+                lambda: self, *words, cwd=folder, env={**os.environ, **env, **self._tree.env}, start_new_session=True
             )
         except BaseException:
             self.over = True
@@ -120,10 +123,11 @@ class Process(SubprocessProtocol):
         )
 
     def kill(self) -> None:
-        """End the worker with its session."""
+        """End the worker with its session, and what has left that."""
         if self._transport is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._transport.get_pid(), signal.SIGKILL)
+            self._tree.end()
 
     async def close(self) -> None:
         """Close its stdin, and end it when it is still there a while later."""

@@ -154,7 +154,7 @@ class Workers:
     def _take(self, place: _Place, value: dict[str, Any]) -> None:
         """Hand on a line of a worker."""
         number = value.pop("id", None)
-        answer = place.waiting.pop(number, None) if isinstance(number, int) else None
+        answer = place.waiting.pop(number, None) if type(number) is int else None
         if answer is not None and not answer.done():
             assert place.process is not None  # it has answered
             place.process.answered = True
