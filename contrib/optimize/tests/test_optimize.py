@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import threading
 from decimal import Decimal
 
 import pytest
@@ -213,6 +215,32 @@ def test_a_prompt_is_optimised_through_a_pipeline_whose_task_uses_it(folder, mod
     assert (code, report["best"]["score"], report["stopped"]["reason"]) == (0, 1.0, "perfect")
     assert model.prompts == ["nothing / alpha", "nothing / beta"]
     assert Decimal(report["cost"]["usd"]) == Decimal("0.22")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number):
+    folder.data(dataset=WORDS)
+    spec = folder.spec(optimization={"run_dir": "run"})
+    good, come, go = evaluator.answer, threading.Event(), threading.Event()
+
+    def wait(asked):
+        if "alpha" in asked["candidate"]:
+            come.set()
+            go.wait(30)
+        return good(asked)
+
+    evaluator.answer = wait
+    command = [sys.executable, "-m", "dicast", "optimize", spec, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert come.wait(60)
+        process.send_signal(number)
+        report = json.loads(process.communicate(timeout=30)[0])
+    go.set()
+    assert (process.returncode, report["stopped"]["reason"], report["best"]["score"]) == (130, "interrupted", 0.2)
+    assert report["cost"]["usd"] == "0.11"
+    evaluator.answer = good
+    code, report = folder.dicast(spec, "--resume")
+    assert (code, report["best"]["score"], report["cost"]["usd"]) == (0, 1.0, "0.33")
 
 
 def test_a_text_of_people_is_printed_without_json(folder):

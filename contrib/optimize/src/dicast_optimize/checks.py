@@ -13,6 +13,7 @@ import orjson
 
 from dicast import AtomicFile, ConfigError
 
+from .costs import spent
 from .evaluation import Evaluation, Item, Stopped, items
 from .optimization import Opened
 from .spec import Spec
@@ -32,7 +33,7 @@ def judged(spec: Spec, parts: Opened, candidate: str) -> dict[str, Any]:
         "min": min(scores, default=None),
         "max": max(scores, default=None),
         "failed": len(each) - len(scores),
-        "cost": parts.journal.cost,
+        "cost": spent(parts.folder / "ledger.db"),
     }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import chdir
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import current_thread, main_thread
 from typing import Any
 
 import attrs
@@ -28,7 +30,7 @@ class _SpecFirst(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put ``run`` before what begins with no command."""
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -56,7 +58,7 @@ def run(spec: Path, budget: int | None, run_dir: str | None, output: str | None,
     read = read_spec(
         spec, needs_model=True, instead={name: value for name, value in given.items() if value is not None}
     )
-    with chdir(read.folder):
+    with chdir(read.folder), _sigterm_as_ctrl_c():
         report, code = optimized(read, resume=resume, say=lambda text: click.echo(one_line(text), err=True))
     if as_json:
         print_json(report)
@@ -110,6 +112,19 @@ def score_check(specs: Sequence[Path], baseline: Path, tolerance: float, *, upda
         for line in _check_lines(checks):
             click.echo(line)
     return 0 if ok else 1
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: the event loop ends what is under way, evaluators included."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _score(spec: Spec) -> tuple[float | None, str | None]:

@@ -99,7 +99,6 @@ class Reflector:
         ledger = self._folder / "ledger.db"
         subject = Subject("reflection", f"{self.calls + 1}-{digest(text)[:12]}", input=text, session_id=self._session)
         done = reflection_run(self._spec, ledger, [Due(subject)])
-        self._journal.paid(done.cost)
         if done.unaffordable or done.throttled:
             raise Stopped("money", "the budget in money leaves no room for the next reflection")
         if done.stopped is not None and done.stopped["reason"] == "interrupted":
