@@ -243,6 +243,30 @@ def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number
     assert (code, report["best"]["score"], report["cost"]["usd"]) == (0, 1.0, "0.33")
 
 
+def test_a_spec_in_toml_and_options_that_win_over_it(folder, evaluator, model, monkeypatch):
+    folder.data(dataset=WORDS)
+    (folder.path / "other.txt").write_text("another text")
+    options = model.component["openai/chat"]
+    lines = [
+        f'[optimization]\nseed = "x"\nbudget = 500\n[evaluator]\nurl = "{evaluator.url}"',
+        f'[model.reflection."openai/chat"]\nbase_url = "{options["base_url"]}"\nmodel = "m"\nprice = "free"',
+    ]
+    (folder.path / "below").mkdir()
+    (folder.path / "below" / "spec.toml").write_text("\n".join(lines))
+    words = ("--dataset", "dataset.jsonl", "--seed-file", "other.txt", "--budget", "4", "--no-early-stop")
+    code, report = folder.dicast("below/spec.toml", *words)
+    assert (code, report["calls"], report["best"]["candidate"]) == (0, 4, "another text")
+    with pytest.raises(ConfigError, match="valset requires dataset"):
+        folder.dicast("below/spec.toml", "--valset", "dataset.jsonl")
+
+
+def test_nothing_is_asked_where_judging_is_switched_off(folder, evaluator, model, monkeypatch):
+    monkeypatch.setenv("DICAST_DISABLED", "1")
+    code, report = folder.dicast(folder.spec())
+    assert (code, report["best"], report["stopped"]["reason"]) == (0, None, "disabled")
+    assert not evaluator.asked + model.prompts
+
+
 def test_a_text_of_people_is_printed_without_json(folder):
     folder.data(**SPLITS)
     done = subprocess.run(

@@ -61,7 +61,7 @@ def measured(spec: Spec, parts: Opened) -> tuple[float | None, str | None]:
 def compared(name: str, score: float | None, error: str | None, entry: object, tolerance: float) -> dict[str, Any]:
     """Whether *score* is no more than *tolerance* below the baseline's; a text without a baseline passes and says so."""
     baseline = entry.get("baseline") if isinstance(entry, dict) else None
-    low = score is not None and baseline is not None and score < baseline - tolerance
+    low = score is not None and baseline is not None and round(score - baseline + tolerance, 9) < 0
     return {
         "name": name,
         "score": score,

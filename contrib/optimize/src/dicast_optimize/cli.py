@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,40 @@ from .checks import compared, judged, measured, read_baselines, write_baselines
 from .optimization import check, opened, optimized
 from .spec import Spec, read_spec
 
+
+def absolute(path: str) -> str:
+    """*path*, which is relative to the current folder and not to the spec's."""
+    return str(Path(path).absolute())
+
+
 _SPEC = click.Path(path_type=Path)
+_INSTEAD: tuple[tuple[str, Any, str], ...] = (
+    ("seed-file", absolute, "The file with the text to improve."),
+    ("objective", str, "What the text is for."),
+    ("dataset", absolute, "What candidates are tried on."),
+    ("valset", absolute, "What the winner is chosen on."),
+    ("test", absolute, "What is looked at once, at the end."),
+    ("budget", int, "How many evaluations the search may ask for."),
+    ("money", str, "What it may cost, as in '0.50 usd'."),
+    ("early-stop", bool, "Whether a plateau ends the search."),
+    ("early-stop-window", int, "Over how many steps."),
+    ("early-stop-threshold", float, "What the best score has to rise by."),
+    ("task-model", str, "The model that evaluators are told of."),
+    ("cache", bool, "Answer what was asked before from what is known."),
+    ("cache-from", absolute, "A run folder whose evaluations count, too."),
+    ("run-dir", absolute, "Where ledger and journal are kept."),
+    ("output", absolute, "Where the best text is written."),
+)
+
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def instead_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options for the keys of a spec's section ``optimization``; paths are relative to the current folder."""
+    for name, type_, text in reversed(_INSTEAD):
+        flags = f"--{name}/--no-{name}" if type_ is bool else f"--{name}"
+        command = click.option(flags, default=None, type=type_, help=text)(command)
+    return command
 
 
 class _SpecFirst(click.Group):
@@ -45,16 +77,13 @@ def optimize() -> None:
 
 @optimize.command()
 @click.argument("spec", type=_SPEC)
-@click.option("--budget", type=click.IntRange(1), help="How many evaluations the search may ask for.")
-@click.option("--run-dir", metavar="FOLDER", help="Where ledger and journal are kept.")
-@click.option("--output", metavar="FILE", help="Where the best text is written.")
+@instead_options
 @click.option(
     "--resume", is_flag=True, help="Go on with the optimisation in the run folder, at no cost for what it has."
 )
 @as_json_option
-def run(spec: Path, budget: int | None, run_dir: str | None, output: str | None, *, resume: bool, as_json: bool) -> int:
+def run(spec: Path, *, resume: bool, as_json: bool, **given: Any) -> int:
     """Optimise the text of SPEC, and report its gain on the test split. What is given here wins over the spec."""
-    given = {"budget": budget, "run_dir": _absolute(run_dir), "output": _absolute(output)}
     read = read_spec(
         spec, needs_model=True, instead={name: value for name, value in given.items() if value is not None}
     )
@@ -141,10 +170,6 @@ def _score(spec: Spec) -> tuple[float | None, str | None]:
 def _alone(spec: Spec) -> Spec:
     """*spec* without the cache of another optimisation: a check measures anew."""
     return attrs.evolve(spec, optimization={k: v for k, v in spec.optimization.items() if k != "cache_from"})
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).absolute())
 
 
 def _read(path: Path) -> str:

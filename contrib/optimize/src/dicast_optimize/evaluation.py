@@ -267,5 +267,7 @@ def _evaluation(event: Event) -> Evaluation:
 
 
 def _refuse_stopped(done: Run) -> None:
+    if done.disabled:
+        raise Stopped("disabled", "judging is switched off: DICAST_DISABLED, or the pipeline's budget")
     if done.stopped is not None:
         raise Stopped(str(done.stopped["reason"]), str(done.stopped.get("error") or done.stopped["reason"]))

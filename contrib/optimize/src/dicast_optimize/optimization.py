@@ -24,7 +24,7 @@ from .summary import efficiency, failure_signal, flattened, score_summary, top_d
 
 Say = Callable[[str], None]
 
-_EXITS = {"interrupted": 130}
+_EXITS = {"interrupted": 130, "disabled": 0}
 _DONE = ("budget", "plateau", "perfect", "idle")
 """How a search ends in order."""
 

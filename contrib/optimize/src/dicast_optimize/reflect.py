@@ -34,7 +34,8 @@ from .evaluation import Stopped, common, placed
 from .journal import Journal, digest
 from .spec import Spec
 
-_FENCE = re.compile(r"```[\w.+-]*\n(.*?)\n?```", re.DOTALL)
+_FENCE = re.compile(r"^(`{3,})[\w.+-]*\n(.*?)\n?^\1`*[ \t]*$", re.DOTALL | re.MULTILINE)
+_TICKS = re.compile(r"`{3,}")
 _SHOWN = 4000
 
 
@@ -131,23 +132,24 @@ def prompt(spec: Spec, candidate: str, records: Sequence[Mapping[str, Any]]) -> 
         for one in intake.quality_dimensions
     )
     constraints = "".join(f"- {one}\n" for one in intake.hard_constraints)
+    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(candidate)), default=0))
     parts = [
         "You improve a text so that it scores higher. Here is the text as it is:",
-        f"```\n{candidate}\n```",
+        f"{fence}\n{candidate}\n{fence}",
         *([f"Objective: {optimization['objective']}"] if "objective" in optimization else []),
         *([f"Background: {optimization['background']}"] if "background" in optimization else []),
         *([f"It is judged by:\n{dimensions}"] if "intake" in spec.document.data else []),
         *([f"It must by all means keep to:\n{constraints}"] if constraints else []),
         "This is how it did. Scores go from 0 (worst) to 1 (best).",
         *(f"Case {n}: {_shown(record)}" for n, record in enumerate(records, 1)),
-        "Find out what costs it points, and write a better text. Answer with the whole new text alone, between two lines of ```.",
+        f"Find out what costs it points, and write a better text. Answer with the whole new text alone, between two lines of {fence}.",
     ]
     return "\n\n".join(parts)
 
 
 def proposed(reply: str) -> str:
     """The text in *reply*: what stands in its longest fenced block, else all of it."""
-    blocks = _FENCE.findall(reply)
+    blocks = [block for _, block in _FENCE.findall(reply)]
     return str(max(blocks, key=len) if blocks else reply.strip().strip("`")).strip()
 
 
