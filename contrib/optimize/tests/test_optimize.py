@@ -267,6 +267,26 @@ def test_nothing_is_asked_where_judging_is_switched_off(folder, evaluator, model
     assert not evaluator.asked + model.prompts
 
 
+def test_the_label_that_counts_is_one_that_there_is(folder):
+    folder.data(dataset=WORDS)
+    del folder.sections["evaluator"]["url"]
+    metrics = [{"proxy/keywords": {"as": "words", "required": ["nothing"]}}]
+    judged = {"metrics": metrics, "on": "metrics"}
+    assert folder.dicast(folder.spec(evaluator=judged))[1]["best"]["score"] == 1.0
+    with pytest.raises(ConfigError, match=r"spec\.yaml:\d+:3: .* of metrics, did you mean 'metrics'"):
+        folder.dicast(folder.spec(evaluator={**judged, "on": "metric"}))
+
+
+def test_a_model_that_cannot_be_reached_stops_the_search_and_leaves_the_test_split(folder, evaluator):
+    folder.data(**SPLITS)
+    dead = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "price": "free", "retries": 0}}
+    code, report = folder.dicast(folder.spec(model={"reflection": dead}))
+    assert (code, report["stopped"]["reason"], report["test"]) == (3, "reflection_failed", None)
+    assert "Connection refused" in report["stopped"]["message"]
+    assert report["best"]["candidate"] == "nothing"
+    assert "test" not in splits(evaluator)
+
+
 def test_a_text_of_people_is_printed_without_json(folder):
     folder.data(**SPLITS)
     done = subprocess.run(

@@ -212,5 +212,5 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
             f"gain over the seed: {_figure(gain['value'])} [{_figure(gain['ci_low'])}, {_figure(gain['ci_high'])}]"
         )
     else:
-        lines.append("no test split: the gain above is on what the winner was chosen by")
+        lines.append("no test split was looked at: the gain above is on what the winner was chosen by")
     return [*map(one_line, lines), f"run folder: {report['run_dir']}", "", best["candidate"]]

@@ -159,9 +159,8 @@ class Evaluator:
         on = self._spec.evaluator.get("on")
         label = on or (METRICS if METRICS in found else next(iter(found), METRICS))
         if label not in found or (on is None and label != METRICS and len(found) > 1):
-            near = nearest(label, found)
-            hint = f", did you mean {near!r}?" if near else ""
-            raise Stopped("not_judged", f"evaluator.on says whose score counts, of {', '.join(found)}{hint}")
+            message = f"evaluator.on says whose score counts, of {', '.join(found)}"
+            raise ConfigError(self._spec.document.problem(("evaluator", "on"), message, on, nearest(label, found)))
         return _evaluation(found[label])
 
 

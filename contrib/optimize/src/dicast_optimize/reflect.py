@@ -105,8 +105,9 @@ class Reflector:
         if done.stopped is not None and done.stopped["reason"] == "interrupted":
             raise Stopped("interrupted", "interrupted")
         if done.failed or done.stopped is not None or done.run_id is None:
-            why = done.failed_subjects[0] if done.failed_subjects else done.stopped
-            raise Stopped("reflection_failed", f"the reflection model gave no reply: {_shown(why)}")
+            failed = [one["error_message"] for one in done.failed_subjects]
+            why = failed[0] if failed else _shown(done.stopped)
+            raise Stopped("reflection_failed", f"the reflection model gave no reply: {why}")
         run_id = done.run_id
         ((_, record),) = read_ledger(ledger, lambda live: list(results(live, run_id).records()))
         return str(record["response"]["content"])
