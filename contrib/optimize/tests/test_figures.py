@@ -75,6 +75,7 @@ def test_an_interval_needs_two_clusters_and_is_the_kernels_normal_one():
         ("Here:\n```\nnew text\n```\nas you see", "new text"),
         ("```python\na\nb\n```", "a\nb"),
         ("```\nshort\n```\n```\nmuch longer\n```", "much longer"),
+        ("````\nSay:\n```\ncode\n```\n````", "Say:\n```\ncode\n```"),
         ("plain text ", "plain text"),
         ("```\nnever ended", "never ended"),
         ("```\n```", ""),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import threading
 from decimal import Decimal
 
 import pytest
@@ -213,6 +215,76 @@ def test_a_prompt_is_optimised_through_a_pipeline_whose_task_uses_it(folder, mod
     assert (code, report["best"]["score"], report["stopped"]["reason"]) == (0, 1.0, "perfect")
     assert model.prompts == ["nothing / alpha", "nothing / beta"]
     assert Decimal(report["cost"]["usd"]) == Decimal("0.22")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number):
+    folder.data(dataset=WORDS)
+    spec = folder.spec(optimization={"run_dir": "run"})
+    good, come, go = evaluator.answer, threading.Event(), threading.Event()
+
+    def wait(asked):
+        if "alpha" in asked["candidate"]:
+            come.set()
+            go.wait(30)
+        return good(asked)
+
+    evaluator.answer = wait
+    command = [sys.executable, "-m", "dicast", "optimize", spec, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert come.wait(60)
+        process.send_signal(number)
+        report = json.loads(process.communicate(timeout=30)[0])
+    go.set()
+    assert (process.returncode, report["stopped"]["reason"], report["best"]["score"]) == (130, "interrupted", 0.2)
+    assert report["cost"]["usd"] == "0.11"
+    evaluator.answer = good
+    code, report = folder.dicast(spec, "--resume")
+    assert (code, report["best"]["score"], report["cost"]["usd"]) == (0, 1.0, "0.33")
+
+
+def test_a_spec_in_toml_and_options_that_win_over_it(folder, evaluator, model, monkeypatch):
+    folder.data(dataset=WORDS)
+    (folder.path / "other.txt").write_text("another text")
+    options = model.component["openai/chat"]
+    lines = [
+        f'[optimization]\nseed = "x"\nbudget = 500\n[evaluator]\nurl = "{evaluator.url}"',
+        f'[model.reflection."openai/chat"]\nbase_url = "{options["base_url"]}"\nmodel = "m"\nprice = "free"',
+    ]
+    (folder.path / "below").mkdir()
+    (folder.path / "below" / "spec.toml").write_text("\n".join(lines))
+    words = ("--dataset", "dataset.jsonl", "--seed-file", "other.txt", "--budget", "4", "--no-early-stop")
+    code, report = folder.dicast("below/spec.toml", *words)
+    assert (code, report["calls"], report["best"]["candidate"]) == (0, 4, "another text")
+    with pytest.raises(ConfigError, match="valset requires dataset"):
+        folder.dicast("below/spec.toml", "--valset", "dataset.jsonl")
+
+
+def test_nothing_is_asked_where_judging_is_switched_off(folder, evaluator, model, monkeypatch):
+    monkeypatch.setenv("DICAST_DISABLED", "1")
+    code, report = folder.dicast(folder.spec())
+    assert (code, report["best"], report["stopped"]["reason"]) == (0, None, "disabled")
+    assert not evaluator.asked + model.prompts
+
+
+def test_the_label_that_counts_is_one_that_there_is(folder):
+    folder.data(dataset=WORDS)
+    del folder.sections["evaluator"]["url"]
+    metrics = [{"proxy/keywords": {"as": "words", "required": ["nothing"]}}]
+    judged = {"metrics": metrics, "on": "metrics"}
+    assert folder.dicast(folder.spec(evaluator=judged))[1]["best"]["score"] == 1.0
+    with pytest.raises(ConfigError, match=r"spec\.yaml:\d+:3: .* of metrics, did you mean 'metrics'"):
+        folder.dicast(folder.spec(evaluator={**judged, "on": "metric"}))
+
+
+def test_a_model_that_cannot_be_reached_stops_the_search_and_leaves_the_test_split(folder, evaluator):
+    folder.data(**SPLITS)
+    dead = {"openai/chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "price": "free", "retries": 0}}
+    code, report = folder.dicast(folder.spec(model={"reflection": dead}))
+    assert (code, report["stopped"]["reason"], report["test"]) == (3, "reflection_failed", None)
+    assert "Connection refused" in report["stopped"]["message"]
+    assert report["best"]["candidate"] == "nothing"
+    assert "test" not in splits(evaluator)
 
 
 def test_a_text_of_people_is_printed_without_json(folder):

@@ -13,6 +13,7 @@ import orjson
 
 from dicast import AtomicFile, ConfigError
 
+from .costs import spent
 from .evaluation import Evaluation, Item, Stopped, items
 from .optimization import Opened
 from .spec import Spec
@@ -32,7 +33,7 @@ def judged(spec: Spec, parts: Opened, candidate: str) -> dict[str, Any]:
         "min": min(scores, default=None),
         "max": max(scores, default=None),
         "failed": len(each) - len(scores),
-        "cost": parts.journal.cost,
+        "cost": spent(parts.folder / "ledger.db"),
     }
 
 
@@ -60,7 +61,7 @@ def measured(spec: Spec, parts: Opened) -> tuple[float | None, str | None]:
 def compared(name: str, score: float | None, error: str | None, entry: object, tolerance: float) -> dict[str, Any]:
     """Whether *score* is no more than *tolerance* below the baseline's; a text without a baseline passes and says so."""
     baseline = entry.get("baseline") if isinstance(entry, dict) else None
-    low = score is not None and baseline is not None and score < baseline - tolerance
+    low = score is not None and baseline is not None and round(score - baseline + tolerance, 9) < 0
     return {
         "name": name,
         "score": score,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import chdir
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import current_thread, main_thread
 from typing import Any
 
 import attrs
@@ -19,8 +21,40 @@ from .checks import compared, judged, measured, read_baselines, write_baselines
 from .optimization import check, opened, optimized
 from .spec import Spec, read_spec
 
+
+def absolute(path: str) -> str:
+    """*path*, which is relative to the current folder and not to the spec's."""
+    return str(Path(path).absolute())
+
+
 _SPEC = click.Path(path_type=Path)
+_INSTEAD: tuple[tuple[str, Any, str], ...] = (
+    ("seed-file", absolute, "The file with the text to improve."),
+    ("objective", str, "What the text is for."),
+    ("dataset", absolute, "What candidates are tried on."),
+    ("valset", absolute, "What the winner is chosen on."),
+    ("test", absolute, "What is looked at once, at the end."),
+    ("budget", int, "How many evaluations the search may ask for."),
+    ("money", str, "What it may cost, as in '0.50 usd'."),
+    ("early-stop", bool, "Whether a plateau ends the search."),
+    ("early-stop-window", int, "Over how many steps."),
+    ("early-stop-threshold", float, "What the best score has to rise by."),
+    ("task-model", str, "The model that evaluators are told of."),
+    ("cache", bool, "Answer what was asked before from what is known."),
+    ("cache-from", absolute, "A run folder whose evaluations count, too."),
+    ("run-dir", absolute, "Where ledger and journal are kept."),
+    ("output", absolute, "Where the best text is written."),
+)
+
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def instead_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Options for the keys of a spec's section ``optimization``; paths are relative to the current folder."""
+    for name, type_, text in reversed(_INSTEAD):
+        flags = f"--{name}/--no-{name}" if type_ is bool else f"--{name}"
+        command = click.option(flags, default=None, type=type_, help=text)(command)
+    return command
 
 
 class _SpecFirst(click.Group):
@@ -28,7 +62,7 @@ class _SpecFirst(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put ``run`` before what begins with no command."""
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -43,20 +77,17 @@ def optimize() -> None:
 
 @optimize.command()
 @click.argument("spec", type=_SPEC)
-@click.option("--budget", type=click.IntRange(1), help="How many evaluations the search may ask for.")
-@click.option("--run-dir", metavar="FOLDER", help="Where ledger and journal are kept.")
-@click.option("--output", metavar="FILE", help="Where the best text is written.")
+@instead_options
 @click.option(
     "--resume", is_flag=True, help="Go on with the optimisation in the run folder, at no cost for what it has."
 )
 @as_json_option
-def run(spec: Path, budget: int | None, run_dir: str | None, output: str | None, *, resume: bool, as_json: bool) -> int:
+def run(spec: Path, *, resume: bool, as_json: bool, **given: Any) -> int:
     """Optimise the text of SPEC, and report its gain on the test split. What is given here wins over the spec."""
-    given = {"budget": budget, "run_dir": _absolute(run_dir), "output": _absolute(output)}
     read = read_spec(
         spec, needs_model=True, instead={name: value for name, value in given.items() if value is not None}
     )
-    with chdir(read.folder):
+    with chdir(read.folder), _sigterm_as_ctrl_c():
         report, code = optimized(read, resume=resume, say=lambda text: click.echo(one_line(text), err=True))
     if as_json:
         print_json(report)
@@ -112,6 +143,19 @@ def score_check(specs: Sequence[Path], baseline: Path, tolerance: float, *, upda
     return 0 if ok else 1
 
 
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: the event loop ends what is under way, evaluators included."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _score(spec: Spec) -> tuple[float | None, str | None]:
     """The score of the text of *spec*, by evaluations that leave nothing behind."""
     with (
@@ -126,10 +170,6 @@ def _score(spec: Spec) -> tuple[float | None, str | None]:
 def _alone(spec: Spec) -> Spec:
     """*spec* without the cache of another optimisation: a check measures anew."""
     return attrs.evolve(spec, optimization={k: v for k, v in spec.optimization.items() if k != "cache_from"})
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).absolute())
 
 
 def _read(path: Path) -> str:
@@ -172,5 +212,5 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
             f"gain over the seed: {_figure(gain['value'])} [{_figure(gain['ci_low'])}, {_figure(gain['ci_high'])}]"
         )
     else:
-        lines.append("no test split: the gain above is on what the winner was chosen by")
+        lines.append("no test split was looked at: the gain above is on what the winner was chosen by")
     return [*map(one_line, lines), f"run folder: {report['run_dir']}", "", best["candidate"]]

@@ -115,7 +115,6 @@ class Evaluator:
                 {**common(self._spec, self._ledger), "judges": [_with_intake(self._spec, judge) for judge in judges]},
                 subjects=subjects,
             )
-        self._journal.paid(done.cost)
         _refuse_stopped(done)
         return found
 
@@ -123,13 +122,15 @@ class Evaluator:
         """Run the pipeline on *due*, and put the answers into *found*."""
         events: dict[int, Sequence[Event]] = {}
         subjects = [Due(self._subject(candidate, item), answered=partial(events.__setitem__, n)) for n, _, item in due]
-        done = evaluation_run(self._spec, self._ledger, subjects)
-        self._journal.paid(done.cost)
-        out_of_money = bool(done.unaffordable or done.throttled)
-        for n, key, _ in due:
-            if n in events and not out_of_money:
-                found[n] = attrs.asdict(self._counted(events[n]))
-                self._journal.keep("evaluation", key, found[n])
+        done: Run | None = None
+        try:
+            done = evaluation_run(self._spec, self._ledger, subjects)
+        finally:  # what was answered before an interrupt was paid for
+            out_of_money = done is not None and bool(done.unaffordable or done.throttled)
+            for n, key, _ in due:
+                if n in events and not out_of_money:
+                    found[n] = attrs.asdict(self._counted(events[n]))
+                    self._journal.keep("evaluation", key, found[n])
         if out_of_money:
             raise Stopped("money", "the budget in money leaves no room for the next evaluation")
         _refuse_stopped(done)
@@ -158,9 +159,8 @@ class Evaluator:
         on = self._spec.evaluator.get("on")
         label = on or (METRICS if METRICS in found else next(iter(found), METRICS))
         if label not in found or (on is None and label != METRICS and len(found) > 1):
-            near = nearest(label, found)
-            hint = f", did you mean {near!r}?" if near else ""
-            raise Stopped("not_judged", f"evaluator.on says whose score counts, of {', '.join(found)}{hint}")
+            message = f"evaluator.on says whose score counts, of {', '.join(found)}"
+            raise ConfigError(self._spec.document.problem(("evaluator", "on"), message, on, nearest(label, found)))
         return _evaluation(found[label])
 
 
@@ -266,5 +266,7 @@ def _evaluation(event: Event) -> Evaluation:
 
 
 def _refuse_stopped(done: Run) -> None:
+    if done.disabled:
+        raise Stopped("disabled", "judging is switched off: DICAST_DISABLED, or the pipeline's budget")
     if done.stopped is not None:
         raise Stopped(str(done.stopped["reason"]), str(done.stopped.get("error") or done.stopped["reason"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ def digest(*parts: object) -> str:
 
 
 class Journal:
-    """The file ``journal.jsonl`` of *folder*: a line about the spec, then one for each answer and for what each run did cost.
+    """The file ``journal.jsonl`` of *folder*: a line about the spec, then one for each answer.
 
     With *reuse* an answer is given as often as it is asked for; else each time that it was bought.
     """
@@ -34,7 +33,6 @@ class Journal:
         self._foreign: dict[str, Mapping[str, Any]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
         self._bought: Counter[tuple[str, str]] = Counter()
-        self.costs: list[Mapping[str, str | None]] = []
         self.replayed = 0
         if resume:
             self._take_up(setup)
@@ -77,21 +75,6 @@ class Journal:
         self._answers[what, key, n] = answer
         self._write({"what": what, "key": key, "answer": answer})
 
-    def paid(self, cost: Mapping[str, str | None]) -> None:
-        """Note what a run did *cost*."""
-        self.costs.append(cost)
-        self._write({"what": "cost", "cost": dict(cost)})
-
-    @property
-    def cost(self) -> dict[str, str | None]:
-        """What everything did cost so far, by unit; None where a cost is not known."""
-        found: dict[str, str | None] = {}
-        for unit in ("usd", "msat"):
-            amounts = [cost.get(unit, "0") for cost in self.costs]
-            known = [Decimal(amount) for amount in amounts if amount is not None]
-            found[unit] = str(sum(known, Decimal(0))) if len(known) == len(amounts) else None
-        return found
-
     def _take_up(self, setup: Mapping[str, str]) -> None:
         lines = _lines(self._path)
         before = lines[0]["setup"]
@@ -102,12 +85,9 @@ class Journal:
                 "undo the change, or leave --resume out"
             )
         for line in lines[1:]:
-            if line["what"] == "cost":
-                self.costs.append(line["cost"])
-            else:
-                n = self._bought[line["what"], line["key"]]
-                self._bought[line["what"], line["key"]] += 1
-                self._answers[line["what"], line["key"], n] = line["answer"]
+            n = self._bought[line["what"], line["key"]]
+            self._bought[line["what"], line["key"]] += 1
+            self._answers[line["what"], line["key"], n] = line["answer"]
         _cut_torn_end(self._path)
 
     def _write(self, line: Mapping[str, Any]) -> None:

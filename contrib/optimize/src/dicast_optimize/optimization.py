@@ -13,6 +13,7 @@ import attrs
 
 from dicast import AtomicFile, ConfigError, DataError, Due, Problem, Run
 
+from .costs import LOST, spent
 from .evaluation import Evaluation, Evaluator, Stopped, evaluation_run, evaluator_digest, items
 from .interval import METHOD, mean_interval
 from .journal import NAME, Journal, digest
@@ -23,7 +24,7 @@ from .summary import efficiency, failure_signal, flattened, score_summary, top_d
 
 Say = Callable[[str], None]
 
-_EXITS = {"interrupted": 130}
+_EXITS = {"interrupted": 130, "disabled": 0}
 _DONE = ("budget", "plateau", "perfect", "idle")
 """How a search ends in order."""
 
@@ -99,6 +100,8 @@ def optimized(spec: Spec, *, resume: bool, say: Say) -> tuple[dict[str, Any], in
                 test = held_back(spec, parts.evaluator, search.best)
             except Stopped as error:
                 stopped = error
+            except KeyboardInterrupt:
+                stopped = Stopped("interrupted", "interrupted")
         report = _report(spec, parts, search, stopped, calls, test)
     if search.best is not None and "output" in spec.optimization:
         _write(Path(spec.folder, spec.optimization["output"]), search.best.text)
@@ -156,7 +159,7 @@ def _mean(found: Sequence[Evaluation], clusters: Sequence[object]) -> dict[str, 
 def _report(
     spec: Spec, parts: Opened, search: Search, stopped: Stopped, calls: int, test: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    best = search.best
+    best, ledger = search.best, parts.folder / "ledger.db"
     scored = [one for one in search.candidates if one.score is not None]
     scores = [one.score for one in scored if one.score is not None]
     return {
@@ -166,7 +169,8 @@ def _report(
         "calls": calls,
         "test_calls": parts.evaluator.calls - calls,
         "reflections": parts.reflector.calls,
-        "cost": parts.journal.cost,
+        "cost": spent(ledger),
+        "spend_lost": spent(ledger, LOST),
         "stopped": {"reason": stopped.reason, "message": str(stopped)},
         "early_stopped": stopped.reason == "plateau",
         "score_summary": score_summary(scores),
@@ -181,7 +185,7 @@ def _report(
         },
         "resumed": parts.journal.replayed > 0,
         "run_dir": str(parts.folder),
-        "ledger": {"path": str(parts.folder / "ledger.db")},
+        "ledger": {"path": str(ledger)},
     }
 
 

@@ -34,7 +34,8 @@ from .evaluation import Stopped, common, placed
 from .journal import Journal, digest
 from .spec import Spec
 
-_FENCE = re.compile(r"```[\w.+-]*\n(.*?)\n?```", re.DOTALL)
+_FENCE = re.compile(r"^(`{3,})[\w.+-]*\n(.*?)\n?^\1`*[ \t]*$", re.DOTALL | re.MULTILINE)
+_TICKS = re.compile(r"`{3,}")
 _SHOWN = 4000
 
 
@@ -99,14 +100,14 @@ class Reflector:
         ledger = self._folder / "ledger.db"
         subject = Subject("reflection", f"{self.calls + 1}-{digest(text)[:12]}", input=text, session_id=self._session)
         done = reflection_run(self._spec, ledger, [Due(subject)])
-        self._journal.paid(done.cost)
         if done.unaffordable or done.throttled:
             raise Stopped("money", "the budget in money leaves no room for the next reflection")
         if done.stopped is not None and done.stopped["reason"] == "interrupted":
             raise Stopped("interrupted", "interrupted")
         if done.failed or done.stopped is not None or done.run_id is None:
-            why = done.failed_subjects[0] if done.failed_subjects else done.stopped
-            raise Stopped("reflection_failed", f"the reflection model gave no reply: {_shown(why)}")
+            failed = [one["error_message"] for one in done.failed_subjects]
+            why = failed[0] if failed else _shown(done.stopped)
+            raise Stopped("reflection_failed", f"the reflection model gave no reply: {why}")
         run_id = done.run_id
         ((_, record),) = read_ledger(ledger, lambda live: list(results(live, run_id).records()))
         return str(record["response"]["content"])
@@ -132,23 +133,24 @@ def prompt(spec: Spec, candidate: str, records: Sequence[Mapping[str, Any]]) -> 
         for one in intake.quality_dimensions
     )
     constraints = "".join(f"- {one}\n" for one in intake.hard_constraints)
+    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(candidate)), default=0))
     parts = [
         "You improve a text so that it scores higher. Here is the text as it is:",
-        f"```\n{candidate}\n```",
+        f"{fence}\n{candidate}\n{fence}",
         *([f"Objective: {optimization['objective']}"] if "objective" in optimization else []),
         *([f"Background: {optimization['background']}"] if "background" in optimization else []),
         *([f"It is judged by:\n{dimensions}"] if "intake" in spec.document.data else []),
         *([f"It must by all means keep to:\n{constraints}"] if constraints else []),
         "This is how it did. Scores go from 0 (worst) to 1 (best).",
         *(f"Case {n}: {_shown(record)}" for n, record in enumerate(records, 1)),
-        "Find out what costs it points, and write a better text. Answer with the whole new text alone, between two lines of ```.",
+        f"Find out what costs it points, and write a better text. Answer with the whole new text alone, between two lines of {fence}.",
     ]
     return "\n\n".join(parts)
 
 
 def proposed(reply: str) -> str:
     """The text in *reply*: what stands in its longest fenced block, else all of it."""
-    blocks = _FENCE.findall(reply)
+    blocks = [block for _, block in _FENCE.findall(reply)]
     return str(max(blocks, key=len) if blocks else reply.strip().strip("`")).strip()
 
 

@@ -87,6 +87,8 @@ class Search:
             )
         except Stopped as stopped:
             self.stopped = stopped
+        except KeyboardInterrupt:
+            self.stopped = Stopped("interrupted", "interrupted")
 
     def evaluate(self, batch: Sequence[Item], text: str) -> list[Evaluation]:
         """What is said of *text* on *batch*.

@@ -169,7 +169,9 @@ def read_spec(path: Path, *, needs_model: bool, instead: Mapping[str, Any] | Non
     document = read_document(path)
     if instead:
         section = document.data.get("optimization") or {}
-        document.data["optimization"] = {**section, **instead} if isinstance(section, dict) else section
+        if isinstance(section, dict):
+            before = {name: value for name, value in section.items() if name != "seed" or "seed_file" not in instead}
+            document.data["optimization"] = {**before, **instead}
     return _Reader(document).read(needs_model)
 
 
