@@ -287,6 +287,23 @@ def test_a_model_that_cannot_be_reached_stops_the_search_and_leaves_the_test_spl
     assert "test" not in splits(evaluator)
 
 
+def test_what_cannot_be_opened_is_said_at_once_at_its_place_and_nothing_is_kept(folder):
+    del folder.sections["evaluator"]["url"]
+    spec = folder.spec(
+        optimization={"money": "5 eur", "run_dir": "run"},
+        evaluator={"command": ["no-such-program"]},
+        model={"reflection": {"openai/chat": {"base_ul": "x"}}},
+    )
+    with pytest.raises(ConfigError) as caught:
+        folder.dicast(spec)
+    said = [(problem.file, problem.path, problem.message) for problem in caught.value.problems]
+    assert said.count((spec, "optimization.money", "unknown unit 'eur': a cost is in usd or msat")) == 1
+    assert any(path == "model" and "unknown option 'base_ul'" in message for _, path, message in said)
+    assert not (folder.path / "run").exists()
+    with pytest.raises(ConfigError, match=r"spec\.yaml:\d+:1: evaluator preflight failed .*no-such-program.*evaluator"):
+        folder.dicast(folder.spec(optimization={"money": "5 usd"}, evaluator={"command": ["no-such-program"]}))
+
+
 def test_a_text_of_people_is_printed_without_json(folder):
     folder.data(**SPLITS)
     done = subprocess.run(

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import yaml
 
-from dicast import ConfigError, Due, Event, Run, Subject, nearest, run
+from dicast import ConfigError, Due, Event, Problem, Run, Subject, nearest, run
 
 from .journal import Journal, digest
 from .spec import Example, Spec
@@ -182,13 +182,16 @@ def placed(spec: Spec, section: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        line, column = spec.document.places.get((section,), (None, None))
         raise ConfigError(
-            attrs.evolve(problem, file=str(spec.document.path), line=line, column=column, path=section)
-            if problem.file in (None, "<mapping>")
-            else problem
+            _moved(spec, section, problem) if problem.file in (None, "<mapping>") else problem
             for problem in error.problems
         ) from error
+
+
+def _moved(spec: Spec, section: str, problem: Problem) -> Problem:
+    """*problem* at the place that what it is about has in *spec*."""
+    address = ("optimization", "money") if (problem.path or "").startswith("budget") else (section,)
+    return spec.document.problem(address, problem.message, problem.value, problem.hint)
 
 
 def common(spec: Spec, ledger: Path) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def check(spec: Spec, *, needs_model: bool) -> None:
             try:
                 way(spec, Path(folder, "ledger.db"), [])
             except ConfigError as error:
-                problems.extend(error.problems)
+                problems.extend(problem for problem in error.problems if problem not in problems)
             except DataError:
                 continue  # there is nothing to judge: all of it could be opened
     if problems:
