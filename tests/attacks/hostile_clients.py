@@ -55,6 +55,14 @@ async def task(url: str, key: str) -> object:
             return await live.produce(Subject("row", "1", input="the judged text"))
 
 
+async def evaluator(url: str, key: str) -> object:
+    from dicast_evaluator.http import Http
+
+    given: dict[str, Any] = {"timeout": SECONDS, "preflight": False}
+    async with Http(url, headers={"Authorization": Secret(f"Bearer {key}")}, **given).open(RUN) as live:
+        return await live.score(Subject("row", "1", output="the judged text"))
+
+
 async def otel(url: str, key: str) -> object:
     from dicast_telemetry.otel import Otel
 

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="a process's own peak of memory is in /proc"),
 ]
 
-CLIENTS = ("openai", "litellm", "task", "otel", "azure")
+CLIENTS = ("openai", "litellm", "task", "evaluator", "otel", "azure")
 ASKS = Path(__file__).with_name("hostile_clients.py")
 KEY = "sk-Not/To+Be-Shown-0123456789"
 MIB = 1 << 20
@@ -109,6 +109,7 @@ def _completion(text: str, **more: object) -> dict[str, object]:
         "model": "m",
         "choices": [choice],
         "usage": usage,
+        "score": 0.5,
     } | more
 
 
@@ -263,8 +264,10 @@ def test_no_reply_takes_more_memory_or_time_than_it_may(ask, endpoint):
 
 def test_a_reply_that_is_too_long_is_a_failure_of_its_own_kind(ask, endpoint):
     for found in ask(endpoint.url, ["flood", "bomb"]).values():
-        assert ("max_output_bytes" if ask.client == "task" else "max_reply_bytes") in found["said"], found
-        if ask.client in ("openai", "litellm", "task"):
+        assert ("max_output_bytes" if ask.client in ("task", "evaluator") else "max_reply_bytes") in found["said"], (
+            found
+        )
+        if ask.client in ("openai", "litellm", "task", "evaluator"):
             assert found["outcome"] == "judge_output_invalid"
 
 

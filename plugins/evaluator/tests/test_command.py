@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 
@@ -116,51 +115,6 @@ def test_a_command_may_be_a_text_with_quotes(judged, program):
 def test_a_command_that_is_none_is_refused(judged, command):
     with pytest.raises(dicast.ConfigError, match="command"):
         judged(metric(command), {"output": "a"})
-
-
-BASH = """
-set -euo pipefail
-candidate=$(cat | sed -n 's/.*"candidate":"\\([a-z]*\\)".*/\\1/p')
-if [ "$candidate" = yes ]; then echo '{"score": 1}'; else echo '{"score": 0, "reasoning": "not yes"}'; fi
-"""
-NODE = """
-let text = ''
-process.stdin.on('data', piece => text += piece)
-process.stdin.on('end', () => console.log(JSON.stringify({score: JSON.parse(text).candidate === 'yes' ? 1 : 0})))
-"""
-C = """
-#include <stdio.h>
-#include <string.h>
-int main(void) {
-    char text[4096] = {0};
-    size_t length = fread(text, 1, sizeof text - 1, stdin);
-    printf("{\\"score\\": %d}\\n", length > 0 && strstr(text, "\\"candidate\\":\\"yes\\"") != NULL);
-    return 0;
-}
-"""
-
-
-def built(language, folder):
-    if language == "bash":
-        (folder / "evaluate.sh").write_text(BASH)
-        return ["bash", "evaluate.sh"]
-    if language == "node":
-        if shutil.which("node") is None:
-            pytest.skip("Node is not installed here")
-        (folder / "evaluate.js").write_text(NODE)
-        return ["node", "evaluate.js"]
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler is installed here")
-    (folder / "evaluate.c").write_text(C)
-    subprocess.run(["cc", "-o", folder / "evaluate", folder / "evaluate.c"], check=True)
-    return ["./evaluate"]
-
-
-@pytest.mark.parametrize("language", ["bash", "node", "c"])
-def test_evaluators_in_other_languages_score(judged, tmp_path, language):
-    options = {"command": built(language, tmp_path), "cwd": str(tmp_path), "timeout": 60}
-    found = judged({"evaluator/command": options}, {"output": "yes"}, {"output": "no"})
-    assert found.values == [1.0, 0.0]
 
 
 def test_what_a_command_has_started_ends_with_its_time(judged, program, tmp_path):

@@ -107,6 +107,12 @@ def test_a_server_that_is_not_there_is_asked_for(judged, service):
     service._thread.join()
 
 
+def test_a_server_that_is_there_is_not_asked_for(judged, service):
+    said = refusal(judged, "http", url=service.url.replace("http:", "https:"))
+    assert "HTTP request failed: " in said
+    assert "Is the evaluator server running?" not in said
+
+
 def test_a_worker_is_tried_likewise(judged, program):
     code = "for line in sys.stdin: print(json.dumps({'id': json.loads(line)['id']}), flush=True)"
     assert "evaluator output missing required 'score' field" in refusal(judged, "worker", command=program(code))

@@ -86,7 +86,8 @@ class Client:
         try:
             reply = await self.post(sent, PREFLIGHT_SECONDS)
         except NoReply as error:
-            hint = "" if error.connected else ". Is the evaluator server running?"
+            there = error.connected or isinstance(error.__cause__, aiohttp.ClientSSLError)
+            hint = "" if there else ". Is the evaluator server running?"
             raise ConfigError(f"evaluator preflight failed for {where}: {error}{hint}") from error
         found = answer_problem(reply, self.options.score_range, "response", "<empty response>", where)
         if found is not None:
