@@ -70,6 +70,22 @@ async def worker(folder: Path) -> float:
         return EVALUATIONS / await timed(EVALUATIONS, AT_ONCE, lambda number: scored(live, number))
 
 
+def run(folder: Path) -> float:
+    """Rows a second that a whole ``dicast run`` judges by the same worker, start and ledger included."""
+    (folder / "worker.py").write_text(WORKER)
+    (folder / "rows.jsonl").write_text(
+        "".join(f'{{"id": "{n}", "output": "candidate {n}"}}\n' for n in range(EVALUATIONS))
+    )
+    (folder / "run.yaml").write_text(
+        "source: {rows/jsonl: {path: rows.jsonl}}\n"
+        f"executor: {{dicast/async: {{concurrency: {AT_ONCE}}}}}\n"
+        f"metrics: [{{evaluator/worker: {{command: {json.dumps([sys.executable, 'worker.py'])}}}}}]\n"
+    )
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "dicast", "run", "run.yaml"], cwd=folder, check=True, capture_output=True)
+    return EVALUATIONS / (time.perf_counter() - began)
+
+
 def command(folder: Path) -> tuple[float, float]:
     """Seconds of *COMMANDS* evaluations by a command, by dicast's metric and by a bare loop of ``subprocess.run``, two at once."""
     (folder / "evaluate.py").write_text(SCRIPT)
@@ -145,6 +161,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(f"evaluators.worker: {asyncio.run(worker(folder)):,.0f} evaluations/s (target >= 5,000)")
+        print(f"evaluators.run: {run(folder):,.0f} rows/s of a whole run with that worker")
         seconds, ratio = command(folder)
         print(
             f"evaluators.command: {seconds / COMMANDS * 1000:.1f} ms each, {ratio:.3f} x a bare loop (target <= 1.15)"
