@@ -47,7 +47,7 @@ FOLDERS = {
 """Bars in lines of code for each of the kernel's folders, rounded up to the next 50 (docs/adr/0010); they only fall."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 4_650
+CORE_LINES = 4_600
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 

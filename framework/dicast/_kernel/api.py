@@ -16,9 +16,9 @@ from .values.paths import descriptor
 
 if TYPE_CHECKING:
     from .contract.protocols import Ledger, Source
+    from .forecast import Forecast
     from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
-    from .run.dry_run import Forecast
     from .run.run import Outcome, Request
 
 T = TypeVar("T")
@@ -159,9 +159,9 @@ def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> For
 
     :raises RequestError: when the request is wrong.
     """
+    from .forecast import forecast
     from .pipeline.build import load_pipeline
     from .pipeline.slots import ledger_slot
-    from .run.dry_run import forecast
     from .timing.event_loop import in_loop
 
     built = load_pipeline(as_source(pipeline), needs_source=False)

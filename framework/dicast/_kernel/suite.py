@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from decimal import Decimal
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -16,17 +17,19 @@ from .contract.protocols import Ledger
 from .events import RUN_COMPLETED, RUN_STARTED
 from .pipeline.build import build_pipeline
 from .pipeline.read import PipelineFile, read_pipeline
-from .pipeline.sections import Pipeline
+from .pipeline.sections import Pipeline, Slot
 from .pipeline.slots import ledger_slot
+from .records.baseline import find_baseline
 from .report.document import document as decide
 from .report.document import exit_code, stopped_document
 from .resume.reading import document
 from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
 from .run.plan import decided_by, file_identity
-from .run.preflight import preflight
 from .run.run import Outcome, Request
-from .values import Query
+from .stream.opening import open_component
+from .stream.source import data_digest
+from .values import Query, RunContext
 from .values.clock import Clock
 from .values.errors import ConfigError, Problem, RequestError
 
@@ -140,7 +143,7 @@ async def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[st
     problems: dict[Problem, None] = {}
     for name, pipeline in pipelines.items():
         try:
-            found[name] = await preflight(pipeline, ledger_slot(pipeline), pipelines)
+            found[name] = await _preflight(pipeline, ledger_slot(pipeline), pipelines)
         except RequestError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:
@@ -250,3 +253,19 @@ def _newest(ledger: Ledger, files: Mapping[str, str]) -> dict[str, EarlierRun]:
             ended = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
             found[name] = EarlierRun(entry, any(ledger.read(ended)))
     return found
+
+
+async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -> Mapping[str, str]:
+    """Read the data of *pipeline* whole, and find its baseline unless that is one of *later*; return what a run is resumed by.
+
+    :raises RequestError: when the run would be refused for them.
+    """
+    async with AsyncExitStack() as stack:
+        draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
+        live = await open_component(ledger.component, draft, stack)
+        if pipeline.baseline is not None and pipeline.baseline.run not in later:
+            find_baseline(live, pipeline)
+        slot = pipeline.source
+        assert slot is not None  # dicast run needs one
+        source = await open_component(slot.component, attrs.evolve(draft, read=live.read), stack)
+        return {**pipeline.setup, **await data_digest(source, f"source {slot.name}", pipeline)}

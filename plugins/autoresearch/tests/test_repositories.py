@@ -154,7 +154,9 @@ for edit in json.loads({edits!r})[n - 1]:
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=10
+)
 @given(st.lists(edits, min_size=1, max_size=3))
 def test_whatever_is_proposed_the_user_s_files_stay_and_what_is_kept_is_the_scope_alone(tmp_path_factory, history):
     import json

@@ -8,17 +8,17 @@ from typing import Any
 
 import attrs
 
-from ..asking.call import Call
-from ..asking.metering import Nested
-from ..contract.kinds import parts
-from ..contract.protocols import Source
-from ..pipeline.sections import Pipeline, Slot
-from ..report.tally import nothing
-from ..stream.opening import open_component
-from ..stream.source import read
-from ..values import Cost, RunContext, Subject
-from ..values.clock import Clock
-from .plan import lookahead, make_plan
+from .asking.call import Call
+from .asking.metering import Nested
+from .contract.kinds import parts
+from .contract.protocols import Source
+from .pipeline.sections import Pipeline, Slot
+from .report.tally import nothing
+from .run.plan import lookahead, make_plan
+from .stream.opening import open_component
+from .stream.source import read
+from .values import Cost, RunContext, Subject
+from .values.clock import Clock
 
 
 @attrs.frozen
