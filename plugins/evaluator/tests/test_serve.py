@@ -129,6 +129,16 @@ BAD = [
     ("POST", "/", b"[" * 200_000, 400, "not valid JSON"),
     ("POST", "/", b'{"candidate": NaN}', 400, "must be text"),
     ("POST", "/", b'{"candidate": "' + b"x" * 10_000_000 + b'"}', 413, "more than 10,000,000 bytes"),
+    ("POST", "/", rb'{"candidate": "\ud800"}', 400, "cannot be kept as JSON"),
+    ("POST", "/", rb'{"candidate": "a", "example": {"\udfff": 1}}', 400, "cannot be kept as JSON"),
+    ("POST", "/", b'{"candidate": "a", "example": {"n": ' + b"9" * 400 + b"}}", 400, "cannot be kept as JSON"),
+    (
+        "POST",
+        "/",
+        b'{"candidate": "a", "example": {"n": ' + b"[" * 300 + b"]" * 300 + b"}}",
+        400,
+        "cannot be kept as JSON",
+    ),
     ("POST", "/batch", b"{}", 400, "a JSON array"),
     ("POST", "/batch", b"[" + b"1," * 10_000 + b"1]", 413, "at most 10,000"),
     ("GET", "/", None, 405, "takes POST"),
@@ -141,7 +151,10 @@ def test_hostile_requests_are_refused_and_the_server_goes_on(folder):
         for method, path, body, status, said in BAD:
             found, answer = asked(port, method, path, body)
             assert (found, said in answer["error"]["message"]) == (status, True), (method, path, answer)
+        assert asked(port, "POST", "/", b"{}", headers={"Content-Encoding": "gzip"})[0] == 400
         assert asked(port, "GET", "/health", headers={"Host": "evil.example"})[0] == 403
+        assert asked(port, "GET", "/health", headers={"Host": "[::1]"})[0] == 200
+        assert asked(port, "GET", "/health", headers={"Host": "LocalHost:80"})[0] == 200
         assert asked(port, "POST", "/", {"candidate": "a"}, headers={"Origin": "https://evil.example"})[0] == 403
         for data in (b"GARBAGE\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nab", b""):
             with socket.create_connection(("127.0.0.1", port)) as connection:

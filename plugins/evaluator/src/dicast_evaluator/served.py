@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from dicast import Event, Subject, nearest
 
 METRICS = "metrics"
@@ -44,6 +46,7 @@ def subject_of(payload: object, kind: str) -> Subject:
         raise BadPayload(f"the payload's 'candidate' must be text, got {candidate!r:.100}")
     if example is not None and not isinstance(example, dict):
         raise BadPayload(f"the payload's 'example' must be an object, got {example!r:.100}")
+    _check_keepable(payload)
     row: Mapping[str, Any] = example or {}
     session = row.get("session_id")
     context = {**row, **({} if example is None else {"example": example})}
@@ -56,6 +59,18 @@ def subject_of(payload: object, kind: str) -> Subject:
         context=context | ({} if model is None else {"task_model": model}),
         session_id=session if isinstance(session, str) and session else None,
     )
+
+
+def _check_keepable(payload: Mapping[str, Any]) -> None:
+    """Refuse what the run's records cannot hold, which would end the run that all requests share.
+
+    :raises BadPayload: for half of a surrogate pair, an integer of hundreds of digits, or values nested too deep.
+    """
+    event = [[[[[[[[payload]]]]]]]]  # a record has the payload some levels down
+    try:
+        orjson.dumps(event)
+    except TypeError as error:
+        raise BadPayload(f"the payload cannot be kept as JSON: {error}") from error
 
 
 def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -24,6 +25,7 @@ MAX_BODY_BYTES = 10_000_000
 MAX_BATCH = 10_000
 BODY_SECONDS = 30.0
 HEAD_SECONDS = 30.0
+CLOSE_SECONDS = 1.0
 
 Answer = asyncio.Future[Sequence[Event]]
 
@@ -57,7 +59,7 @@ class Serving:
         :raises ConfigError: when the address cannot be had.
         """
         server = Server(self)
-        runner = web.ServerRunner(_Front(server))
+        runner = web.ServerRunner(_Front(server), shutdown_timeout=CLOSE_SECONDS)
         await runner.setup()
         try:
             try:
@@ -178,7 +180,7 @@ class Server:
 
     def _check_host(self, request: web.BaseRequest) -> None:
         """Refuse what a browser was led to send: another host than the one that is served, or another site's page."""
-        name = (request.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]")
+        name = re.sub(r":\d*$", "", request.headers.get("Host") or "").strip("[]").lower()
         if is_loopback(self._options.host) and not is_loopback(name):
             raise Refused(403, "this host is not served here")
         if "Origin" in request.headers and self._options.token is None:
@@ -231,6 +233,8 @@ async def _body(request: web.BaseRequest) -> object:
                     raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
     except TimeoutError as error:
         raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from error
+    except web.RequestPayloadError as error:  # the client went away, or said an encoding that it is not in
+        raise Refused(400, "the body cannot be read") from error
     try:
         return parsed(bytes(data))
     except ValueError as error:
