@@ -58,3 +58,8 @@ def test_another_label_may_be_the_reward(pipeline):
     judges = {"judges": [{"heuristic/turn": {"as": "a"}}], "ledger": {"ledger/sqlite": {"path": "ledger.db"}}}
     with pytest.raises(dicast.DicastError):
         dicast.reward(judges, on="b")(["1"])
+
+
+def test_prompts_and_completions_are_as_many():
+    with pytest.raises(dicast.ConfigError, match="2 completions and 1 prompts"):
+        dicast.reward({"metrics": ["diff/match"]})(completions=["a", "b"], prompts=["x"], reference=["a", "b"])

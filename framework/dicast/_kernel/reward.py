@@ -54,6 +54,10 @@ class Reward:
         """
         if not completions:
             return []
+        if prompts is not None and len(prompts) != len(completions):
+            raise ConfigError(
+                f"{len(completions)} completions and {len(prompts)} prompts: there is one of each for a row"
+            )
         answers: dict[str, Sequence[Event]] = {}
         rows: dict[str, Any] = {name: one for name, one in columns.items() if _fits(one, len(completions))}
         subjects = []
