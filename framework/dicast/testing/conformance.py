@@ -140,7 +140,7 @@ class Conformance:
         """The options of *component* as plain data; what cannot be read back from it stays as it was given."""
         builder = bench.builder()
         builder.component({self.named: dict(self.options)}, (self.kind,))
-        ((_, plain),) = describe(component, builder.names, builder.written).items()
+        ((_, plain),) = describe(component, builder.names, builder.written, whole=True).items()
         options = {}
         for field in hints.fields(type(component)):
             key = hints.keys(field)[0]

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -103,8 +104,9 @@ def test_killing_dicast_leaves_no_process(parent):
 
 def child(pid: int) -> int:
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and (entry / "stat").read_text().rpartition(")")[2].split()[1] == str(pid):
-            return int(entry.name)
+        with suppress(OSError):  # it has ended meanwhile
+            if entry.name.isdecimal() and (entry / "stat").read_text().rpartition(")")[2].split()[1] == str(pid):
+                return int(entry.name)
     raise AssertionError(pid)
 
 

@@ -17,11 +17,19 @@ from ..values import Rubric, Secret
 _LARGEST = 2**63
 
 
-def describe(value: Any, names: Mapping[type[Any], str], written: Mapping[Path, str], *, counting: bool = False) -> Any:
+def describe(
+    value: Any,
+    names: Mapping[type[Any], str],
+    written: Mapping[Path, str],
+    *,
+    counting: bool = False,
+    whole: bool = False,
+) -> Any:
     """Return *value* as JSON data that says all that matters of it and holds no secret.
 
     :param names: the names of components' classes; a component becomes ``{name: {options}}``.
     :param written: paths as the user wrote them, so that a moved project is described the same.
+    :param whole: have the options that came later (``metadata={"later": True}``) also where they are at their default.
     :param counting: leave out the options that can change no number: those with ``metadata={"counts": False}``.
     """
 
@@ -33,11 +41,11 @@ def describe(value: Any, names: Mapping[type[Any], str], written: Mapping[Path, 
         if attrs.has(type(one)):
             fields = [field for field in attrs.fields(type(one)) if field.init]
             fields = [field for field in fields if not counting or field.metadata.get("counts", True)]
-            # an option that came later is in no digest while it is at its default: older runs are resumed and compared
+            # it is in no digest then: runs of the version before are resumed and compared
             fields = [
                 field
                 for field in fields
-                if not field.metadata.get("later") or getattr(one, field.name) != field.default
+                if whole or not field.metadata.get("later") or getattr(one, field.name) != field.default
             ]
             options = {field.name: inner(getattr(one, field.name)) for field in fields}
             return {names[type(one)]: options} if type(one) in names else options
