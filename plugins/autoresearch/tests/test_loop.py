@@ -223,3 +223,21 @@ def test_the_page_shows_hostile_texts_as_text(repository, tmp_path):
     assert "<script" not in page
     assert "<img" not in page
     assert "default-src 'none'" in page
+
+
+def test_what_tells_git_what_to_do_and_new_hooks_of_the_session_do_not_stay(repository):
+    repository.init()
+    config = (repository.root / ".git/config").read_text()
+    code = (
+        "subprocess.run(['git', 'config', 'core.hooksPath', '/tmp/x'], check=True)\n"
+        "Path('.git/info/attributes').write_text('* filter=x')\n"
+        "Path('slow.py').write_text(source(90))\n"
+    )
+    repository.loop(code, 1)
+    assert repository.statuses() == ["keep", "keep"]
+    assert (repository.root / ".git/config").read_text() == config
+    assert not (repository.root / ".git/info/attributes").exists()
+    hook = "Path('.auto/hooks').mkdir(); Path('.auto/hooks/after.sh').write_text('touch hooked'); Path('slow.py').write_text(source(80))"
+    repository.loop(hook, 1)
+    assert "what measures was changed: .auto/hooks/after.sh" in repository.entries()[-1]["rollback_reason"]
+    assert not (repository.root / "hooked").exists()

@@ -39,21 +39,31 @@ class Guard:
         """The scope, as git takes it."""
         return [f":(top,literal){path}" for path in self.session.scope]
 
-    def own(self) -> dict[str, bytes]:
-        """The session's own files, which nobody else may change."""
-        folder = self.git.root / FOLDER
-        paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "state.json"]
-        return {str(path): path.read_bytes() for path in [*paths, self.git.root / LOG] if path.is_file()}
+    def own(self) -> dict[Path, bytes | None]:
+        """The session's own files, and those by which git is told what to do: nobody else may change them. None: it is not there."""
+        mine = [*self._session_files(), self.git.root / LOG]
+        return {path: path.read_bytes() if path.is_file() else None for path in (*mine, *self._git_files())}
 
-    def put_back(self, own: Mapping[str, bytes]) -> list[str]:
-        """Restore the session's own files; the names of those that were changed."""
+    def _session_files(self) -> list[Path]:
+        return [path for path in (self.git.root / FOLDER).rglob("*") if path.is_file() and path.name != "state.json"]
+
+    def _git_files(self) -> list[Path]:
+        return [self.git.path(name) for name in ("config", "info/exclude", "info/attributes")]
+
+    def put_back(self, own: Mapping[Path, bytes | None]) -> list[str]:
+        """Restore what was *own*; the names of the session's files that were changed, made or removed."""
         changed = []
-        for name, data in own.items():
-            path = Path(name)
-            if not path.is_file() or path.read_bytes() != data:
-                changed.append(str(path.relative_to(self.git.root)))
+        for path in {**own, **dict.fromkeys(self._session_files())}:
+            before, now = own.get(path), path.read_bytes() if path.is_file() else None
+            if now == before:
+                continue
+            if path not in self._git_files():
+                changed.append(os.path.relpath(path, self.git.root))
+            if before is None:
+                path.unlink(missing_ok=True)
+            else:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
+                path.write_bytes(before)
         return changed
 
     def refusal(

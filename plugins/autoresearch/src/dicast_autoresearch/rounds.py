@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -112,7 +113,7 @@ class Rounds:
             state.clear(self.git.root)
             raise
 
-    def _round(self, command: str, before: Snapshot, stand: Place, own: Mapping[str, bytes]) -> Outcome:
+    def _round(self, command: str, before: Snapshot, stand: Place, own: Mapping[Path, bytes | None]) -> Outcome:
         said, proposed = self._run_proposer(command)
         if not self.git.path("HEAD").exists():
             raise ConfigError("the proposer removed the repository itself: restore it from a clone")
