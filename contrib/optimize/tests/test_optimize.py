@@ -231,6 +231,8 @@ def test_an_interrupted_search_reports_and_is_taken_up(folder, evaluator, number
 
     evaluator.answer = wait
     command = [sys.executable, "-m", "dicast", "optimize", spec, "--json"]
+    # as a script's background job has it
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert come.wait(60)
         process.send_signal(number)

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +93,25 @@ def test_a_proposer_that_never_ends_is_ended_with_what_it_started(repository):
     assert state.stdout.strip()[:1] in {"", "Z"}
 
 
+def test_sigterm_undoes_the_round_and_ends_what_it_started(repository):
+    repository.init()
+    repository.loop("Path('slow.py').write_text(source(90))", 1)
+    before = repository.tree()
+    mark = repository.root.parent / "mark"
+    code = f"Path('slow.py').write_text(source(80)); Path({str(mark)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    command = [sys.executable, "-m", "dicast", "autoresearch", "loop", "--propose", repository.proposer(code)]
+    process = subprocess.Popen(command, cwd=repository.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not mark.exists() or not mark.read_text():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(60) == 130
+    assert repository.tree() == before
+    state = subprocess.run(["ps", "-o", "stat=", "-p", mark.read_text()], capture_output=True, text=True, check=False)
+    assert state.stdout.strip()[:1] in {"", "Z"}
+    assert repository.json("resume")["recovered"] == "nothing was cut off"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["proposing", "measuring"])
 def test_a_killed_loop_is_taken_up_where_it_was(repository, moment):
@@ -114,7 +135,10 @@ def test_a_killed_loop_is_taken_up_where_it_was(repository, moment):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    subprocess.run(["pkill", "-KILL", "-f", str(mark)], check=False)
+    for folder in Path("/proc").glob("[0-9]*"):  # the proposer, or what measures, is still there
+        with suppress(OSError):
+            if (folder / "cwd").readlink() == repository.root:
+                os.kill(int(folder.name), signal.SIGKILL)
     assert "is undone" in repository.json("resume")["recovered"]
     assert repository.tree() == before
     assert repository.json("resume")["recovered"] == "nothing was cut off"

@@ -149,11 +149,14 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
     if current_thread() is not main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # a script's background jobs are started with SIGINT ignored
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _score(spec: Spec) -> tuple[float | None, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -217,6 +218,8 @@ def loop(propose: str, runs: int | None, as_json: bool) -> int:
     if not rounds.log().current:
         made.append(_told(rounds.baseline()))
     began, tried = time.monotonic(), 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # both end the round in order: it is undone
+        signal.signal(number, signal.default_int_handler)
     while (why := _spent(rounds, began)) is None and (runs is None or tried < runs):
         run_hook(rounds.git.root, rounds.report("before"))
         made.append(_told(rounds.propose(propose)))
