@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib.util
 import os
@@ -100,9 +99,10 @@ def probed_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def metadata_read_once() -> Iterator[None]:
     """Read once what the environment's distributions say of themselves; what a test installs is read each time."""
-    from importlib_metadata import PathDistribution
+    from importlib.metadata import Distribution, PathDistribution
 
     site, read, found = sysconfig.get_path("purelib"), PathDistribution.read_text, {}
+    parse, parsed = Distribution.metadata.fget, {}
 
     def read_once(self: Any, filename: str) -> str | None:
         key = str(self._path), filename
@@ -112,10 +112,17 @@ def metadata_read_once() -> Iterator[None]:
             found[key] = read(self, filename)
         return found[key]
 
+    def parse_once(self: Any) -> Any:
+        key = str(self._path)
+        if not key.startswith(site):
+            return parse(self)
+        if key not in parsed:  # parsing takes longer than reading
+            parsed[key] = parse(self)
+        return parsed[key]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PathDistribution, "read_text", read_once)
-        assemble = functools.cache(PathDistribution._assemble_message)  # noqa: SLF001 - parsing takes longer than reading
-        patch.setattr(PathDistribution, "_assemble_message", staticmethod(assemble))
+        patch.setattr(PathDistribution, "metadata", property(parse_once))
         yield
 
 

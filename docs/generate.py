@@ -35,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     check = parser.parse_args(arguments).check
     pages = dict(written(loaded()))
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    gone = sorted(set(PAGES.glob("*.md")) - set(pages))
+    mine = [path for path in PAGES.glob("*.md") if path.read_text(encoding="utf-8").startswith(NOTE[:30])]
+    gone = sorted(set(mine) - set(pages))
     if not check:
         PAGES.mkdir(exist_ok=True)
         for path in stale:
@@ -70,8 +71,8 @@ def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
     for plugin in plugins:
         yield PAGES / f"{plugin['name']}.md", page(plugin)
     yield PAGES / "index.md", index(plugins)
-    yield ROOT / "docs" / "events.md", events()
-    yield ROOT / "docs" / "members.md", members()
+    yield ROOT / "docs" / "reference" / "events.md", events()
+    yield ROOT / "docs" / "reference" / "members.md", members()
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -80,7 +81,7 @@ def index(plugins: Sequence[Mapping[str, Any]]) -> str:
         "# All components",
         "",
         "What the plugins of this repository offer. A cost is what one call may cost at most, as far as it can be said without options:",
-        "`as its model` is what the component in its option `model` costs. `dicast plugins --load` prints the same of what is installed.",
+        "`as its model` is what the component in its option `model` costs. `dicast plugins NAME` prints the same of a plugin that is installed.",
     ]
     for kind in dict.fromkeys(one["kind"] for plugin in plugins for one in plugin["components"]):
         lines += ["", f"## {kind.capitalize()}s", "", *table(("name", "tier", "cost", ""), rows(plugins, kind))]
@@ -94,7 +95,7 @@ def events() -> str:
     lines = [
         "# Events",
         "",
-        "Everything a run does is an event: the [ledger](ledger.md) has it first, then sinks and the report. What a trace brings is recorded",
+        "Everything a run does is an event: the [ledger](../concepts/ledger.md) has it first, then sinks and the report. What a trace brings is recorded",
         "beside these, as `trace.TYPE` where its type begins like one of them. An event is `user_controlled` where its payload holds what a user",
         "wrote, else `pseudonymous`. A member with a question mark is left out where it has nothing to say.",
         "",
@@ -130,7 +131,7 @@ def members() -> str:
     lines = [
         "# Optional members",
         "",
-        "What a component may have beside the methods of its kind ([hooks](hooks.md)). `dicast.optional` has a protocol for each, with which a type",
+        "What a component may have beside the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, with which a type",
         "checker compares a class: `HasEstimate` for `estimate`, and so on. A class need not inherit from it. A ledger may also keep leases, as `dicast.Leasing` says.",
         "",
         *table(("member", "of", "protocol", ""), sorted(optional_members(source))),

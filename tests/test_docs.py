@@ -12,7 +12,7 @@ What a page's blocks do, in their order, in a folder of their own that has a cop
 - ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment. Where it is a page of ``docs/reference`` whose
   ``console`` block is run, a judge of the tests' own listens.
 
-The pages of ``docs/reference`` are written by ``docs/generate.py``, and their blocks stand in the plugins' READMEs.
+The plugins' pages of ``docs/reference`` are written by ``docs/generate.py``, and their blocks stand in the plugins' READMEs.
 """
 
 from __future__ import annotations
@@ -36,15 +36,20 @@ import yaml
 from dicast._kernel.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
-REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 READMES = [
     ROOT / "framework" / "README.md",
     *sorted(ROOT.glob("plugins/*/README.md")),
     *sorted(ROOT.glob("contrib/*/README.md")),
 ]
-WALK = ROOT / "docs" / "first-contribution.md"
+REFERENCE = [
+    ROOT / "docs" / "reference" / f"{name}.md"
+    for name in ("index", "dicast", *[path.parent.name for path in READMES[1:]])
+]
+"""The pages of the plugins, which ``docs/generate.py`` writes."""
+WALK = ROOT / "docs" / "how-to" / "first-contribution.md"
 """Changes the repository itself: tests/test_first_contribution.py does what it says."""
-PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {WALK}), *REFERENCE]
+WRITTEN = {path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts}
+PAGES = [ROOT / "README.md", *sorted(WRITTEN - {WALK} - {*REFERENCE}), *REFERENCE]
 EVERY_PAGE = [
     *PAGES,
     WALK,
@@ -185,7 +190,7 @@ def test_python_runs(page, folder):
     assert done.returncode == 0, done.stderr
 
 
-@pages_with("python", slow=("docs/plugins",))
+@pages_with("python", slow=("docs/how-to/plugins",))
 def test_tests_pass(page, folder):
     files = [block.title for block in blocks(page, "python") if (block.title or "").startswith("test_")]
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files) if files else None
@@ -211,7 +216,7 @@ def test_quoted_files_are_the_files(page):
             assert yaml.safe_load(block.text) == yaml.safe_load((ROOT / block.title).read_text(encoding="utf-8"))
 
 
-@pages_with("console", slow=("README", "docs/statistics", "docs/reference/litellm"))
+@pages_with("console", slow=("README", "docs/concepts/statistics", "docs/reference/litellm"))
 def test_commands_end_as_the_page_says(page, folder, dicast, chat_server):
     chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
     for block in blocks(page, "console"):
@@ -273,7 +278,8 @@ def test_links_lead_somewhere(page):
 
 def test_the_tests_that_the_threat_model_names_are_there():
     named = re.findall(
-        r"`((?:[\w-]+/)*tests/[\w/]+\.py)`", (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+        r"`((?:[\w-]+/)*tests/[\w/]+\.py)`",
+        (ROOT / "docs" / "concepts" / "threat-model.md").read_text(encoding="utf-8"),
     )
     assert len(named) > 40
     assert [path for path in named if not (ROOT / path).is_file()] == []
@@ -299,7 +305,7 @@ def test_decision_records_are_short_and_whole(record):
 def test_readme_gives_two_commands_that_set_themselves_up():
     lines = [line for block in blocks(ROOT / "README.md", "bash") for line in block.text.splitlines()]
     example = "examples/support-turns/pipeline.yaml"
-    assert lines == [f"pip install uv && uv run dicast run {example}", "pip install uv && uv run pytest"]
+    assert lines == [f"pip install uv && uv run dicast run {example}", "pip install uv && uv run --group dev pytest"]
     assert (ROOT / example).is_file()
 
 
@@ -309,3 +315,7 @@ def test_readme_shows_the_summary_that_is_printed(tmp_path):
     (shown,) = (block.text for block in blocks(ROOT / "README.md", "text"))
     ids = re.compile(r"run \w+|row [\d,]+,\s+\w+…?")  # they change from run to run
     assert ids.sub("", shown) == ids.sub("", done.stdout)
+
+
+def test_the_recorded_terminal_is_the_screen_that_the_tests_keep():
+    assert run(ROOT, "docs/record.py", "--check").returncode == 0, "to mend it: uv run python docs/record.py"

@@ -17,7 +17,8 @@ SEPARATION = runpy.run_path(str(ROOT / "benchmarks" / "separation.py"))
 
 def text(page):
     """The page in one line, without its code blocks."""
-    written = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (path,) = (ROOT / "docs").rglob(page)
+    written = path.read_text(encoding="utf-8")
     prose = re.sub(r"^```.*?^```$", "", written, flags=re.MULTILINE | re.DOTALL)
     return prose, " ".join(prose.split())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "first-contribution.md"
+PAGE = ROOT / "docs" / "how-to" / "first-contribution.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNS = {
     "pytest": ["-m", "pytest", "-p", "no:cacheprovider"],
@@ -50,7 +50,7 @@ def test_every_step_works(copy):
             subprocess.run(["git", "apply", "-"], cwd=copy, input=text, text=True, check=True)
         else:
             for line in text.splitlines():
-                words = shlex.split(line.removeprefix("$ uv run ").removeprefix("--group lint "))
+                words = shlex.split(line.removeprefix("$ uv run "))
                 command = [sys.executable, *RUNS[words[0]], *words[1:]]
                 done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"

@@ -96,18 +96,26 @@ from ._toolkit.flat import flat
 from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
+    from ._kernel.evaluate import evaluate
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
+    from ._toolkit.answers import answered
     from ._toolkit.atomic_file import AtomicFile, output_path
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
+    from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
+    from ._toolkit.function_task import FunctionTask
+    from ._toolkit.http_address import check_headers, check_url
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+    from ._toolkit.installing import how_to_install
     from ._toolkit.metric_lines import Measurements, MetricLines
     from ._toolkit.process_tree import ProcessTree
     from ._toolkit.rate_limit import RateLimiter, Reachability
     from ._toolkit.run_table import RunTable
     from ._toolkit.scripts import scripts
+    from ._toolkit.terminal import print_lines
+    from ._toolkit.text_table import TextTable
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
@@ -120,8 +128,16 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
+    **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
+    "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
+    "answered": "_toolkit.answers",
+    "evaluate": "_kernel.evaluate",
+    "comparison_lines": "_toolkit.comparison_text",
+    "how_to_install": "_toolkit.installing",
     "RunTable": "_toolkit.run_table",
+    "TextTable": "_toolkit.text_table",
+    "print_lines": "_toolkit.terminal",
     "scripts": "_toolkit.scripts",
     "mean": "_kernel.values.aggregation",
 }
@@ -160,6 +176,7 @@ __all__ = [
     "Executor",
     "Extractor",
     "Failure",
+    "FunctionTask",
     "Head",
     "InputCheck",
     "InputFile",
@@ -213,6 +230,7 @@ __all__ = [
     "Source",
     "Subject",
     "Task",
+    "TextTable",
     "Token",
     "TraceEvent",
     "Trail",
@@ -220,16 +238,22 @@ __all__ = [
     "Verdict",
     "Verification",
     "Within",
+    "answered",
     "arun",
     "as_json",
     "call_command",
     "check_field",
+    "check_headers",
+    "check_url",
     "columns",
+    "comparison_lines",
     "dataset_records",
     "estimate",
+    "evaluate",
     "flat",
     "forecast",
     "hookimpl",
+    "how_to_install",
     "identifier",
     "inexact",
     "judge",
@@ -242,6 +266,7 @@ __all__ = [
     "nearest",
     "one_line",
     "output_path",
+    "print_lines",
     "read_dataset",
     "read_json",
     "read_ledger",

@@ -1,4 +1,4 @@
-"""What components may have beside the methods of their kind, as protocols for type checkers. docs/members.md is made of this module."""
+"""What components may have beside the methods of their kind, as protocols for type checkers. docs/reference/members.md is made of this module."""
 
 # None need be inherited from. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
@@ -39,6 +39,14 @@ class HasDefaultTimeout(Protocol):
     @property
     def default_timeout(self) -> float | None:
         """Seconds that one call may take where the slot has no ``timeout``. Without it 60 for a ``def`` and 600 for an ``async def``."""
+
+
+class HasDefaultPassAt(Protocol):
+    """Metrics, judges."""
+
+    @property
+    def default_pass_at(self) -> float:
+        """The score with which a subject passes where the slot has no ``pass_at``. Without it, 0.5."""
 
 
 class HasNeedsOutput(Protocol):
@@ -129,16 +137,12 @@ class HasRubricFor(Protocol):
         """The rubric for subjects of *kind*, where it depends on the kind."""
 
 
-class HasLookaheadMessages(Protocol):
+class HasLookahead(Protocol):
     """Metrics, judges."""
 
     @property
     def lookahead_messages(self) -> int:
         """How many later messages a turn waits for before it is judged, while its session goes on. Without it, 0."""
-
-
-class HasLookaheadHours(Protocol):
-    """Metrics, judges."""
 
     @property
     def lookahead_hours(self) -> float:
@@ -200,16 +204,12 @@ class HasPauses(Protocol):
         """True where its end is not the run's: the next process takes the run up. Without it, False."""
 
 
-class HasSecurityLevel(Protocol):
+class HasLevels(Protocol):
     """Tasks."""
 
     @property
     def security_level(self) -> str | None:
         """A text that every record carries: how secret it is. Without it, none."""
-
-
-class HasDeterminismLevel(Protocol):
-    """Tasks."""
 
     @property
     def determinism_level(self) -> str | None:

@@ -32,7 +32,9 @@ ENDED = Event(
 async def openai(url: str, key: str) -> object:
     from dicast_openai.chat import Chat
 
-    return await _complete(Chat(f"{url}/v1", "m", Secret(key), "free", retries=0, timeout=SECONDS))
+    return await _complete(
+        Chat(base_url=f"{url}/v1", model="m", api_key=Secret(key), price="free", retries=0, timeout=SECONDS)
+    )
 
 
 async def litellm(url: str, key: str) -> object:

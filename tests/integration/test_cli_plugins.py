@@ -107,7 +107,7 @@ def dicast_metrics():
 
 def test_the_listing_says_what_every_option_takes(shop, install):
     install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
-    shown = shop.dicast("plugins", "--load").out
+    shown = shop.dicast("plugins", "wide").out
     assert shown.partition("wide/open (metric, proxy, free or as its grader): Take whatever there is.\n")[
         2
     ].splitlines()[:5] == [
@@ -256,6 +256,78 @@ def test_the_listing_is_a_table_that_says_how_to_see_more(shop, install):
     loaded = shop.dicast("plugins", "--load").out
     assert not any(line.endswith("installed") for line in loaded.splitlines())
     assert "--load" not in loaded
+    assert (
+        len([line for line in loaded.splitlines() if line.startswith("    proxy/")]) == 6
+    )  # its components, one a line
+
+
+def test_one_plugin_is_shown_with_its_options_and_no_other_is_imported(shop, bomb, install):
+    install("dicast-wide", "1.0", {"dicast": {"wide": "dicast_wide"}}, dicast_wide=OPTIONS)
+    lines = shop.dicast("plugins", "wide").out.splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["PLUGIN", "DISTRIBUTION", "STATUS"],
+        ["wide", "dicast-wide", "1.0", "ok"],
+    ]
+    assert [line.split()[0] for line in lines[2:]] == ["wide/open", "word", "count", "price", "grader", "extra"]
+    assert not bomb.exists()
+    assert list(listed(shop, "wide")) == ["wide"]
+    assert listed(shop, "wide")["wide"] == listed(shop, "--load")["wide"]
+    assert listed(shop, "bomb")["bomb"]["status"] == "broken"
+    assert "this plugin is broken" in shop.dicast("plugins", "bomb").out
+    assert "did you mean 'wide'?" in (done := shop.dicast("plugins", "wied")).err
+    assert done.code == 2
+
+
+HELPED = """
+import click
+from pathlib import Path
+
+Path(__file__).with_name("imported").write_text("it was imported")
+made = click.Command("made", help="Nobody reads this.")
+
+@click.group(
+    help="Say it in the decorator. There is more.",
+)
+@click.option("--x", help="An option.")
+def given(): ...
+
+@click.command(help=made.help)
+def computed(): ...
+
+@click.command()
+def described():
+    '''Describe
+    what \x1b[31mhas margins.
+
+margin
+
+    There is more.
+    '''
+
+@click.command()
+async def lengthy():
+    "Say more in a single sentence than there is room for in a line of eighty characters."
+"""
+
+
+def test_help_has_a_line_for_every_command_and_imports_none(shop, install, tmp_path):
+    names = ("given", "described", "lengthy", "computed", "made", "missing")
+    targets = {f"x-{name}": f"dicast_helped:{name}" for name in names} | {"x-gone": "gone.away:gone"}
+    install("dicast-helped", "3.1", {"dicast.commands": targets}, dicast_helped=HELPED)
+    lines = shop.dicast("--help").out.splitlines()
+    assert {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.startswith("  x-")} == {
+        "x-given": "Say it in the decorator. (dicast-helped)",
+        "x-described": r"Describe what \u001b[31mhas margins. (dicast-helped)",
+        "x-lengthy": "Say more in a single sentence than there is r… (dicast-helped)",
+        **dict.fromkeys(("x-computed", "x-made", "x-missing", "x-gone"), "(dicast-helped)"),
+    }
+    assert max(map(len, lines)) <= 79
+    assert not (tmp_path / "site" / "imported").exists()
+
+
+def test_every_command_of_our_own_says_in_its_line_what_it_is_for(shop):
+    lines = shop.dicast("--help").out.partition("Commands:\n")[2].splitlines()
+    assert [line for line in lines if not re.match(r"  \w+ +[A-Z].{15,}\.( \(dicast-[a-z-]+\))?$", line)] == []
 
 
 def test_a_broken_plugin_disturbs_no_other(shop, bomb):

@@ -370,9 +370,32 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
     with (shop / "rows.csv").open(newline="") as file:
         columns = next(csv.reader(file))
     assert columns[: len(done.json["head"][0])] == list(done.json["head"][0])  # one flattening for both
-    assert "metric_scores_depth: 1" in shop.dicast("run", "p.yaml", "--head", "1").out
+    text = shop.dicast("run", "p.yaml", "--head", "1").out
+    assert text.startswith("id  output      llm_content   llm_clarity   llm_depth")
+    assert '\nr0  An output.  {"score": 0}  {"score": 0}  {"score": 1}' in text
+    assert "metric_scores_depth" in text
+    assert "  --json has more of each row: llm_content_metric_prompt_tokens," in text
+    assert max(map(len, text.splitlines())) <= 80
     for more in (["--limit", "1"], ["--resume"]):
         assert shop.dicast("run", "p.yaml", "--head", "1", *more).code == 2
+
+
+def test_head_prints_a_table_of_what_was_judged_and_why(shop):
+    shop.write(
+        "data.jsonl", [{"id": "1", "input": "a\nquestion", "output": "long answer"}, {"id": "2", "output": {"a": 1}}]
+    )
+    shop.pipeline("metrics: [proxy/length: {max: 4}]\n")
+    lines = shop.dicast("run", "p.yaml", "--head", "2").out.splitlines()
+    assert lines[:8] == [
+        "subject_id  input        output        score  metric_proxy_length",
+        "1           a\\nquestion  long answer  0.0000               0.0000",
+        '2           -            {"a":1}      1.0000               1.0000',
+        "",
+        "subject_id  reason_proxy_length",
+        "1           11 chars, more than 4",
+        "2           -",
+        "  --json has more of each row: subject_kind, tier, cost_usd",
+    ]
 
 
 # Baselines

@@ -62,6 +62,10 @@ def test_an_interrupted_run_keeps_what_was_judged_and_can_be_taken_up(shop, work
     assert document["ledger"]["head"]["seq"] == len(shop.events())
     assert shop.verified()
     assert shop.dicast("show", document["run_id"], "--json").json == document
+    listed = shop.dicast("runs", "--json").json["runs"]
+    assert [(one["state"], one["gate"], one["scored"]) for one in listed] == [
+        ("stopped", "undecided", document["scored"])
+    ]
 
     resumed = shop.dicast("run", "p.yaml", "--resume", "--json")
     assert resumed.code == 0

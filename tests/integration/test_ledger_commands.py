@@ -138,7 +138,7 @@ def test_verify_says_how_far_the_ledger_goes(shop, twice):
 
 
 def test_verify_agrees_with_a_chain_computed_here(shop, twice):
-    """The digest as docs/ledger.md gives it, recomputed from the SQLite file by code that shares nothing."""
+    """The digest as docs/concepts/ledger.md gives it, recomputed from the SQLite file by code that shares nothing."""
     columns = (
         "id",
         "type",

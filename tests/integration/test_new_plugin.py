@@ -110,8 +110,8 @@ def wheels(tmp_path_factory):
 
 
 def documented(folder: Path) -> str:
-    """Write the plugin of docs/plugins.md to *folder*, as its blocks say; return its pipeline."""
-    blocks = dict(reversed(FENCE.findall((ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"))))
+    """Write the plugin of docs/how-to/plugins.md to *folder*, as its blocks say; return its pipeline."""
+    blocks = dict(reversed(FENCE.findall((ROOT / "docs" / "how-to" / "plugins.md").read_text(encoding="utf-8"))))
     folder.mkdir()
     (module,) = tomllib.loads(blocks["toml"])["project"]["entry-points"]["dicast"].values()
     (folder / f"{module}.py").write_text(blocks["python"])
@@ -158,7 +158,13 @@ def run(python: Path, *arguments: object, folder: Path) -> str:
 def tested(wheels, authors):
     """What pytest says of each kind's own tests, a line a test; all kinds are tested by one process."""
     folders = [wheels[1] / f"dicast-my-{kind.replace('_', '-')}" / "tests" for kind in KINDS]
-    options = ("-v", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", wheels[1])
+    options = (
+        "-v",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        wheels[1],
+    )  # in pytest's own import mode, as their authors do
     return run(authors, "-m", "pytest", *options, *folders, folder=wheels[1])
 
 

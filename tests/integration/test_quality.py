@@ -150,7 +150,7 @@ def test_ledger_without_texts_has_no_models_but_the_verdicts_thumbs(shop):
     json.dumps(row, allow_nan=False)
 
 
-PAGES = Path(__file__).resolve().parents[2] / "docs"
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 WINDOW = re.compile(r"from \S+ to \S+Z")
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

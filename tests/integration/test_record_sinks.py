@@ -29,7 +29,7 @@ extractors: [score_extractor/scores: {key: score, threshold: 0.5}]
 metrics: [proxy/format]
 aggregates: [stats/score_stats]
 sinks:
-  - csv/rows: {path: rows.csv}
+  - csv/rows: {path: rows.csv, content: false}
   - jsonl/rows: {path: rows.jsonl}
   - parquet/rows: {path: rows.parquet}
   - telemetry/log

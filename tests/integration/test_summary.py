@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dicast._kernel.cli.summary import run_text
+from dicast._kernel.cli.summary import run_parts
+from dicast._toolkit.terminal import plain_lines
 
 WORDS = """
 source: {rows/jsonl: {path: data.jsonl}}
@@ -90,7 +91,8 @@ def test_show_tells_how_much_of_a_long_text_is_left_out(shop):
 def test_a_wrong_command_names_the_help_that_is_right(shop):
     assert shop.dicast("run").err.endswith("(dicast run --help)\n")
     assert shop.dicast("rnu").err == "no such command 'rnu', did you mean 'run'? (dicast --help)\n"
-    assert "pip install 'dicast[all]' brings the others" in shop.dicast("optimise-prompts").err
+    assert "this brings the others: " in (err := shop.dicast("judge-prompts").err)
+    assert "dicast[all]" in err
 
 
 def test_show_says_who_judged_and_cuts_none_but_the_longest_signal(shop):
@@ -205,7 +207,7 @@ def test_explicit_feedback_is_no_fallback_and_an_aggregates_own_failures_are_sho
         "own": {"failures": 3},
         "plain": {"failures": [row]},
     }
-    lines = run_text(done).splitlines()
+    lines = plain_lines(run_parts(done)).splitlines()
     assert "2 kept for explicit feedback, 1 fell back (budget_exhausted)" in " ".join(map(str.strip, lines))
     assert [line for line in lines if line.startswith(("mine", "own", "plain"))] == [
         "mine: n 2, failures [{'why': 'odd'}]",

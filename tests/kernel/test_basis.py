@@ -8,11 +8,12 @@ import attrs
 import pytest
 
 from dicast import BASES, Failure, Judgment, Score, ScoringError, Verdict, weakest
-from dicast._kernel.cli.summary import run_text
+from dicast._kernel.cli.summary import run_parts
 from dicast._kernel.pipeline.plain_values import structure, unstructure
 from dicast._kernel.pipeline.sections import Gate
 from dicast._kernel.report.document import document
 from dicast._kernel.report.fold import Report
+from dicast._toolkit.terminal import plain_lines
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 OLD = {
@@ -169,9 +170,9 @@ def test_the_summary_names_every_basis_and_every_warning():
     subjects = [sample("x", id=kind) for kind in kinds]
     done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": judge})
     told = "resting on humans: 1, on truth: 1, on models that are not calibrated: 1, on heuristics: 1"
-    assert told in " ".join(run_text(done.document).split())
+    assert told in " ".join(plain_lines(run_parts(done.document)).split())
     warning = {"kind": "only_heuristics", "label": "j", "message": "only heuristics"}
-    assert "warning: only heuristics\n" in run_text({**done.document, "warnings": [warning]})
+    assert "warning: only heuristics\n" in plain_lines(run_parts({**done.document, "warnings": [warning]}))
 
 
 def test_a_run_of_an_earlier_version_is_counted_and_shown():
@@ -184,4 +185,4 @@ def test_a_run_of_an_earlier_version_is_counted_and_shown():
     assert found["score"]["by_basis"] == {"model": 1}
     score = {key: value for key, value in done.document["score"].items() if key != "by_basis"}
     old = {key: value for key, value in done.document.items() if key != "warnings"} | {"score": score}
-    assert "resting on truth: 1\n" in run_text(old)
+    assert "resting on truth: 1\n" in plain_lines(run_parts(old))

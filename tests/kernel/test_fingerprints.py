@@ -297,6 +297,16 @@ COUNTS_ALL_THE_SAME = {
     ("prompt/chat", "retries"): "another reply is the output",
     ("evaluator/judge", "retries"): "another reply is judged by",
     ("evaluator/rubric", "retries"): "another reply is judged by",
+    ("rag/answer_relevance", "retries"): "another reply is judged by",
+    ("rag/context_precision", "retries"): "another reply is judged by",
+    ("rag/context_recall", "retries"): "another reply is judged by",
+    ("rag/faithfulness", "retries"): "another reply is judged by",
+    ("rag/noise_sensitivity", "retries"): "another reply is judged by",
+    ("agent/argument_correctness", "retries"): "another reply is judged by",
+    ("agent/plan_quality", "retries"): "another reply is judged by",
+    ("agent/policy_adherence", "retries"): "another reply is judged by",
+    ("agent/task_completion", "retries"): "another reply is judged by",
+    ("agent/tool_correctness", "retries"): "another reply is judged by",
 }
 """Options of such a name that can change a number."""
 

@@ -239,12 +239,6 @@ def test_what_was_written_is_read(tmp_path_factory, values):
     assert [row["v"] for _, row in InputFile(path, "x").objects()] == values
 
 
-def test_texts_keep_their_place_where_a_line_was_left_out(tmp_path):
-    file = written(tmp_path, b"a\n" + b"b" * 50 + b"\nc")
-    with InputCheck(file) as check:
-        assert list(file.texts(10, check)) == ["a\n", "\n", "c"]
-
-
 @pytest.mark.parametrize(
     ("path", "value"), [("a", 1), ("b.c.1", "y"), ("b.x", MISSING), ("b.c.2", MISSING), ("a.a", MISSING), ("d.e", 5)]
 )

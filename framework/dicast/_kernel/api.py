@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,10 +12,13 @@ import attrs
 from .events import EVAL_COMPLETED, RUN_STARTED
 from .values import Due, Query, Results, Rubric, Subject, Verdict
 from .values.errors import ConfigError
+from .values.names import by_part
 from .values.paths import descriptor
 
 if TYPE_CHECKING:
-    from .contract.protocols import Ledger, Source
+    from pandas import DataFrame
+
+    from .contract.protocols import Ledger, Source, Task
     from .forecast import Forecast
     from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
@@ -85,24 +88,41 @@ class Run:
         query = Query(run_id=self.run_id, types=(EVAL_COMPLETED,))
         return with_ledger(self._open_ledger, lambda ledger: [verdict(entry.event) for entry in ledger.read(query)])
 
+    def to_pandas(self) -> DataFrame:
+        """The rows of this run as a data frame, with the columns of ``csv/rows``; of a suite those of all experiments, and ``experiment``.
+
+        :raises ConfigError: when pandas is not installed.
+        """
+        from .._toolkit.run_frame import data_frame, joined
+        from .._toolkit.run_table import RunTable
+
+        if self.experiments:
+            return joined({name: run.to_pandas() for name, run in self.experiments.items()})
+        if self._open_ledger is None or self.run_id is None:
+            return data_frame(())
+        query = Query(run_id=self.run_id, types=RunTable.wants)
+        return with_ledger(self._open_ledger, lambda ledger: data_frame(entry.event for entry in ledger.read(query)))
+
 
 def run(
     pipeline: Path | str | Mapping[str, object],
     *,
     overrides: Mapping[str, object] | Sequence[str] = (),
     subjects: Iterable[Subject | Due] | None = None,
+    task: Callable[..., Any] | Task | None = None,
 ) -> Run:
     """Run a pipeline and wait for it.
 
-    :param pipeline: a file, YAML text, or a mapping; also a suite.
+    :param pipeline: a file, YAML text, or a mapping, in which a component made in Python may stand for its name; also a suite.
     :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
     :param subjects: what to judge instead of what the pipeline's source yields; a :class:`~dicast.Due` may have a function for its verdicts.
+    :param task: what makes the outputs, instead of the pipeline's task: a function of the row (see :class:`~dicast.FunctionTask`), or a Task.
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     :raises LedgerRefused: when the ledger cannot be used.
     """
     from .timing.event_loop import in_loop  # asyncio takes 20 ms to import
 
-    return in_loop(arun(pipeline, overrides=overrides, subjects=subjects))
+    return in_loop(arun(pipeline, overrides=overrides, subjects=subjects, task=task))
 
 
 async def arun(
@@ -110,22 +130,32 @@ async def arun(
     *,
     overrides: Mapping[str, object] | Sequence[str] = (),
     subjects: Iterable[Subject | Due] | None = None,
+    task: Callable[..., Any] | Task | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
     from .pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
     from .pipeline.read import read_pipeline
     from .pipeline.slots import ledger_slot
+    from .pipeline.yaml_nodes import is_data
     from .run.run import Request
     from .stream.source import GivenSubjects
 
-    source = as_source(pipeline)
+    source, ready = as_source(pipeline), dict[str, object]()
     if switched_off():
         outcome = not_run(source)
         return Run(**outcome.document, exit_code=outcome.exit_code)
+    if not is_data(source):
+        from .given import plain
+
+        source = plain(source, ready)
     read = read_pipeline(source, overrides)
+    if task is not None:
+        from .given import with_task
+
+        read = with_task(read, task, ready)
     if read.experiments:
         return await _run_suite(read, subjects)
-    built = build_pipeline(read, needs_source=subjects is None)
+    built = build_pipeline(read, needs_source=subjects is None, ready=ready)
     built = attrs.evolve(built, ledger=ledger_slot(built))
     outcome = await run_unless_disabled(built, Request(source=None if subjects is None else GivenSubjects(subjects)))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=built.ledger)
@@ -223,18 +253,22 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
 
 
 def known_run(ledger: Ledger, run_id: str) -> str:
-    """The id of the run that is meant; ``last`` is the one that began last.
+    """The id of the run that is meant by it, or by its first or last characters, 4 at least; ``last`` is the one that began last.
 
-    :raises ConfigError: when the ledger has no such run.
+    :raises ConfigError: when the ledger has no such run, or several.
     """
-    found = find_run(ledger, run_id)
-    if found is None:
-        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to read all of them")
+    if (found := find_run(ledger, run_id) or by_part(run_id, run_ids(ledger))) is None:
+        raise ConfigError(f"the ledger has no run {run_id!r}; dicast runs lists those it has")
     return found
 
 
+def run_ids(ledger: Ledger) -> Iterator[str]:
+    """The ids of all runs, that of the one which began last first."""
+    return (entry.event.run_id for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)))
+
+
 def find_run(ledger: Ledger, run_id: str) -> str | None:
-    """The same as :func:`known_run`; None when the ledger has no such run."""
+    """The run of this whole id, or that began ``last``; None when the ledger has none."""
     query = Query(None if run_id == "last" else run_id, (RUN_STARTED,), newest_first=True, limit=1)
     return next((entry.event.run_id for entry in ledger.read(query)), None)
 

@@ -1,4 +1,4 @@
-"""Every type of event that a run records, with its payload. docs/events.md is made of this module.
+"""Every type of event that a run records, with its payload. docs/reference/events.md is made of this module.
 
 An event is pseudonymous where nothing else is said. A member with a question mark is left out where it has nothing to say.
 """

@@ -182,10 +182,11 @@ async def _leave(process: Process, work: Collection[asyncio.Task[None]]) -> None
 async def _end(process: Process) -> None:
     """Read what is left of a program that was killed with its session, so that its pipes are closed."""
     try:
-        async with asyncio.timeout(_LEAVE_SECONDS):
-            await process.communicate()
-    except TimeoutError:
-        pass  # a process that has left the session still holds a pipe
+        with suppress(
+            TimeoutError
+        ):  # a process that has left the session still holds a pipe, which the transport lets go of
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await process.communicate()
     finally:
         process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  # asyncio has no public name for it
 

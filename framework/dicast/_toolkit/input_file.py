@@ -88,7 +88,7 @@ class InputFile:
         """
         digest = None if check is None else check.digest
         number = 0
-        with self._binary() as file:
+        with self.binary() as file:
             try:
                 for number, line in enumerate(iter(partial(file.readline, max_line_bytes + 2), b""), 1):
                     if len(line) > max_line_bytes and len(line.rstrip(b"\r\n")) > max_line_bytes:
@@ -121,19 +121,6 @@ class InputFile:
             else:
                 yield number, value
 
-    def texts(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Iterator[str]:
-        """Yield every line as text with its line end, an empty one for a line that was left out; faults as :meth:`lines`."""
-        expected = 1
-        for number, line in self.lines(max_line_bytes, check):
-            yield from ("\n" for _ in range(expected, number))
-            expected = number + 1
-            try:
-                text = line.decode()
-            except UnicodeDecodeError as error:
-                self.fault(_not_utf8(error), number, check)
-                text = line.decode(errors="replace")
-            yield text
-
     def fault(self, what: str | Problem | DataError, line: int, check: InputCheck | None) -> None:
         """Report *what* is wrong with *line* to *check*; with none, raise it as a :class:`~dicast.DataError`."""
         problems = what.problems if isinstance(what, DataError) else (Problem(what) if isinstance(what, str) else what,)
@@ -144,7 +131,11 @@ class InputFile:
             check.report(problem)
 
     @contextmanager
-    def _binary(self) -> Iterator[BinaryIO]:
+    def binary(self) -> Iterator[BinaryIO]:
+        """Give the bytes of the input, unpacked and without the byte order mark of UTF-8.
+
+        :raises DataError: when the file cannot be opened.
+        """
         with ExitStack() as stack:
             file: BinaryIO = stack.enter_context(self._raw())
             if cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b":
@@ -197,12 +188,14 @@ def _skip_line(file: BinaryIO, line: bytes) -> None:
 class InputCheck:
     """The first pass over an input: counts every bad line, keeps the first *kept*, and finds ids that occur twice.
 
-    Ids wait in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`.
+    Ids wait in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`. Where the input
+    does not count in lines, *unit* is what it counts in: the ``item`` of a list, the ``row`` of a table.
     """
 
-    def __init__(self, file: InputFile, kept: int = KEPT) -> None:
+    def __init__(self, file: InputFile, kept: int = KEPT, unit: str = "line") -> None:
         self.file = file
         self.kept = kept
+        self.unit = unit
         self.digest = hashlib.sha256()
         self.total = 0
         self._problems: list[Problem] = []
@@ -223,7 +216,7 @@ class InputCheck:
             self._problems.append(problem)
 
     def add_id(self, id: str, line: int, kind: str = "id") -> None:
-        """Note that *line* names *id*, which no other line may among those of the same *kind*."""
+        """Note that *line*, a number in the check's unit, names *id*, which no other line may among those of the same *kind*."""
         self._ids.append((kind, id, line))
         if len(self._ids) >= _BATCH:
             self._spool()
@@ -269,6 +262,8 @@ class InputCheck:
             (self.kept,),
         )
         for kind, id, line, first in rows if total else ():
-            message = f"duplicate {kind} {id!r}, first on line {first}"
-            self._problems.append(Problem(message, self.file.label, line, value=id))
+            message, place = f"duplicate {kind} {id!r}, first on line {first}", line
+            if self.unit != "line":
+                message, place = f"{self.unit} {line}: duplicate {kind} {id!r}, first in {self.unit} {first}", None
+            self._problems.append(Problem(message, self.file.label, place, value=id))
         self.total += total

@@ -17,6 +17,9 @@ _ANYWHERE = re.compile(f"[{_STEERING}]")
 _IN_A_LINE = re.compile(f"[\n\t{_STEERING}]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
+_CLEAR = "\r\x1b[K"
+"""Goes to the beginning of the line, and empties it."""
+
 LONGEST_NAME = 60
 """How many characters of an id or another name are shown."""
 
@@ -46,25 +49,47 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class Printable:
-    """A stream to people: all text written to it becomes :func:`printable`. Bytes go to its ``buffer`` as they are."""
+    """A stream to people: all text written to it becomes :func:`printable`. Bytes go to its ``buffer`` as they are.
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    *plain* says that nothing may be drawn, also where the *stream* is a terminal.
+    """
+
+    def __init__(self, stream: TextIO, *, plain: bool = False) -> None:
+        self.stream, self.plain = stream, plain
+        self._over = False
 
     def write(self, text: str) -> int:
         """Write *text*."""
+        self.clear()
         return self.stream.write(printable(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write *lines*, which have their ends."""
+        self.clear()
         self.stream.writelines(map(printable, lines))
+
+    def write_over(self, line: str) -> None:
+        """Write a line to a terminal that whatever is written next takes the place of.
+
+        :param line: may have codes for the terminal, and no text of others that is not escaped.
+        """
+        self.stream.write(_CLEAR + line)
+        self.stream.flush()
+        self._over = True
+
+    def clear(self) -> None:
+        """Take the line away that is to be written over, where there is one."""
+        if self._over:
+            self._over = False
+            self.stream.write(_CLEAR)
+            self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
 
 @contextmanager
-def printable_output() -> Iterator[None]:
-    """While the block runs, let everything that is printed, by whomever, be :func:`printable`."""
-    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):
+def printable_output(*, plain: bool = False) -> Iterator[None]:
+    """While the block runs, let everything that is printed, by whomever, be :func:`printable`, and *plain* if that is wanted."""
+    with redirect_stdout(Printable(sys.stdout, plain=plain)), redirect_stderr(Printable(sys.stderr, plain=plain)):
         yield

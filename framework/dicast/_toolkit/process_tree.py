@@ -19,20 +19,21 @@ class ProcessTree:
     A process that clears its environment is not found, and nothing is where the system has no ``/proc``.
     """
 
-    def __init__(self) -> None:
-        self._mark = uuid.uuid4().hex
+    def __init__(self, mark: str | None = None) -> None:
+        """*mark* is that of a tree which another process has started; a new one by default."""
+        self.mark = mark or uuid.uuid4().hex
 
     @property
     def env(self) -> Mapping[str, str]:
         """The variable to start the process with. It names the trees that this process is in itself, too, so that those who end them
         end this one.
         """
-        return {_VARIABLE: os.environ.get(_VARIABLE, "") + self._mark}
+        return {_VARIABLE: os.environ.get(_VARIABLE, "") + self.mark}
 
     def end(self) -> None:
         """Kill what is there of it, at once; again, for what was being started meanwhile."""
         for _ in range(_SWEEPS):
-            found = [*_marked(self._mark.encode())]
+            found = [*_marked(self.mark.encode())]
             for pid in found:
                 with suppress(ProcessLookupError, PermissionError):  # it has ended, or is somebody else now
                     os.kill(pid, signal.SIGKILL)

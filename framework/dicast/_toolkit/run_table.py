@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -25,15 +24,14 @@ from .._kernel.events import (
 )
 from .._kernel.values import Event
 from .._kernel.values.errors import DicastError
-from .flat import LEVEL, METRICS, ROW, Columns, Place, leaves, names
+from .flat import METRICS, ROW, Columns, Place, leaves, names
+from .table_texts import VERDICT, TableTexts, column_names
 
 SUBJECT = ("subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd")
 """The columns that every table has."""
 
-_VERDICT = LEVEL + 1
-_SESSION: Place = (_VERDICT, "session_id")
+_SESSION: Place = (VERDICT, "session_id")
 _ROWS_SESSION: Place = (ROW, "session_id")
-_NOT_IN_A_COLUMN = re.compile(r"[^A-Za-z0-9_]")
 
 _BLOCK = 200
 """Rows that are written, and read, together."""
@@ -46,7 +44,7 @@ class Row:
     """A subject with its record and the terminal events it has had: *ended* maps a label to the payload.
 
     *first* is the id of the event that told of it first, and such ids ascend in the order of reading; *begun* says that
-    something is made of it, or is to be.
+    something is made of it, or is to be; *content* is what was judged, where that is kept.
     """
 
     kind: str | None
@@ -56,6 +54,7 @@ class Row:
     begun: bool
     record: Mapping[str, Any] = attrs.field(factory=dict)
     ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    content: Mapping[str, Any] | None = None
 
 
 class RunTable:
@@ -65,16 +64,19 @@ class RunTable:
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
     ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
     another of the seven gets ``row_`` before it. Of other columns with the same name the later one gets ``_2``. With
-    *metrics* False there is none whose name begins with ``metric_``.
+    *metrics* False there is none whose name begins with ``metric_``. With *content* the last columns are ``input``, ``output`` and
+    ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` where one was captured.
     """
 
     wants = (RUN_STARTED, SUBJECT_READ, EVAL_STARTED, *RECORD_ENDS, *VERDICT_ENDS)
 
-    def __init__(self, folder: Path, *, metrics: bool = True) -> None:
+    def __init__(self, folder: Path, *, metrics: bool = True, content: bool = False) -> None:
         self.started: Mapping[str, Any] | None = None
         self._levels: Mapping[str, Any] = {}
         self._makes_records = False
         self._metrics = metrics
+        self._content = content
+        self._texts: TableTexts | None = None
         self._columns = Columns()
         self._spool = _Spool(folder)
         self._rows: dict[Key, Row] = {}
@@ -130,7 +132,8 @@ class RunTable:
             self._levels = {"security_level": payload.get("security_level")}
             self._makes_records = bool(payload.get("task") or payload.get("extractors"))
             self._verdicts = _Verdicts.of(payload, metrics=self._metrics)
-            for place in self._verdicts.places:
+            self._texts = TableTexts(payload, records=self._makes_records) if self._content else None
+            for place in (*self._verdicts.places, *(self._texts.places if self._texts else ())):
                 self._columns.number(place)
 
     def _note(self, event: Event) -> None:
@@ -146,6 +149,9 @@ class RunTable:
         elif event.type in RECORD_ENDS:
             row.record = event.payload
             self._newest = key
+        elif self._content and event.type == SUBJECT_READ:
+            content: Any = event.payload.get("content")
+            row.content = content
 
     def _keep(self, keys: list[Key]) -> int:
         if not keys:
@@ -164,6 +170,8 @@ class RunTable:
         if row.record:
             found = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
             self._columns.put(cells, found if self._metrics else (one for one in found if one[0][0] != METRICS))
+        if self._texts is not None:
+            self._columns.put(cells, self._texts.found(row.content, row.ended, row.record).items())
         return cells
 
 
@@ -180,10 +188,10 @@ class _Verdicts:
     def of(cls, started: Mapping[str, Any], *, metrics: bool) -> _Verdicts:
         """Read the labels from the payload of ``run.started``."""
         labels, judges = tuple(started["metrics"]) if metrics else (), tuple(started["judges"])
-        columns = [*SUBJECT, *(f"metric_{name}" for name in _column_names(labels))]
-        for name in _column_names(judges):
+        columns = [*SUBJECT, *(f"metric_{name}" for name in column_names(labels))]
+        for name in column_names(judges):
             columns += (f"judge_{name}_{what}" for what in ("score", "confidence", "kind", "failure"))
-        return cls(labels, judges, tuple(started["counted"]), tuple((_VERDICT, column) for column in columns))
+        return cls(labels, judges, tuple(started["counted"]), tuple((VERDICT, column) for column in columns))
 
     def cells(self, row: Row) -> list[object]:
         """The cells of *row*; what is missing is None."""
@@ -278,8 +286,3 @@ def _cost(row: Row) -> str | None:
     if not costs or None in costs:
         return None
     return format(sum(map(Decimal, costs)), "f")
-
-
-def _column_names(labels: Sequence[str]) -> Iterator[str]:
-    """Make *labels* fit for a column name: ASCII letters, digits and ``_``; a repeated one gets ``_2``, ``_3`` …."""
-    return iter(names((_VERDICT, _NOT_IN_A_COLUMN.sub("_", label)) for label in labels))

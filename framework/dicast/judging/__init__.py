@@ -11,6 +11,7 @@ from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import MESSAGES, RULES, Marks
 from .form import Form, body, closing, has_dimensions, system_message
 from .reply import WINNERS, BadReply, Found, find_verdict
+from .rubric_judge import RubricOptions, rubric_judge
 
 __all__ = [
     "CONSTRAINTS",
@@ -26,6 +27,7 @@ __all__ = [
     "Found",
     "Marks",
     "Question",
+    "RubricOptions",
     "Section",
     "ask",
     "body",
@@ -36,6 +38,7 @@ __all__ = [
     "is_free",
     "of_option",
     "of_rubric",
+    "rubric_judge",
     "system_message",
     "total",
 ]

@@ -21,7 +21,7 @@ INSTRUCTIONS = (
 )
 """What a rubric of dimensions says that has no ``instructions`` of its own."""
 
-_KEYS = ("id", "version", "name", "instructions", "dimensions")
+_KEYS = ("id", "version", "name", "follows", "instructions", "dimensions")
 _OF_LOOPS = ("target_score", "max_iterations", "plateau_window")  # for who improves something by the rubric's scores
 _DIMENSION_KEYS = ("name", "weight", "scale", "criteria")
 _SCALE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*-\s*([0-9]+(?:\.[0-9]+)?)\s*")

@@ -119,9 +119,10 @@ class Conformance:
         assert found.summary, f"{found.cls.__qualname__} needs a docstring; its first line is what users see"
 
     def test_every_option_is_documented(self, bench: Bench) -> None:
-        """The docstring of the class, or of the function, names each option."""
+        """The docstring of the class, or of one that it inherits from, or of the function, names each option."""
         cls = self.found(bench).cls
-        silent = [key for field in hints.fields(cls) for key in hints.keys(field)[:1] if key not in (cls.__doc__ or "")]
+        said = " ".join(one.__doc__ or "" for one in cls.__mro__ if attrs.has(one))  # options are inherited
+        silent = [key for field in hints.fields(cls) for key in hints.keys(field)[:1] if key not in said]
         assert not silent, f"the docstring of {cls.__qualname__} does not mention {', '.join(silent)}"
 
     def test_unknown_option_is_refused_by_name(self, bench: Bench) -> None:

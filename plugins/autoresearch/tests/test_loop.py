@@ -217,7 +217,7 @@ def test_by_hand_run_decide_and_log_do_the_same(repository):
     repository.json("run")
     repository.json("log", "--status", "keep", *words, "--description", "less")
     assert repository.git("log", "-1", "--format=%s").strip() == "less"
-    repository.write("checks.py", "raise SystemExit(1)")
+    repository.write("slow.py", source_of(80).replace("i * i", "i"))
     assert repository.json("run", code=1)["failure"] == "checks_failed"
     done = repository.dicast("log", "--status", "keep", *words, code=2)
     assert "Log as 'checks_failed' instead" in done.stderr
@@ -265,3 +265,63 @@ def test_what_tells_git_what_to_do_and_new_hooks_of_the_session_do_not_stay(repo
     repository.loop(hook, 1)
     assert "what measures was changed: .auto/hooks/after.sh" in repository.entries()[-1]["rollback_reason"]
     assert not (repository.root / "hooked").exists()
+
+
+def test_a_killed_loop_s_proposer_is_ended_and_what_it_changed_of_the_session_is_brought_back(repository):
+    repository.init()
+    session = (repository.root / ".auto/session.yaml").read_text()
+    config = (repository.root / ".git/config").read_text()
+    mark = repository.root.parent / "mark"
+    code = (
+        "Path('.auto/session.yaml').write_text('x'); subprocess.run(['git', 'config', 'a.b', 'c'], check=True)\n"
+        f"Path({str(mark)!r}).write_text(str(os.getpid())); time.sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "dicast", "autoresearch", "loop", "--propose", repository.proposer(code)]
+    process = subprocess.Popen(command, cwd=repository.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not mark.exists() or not mark.read_text():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    (repository.root / ".auto/session.yaml").write_text(session)  # else nothing can be read
+    assert "is undone" in repository.json("resume")["recovered"]
+    assert (repository.root / ".git/config").read_text() == config
+    state = subprocess.run(["ps", "-o", "stat=", "-p", mark.read_text()], capture_output=True, text=True, check=False)
+    assert state.stdout.strip()[:1] in {"", "Z"}
+
+
+def test_what_was_not_measured_is_not_kept_by_hand(repository):
+    repository.init()
+    words = ["--hypothesis", "h", "--learned", "l", "--next-action-hint", "n"]
+    repository.write("slow.py", source_of(90))
+    repository.json("run")
+    repository.write("slow.py", source_of(80))
+    done = repository.dicast("log", "--status", "keep", *words, code=2)
+    assert "the scope is not what was measured" in done.stderr
+    repository.write("measure.py", "print('METRIC cost=1')\n")
+    assert "what measures was changed: measure.py" in repository.dicast("run", code=2).stderr
+
+
+def test_a_proposer_that_removes_the_repository_is_said(repository):
+    repository.init()
+    done = repository.dicast("loop", "--propose", repository.proposer("shutil.rmtree('.git')"), "--runs", "1", code=2)
+    assert "the proposer removed the repository itself" in done.stderr
+
+
+def test_a_proposer_that_is_no_command_is_refused(repository):
+    repository.init()
+    for command in ("", "python 'x"):
+        assert "is no command" in repository.dicast("loop", "--propose", command, code=2).stderr
+
+
+def test_a_script_behind_a_link_and_a_module_are_what_measures(repository):
+    repository.write("bench.py", "import slow\nprint(f'METRIC cost={slow.work(10)[1]}')\n")
+    os.symlink("bench.py", repository.root / "link.py")
+    repository.git("add", "-A")
+    repository.commit("bench")
+    for command in ("-m bench", "link.py"):
+        repository.dicast(
+            "init", "--primary", "cost", "--direction", "lower", "--command", f"{sys.executable} {command}", "--scope", "."
+        )  # fmt: skip
+        repository.loop("Path('bench.py').write_text('print(\"METRIC cost=1\")')", 1)
+        assert "what measures was changed: bench.py" in repository.entries()[-1]["rollback_reason"]

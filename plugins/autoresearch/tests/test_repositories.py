@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 FASTER = "Path('slow.py').write_text(source(100 - n))"
@@ -158,6 +158,7 @@ for edit in json.loads({edits!r})[n - 1]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=10
 )
 @given(st.lists(edits, min_size=1, max_size=3))
+@example([[("cost", 50)], [("cost", 60), ("commit",)], [("cost", 40), ("commit",)]])
 def test_whatever_is_proposed_the_user_s_files_stay_and_what_is_kept_is_the_scope_alone(tmp_path_factory, history):
     import json
 
@@ -188,6 +189,9 @@ def test_whatever_is_proposed_the_user_s_files_stay_and_what_is_kept_is_the_scop
         after = repository.tree()
         before_scope, after_scope = before.pop("slow.py", None), after.pop("slow.py", None)
         assert after == before
+        wanted = [edit for edit in history[found.experiment - 1] if edit[0] != "commit"]
+        if len(wanted) == 1 and wanted[0][0] == "cost" and before_scope is not None:
+            assert (found.status == "keep") == (wanted[0][1] < best)
         if found.status == "keep":
             assert found.primary_metric < best
             best = found.primary_metric

@@ -28,10 +28,11 @@ def read(id, **more) -> Event:
     return event("subject.read", {"digest": "0"}, id, **more)
 
 
-def completed(id, judge="metrics", score=0.5, cost="0", metrics=None, **more) -> Event:
+def completed(id, judge="metrics", score=0.5, cost="0", metrics=None, scores=None, said=None, **more) -> Event:
     payload = {
         "judge": judge, "score": score, "confidence": 0.9, "tier": "truth", "judge_kind": "metrics",
         "judge_cost_usd": cost, "signals": {"metrics": metrics or {}},
+        **({"scores": scores} if scores else {}), **(said or {}),
     }  # fmt: skip
     return event("eval.completed", payload, id, **more)
 
@@ -47,10 +48,10 @@ def failed(id, judge="metrics", mode="timeout", cost="0") -> Event:
     return event("eval.failed", payload, id)
 
 
-def write(folder: Path, *batches, continued=False, **options) -> list[list[str]]:
-    """Send *batches* of events to the sink; return what the standard library reads from its file."""
+def write(folder: Path, *batches, continued=False, keeps=False, **options) -> list[list[str]]:
+    """Send *batches* of events to the sink, for a ledger without content unless *keeps*; return what the standard library reads from its file."""
 
-    context = RunContext("r1", "test", folder, resumed=continued, continued=continued)
+    context = RunContext("r1", "test", folder, resumed=continued, continued=continued, keeps_content=keeps)
 
     async def run() -> int:
         async with Rows("rows.csv", **options).open(context) as live:
@@ -331,3 +332,75 @@ def test_pandas_reads_the_numbers_and_flags_of_records(tmp_path):
     assert frame["n"].dtype.kind == "i"
     assert frame["metric_score"][0] == 0.1
     assert frame["metric_score"].isna().tolist() == [False, True]
+
+
+# What was judged, and why
+
+
+def judged(id, *, output="an answer", **more) -> list[Event]:
+    content = {"input": "=1+1", "output": output, "reference": {"gold": 2}, "context": {}}
+    return [event("subject.read", {"digest": "0", "content": content}, id), completed(id, **more)]
+
+
+def by_name(rows) -> list[dict[str, str]]:
+    header, *rest = rows
+    return [dict(zip(header, row, strict=True)) for row in rest]
+
+
+def score(metric, details="", **more):
+    return {"metric": metric, "details": details, "signals": {}} | more
+
+
+def test_what_was_judged_and_the_reason_of_each_metric_come_last(tmp_path):
+    scores = [score("proxy/a", "@too long"), score("llm/b", feedback="be brief"), score("proxy/a", "@too long")]
+    events = [started(["proxy/a", "llm/b"], ["turn"]), *judged("q1", scores=scores), completed("q1", "turn")]
+    header, row = write(tmp_path, events, keeps=True)
+    reasons = ["reason_proxy_a", "reason_llm_b", "reason_turn"]
+    assert header[-6:] == ["input", "output", "reference", *reasons]
+    assert row[-6:] == ["'=1+1", "an answer", '{"gold":2}', "'@too long", "be brief", ""]
+    assert header[: len(FIXED)] == FIXED
+
+
+def test_a_ledger_without_content_gets_none_of_it_unless_the_option_says_so(tmp_path):
+    events = [started(), *judged("q1")]
+    assert write(tmp_path, events)[0] == FIXED
+    assert write(tmp_path, events, keeps=True, content=False)[0] == FIXED
+    assert write(tmp_path, events, content=True)[0] == [*FIXED, "input", "output", "reference"]
+
+
+def test_a_rationale_has_a_column_where_one_was_captured(tmp_path):
+    told = [score("llm/b", signals={"rationale_redacted": "it\nis so"})]
+    events = [started(["llm/b"], ["jury"]), *judged("q1", scores=told), *judged("q2")]
+    opinion = completed("q1", "jury")
+    opinion.payload["signals"] |= {"rationale_redacted": "they agree", "flags_negative": ["tool_failed", "refusal"]}
+    rows = by_name(write(tmp_path, [*events[:3], opinion, *events[3:]], keeps=True))
+    assert [name for name in rows[0] if name.startswith("rationale")] == ["rationale_llm_b", "rationale_jury"]
+    assert [rows[0]["rationale_llm_b"], rows[0]["rationale_jury"]] == ["it\nis so", "they agree"]
+    assert [row["reason_jury"] for row in rows] == ["tool_failed, refusal", ""]
+    assert [rows[1]["rationale_llm_b"], rows[1]["rationale_jury"]] == ["", ""]
+
+
+def test_a_failure_is_the_reason_of_the_metric_that_failed_or_else_of_all(tmp_path):
+    def broken(id, message, judge="metrics"):
+        one = failed(id, judge)
+        one.payload["error_message"] = message
+        return one
+
+    begun = started(["a", "a: b"], ["turn"])
+    rows = by_name(
+        write(
+            tmp_path,
+            [begun, broken("1", "a: b: no reference"), broken("2", "no room"), broken("3", "?", "turn")],
+            keeps=True,
+        )
+    )
+    assert [row["reason_a__b"] for row in rows] == ["no reference", "", ""]
+    assert [row["reason_metrics"] for row in rows] == ["", "no room", ""]
+    assert [row["reason_turn"] for row in rows] == ["", "", "?"]
+    assert {row["reason_a"] for row in rows} == {""}
+
+
+def test_a_metric_that_was_not_asked_says_why(tmp_path):
+    more = {"skipped": [{"metric": "b", "reason": "run_cap"}], "spared": [{"metric": "c", "runs": 1}]}
+    (row,) = by_name(write(tmp_path, [started(["b", "c"]), *judged("1", said=more)], keeps=True))
+    assert (row["reason_b"], row["reason_c"]) == ("skipped: run_cap", "spared by the gate")

@@ -1,4 +1,4 @@
-"""The evaluators that docs/evaluators.md shows, in each language."""
+"""The evaluators that docs/how-to/evaluators.md shows, in each language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluators.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "evaluators.md"
 ROWS = [
     {"output": "Paris", "reference": "Paris", "input": "France"},
     {"output": "Rome", "reference": "Paris", "input": "Italy"},

@@ -329,3 +329,12 @@ def test_a_paid_call_reads_the_session_once_for_all_it_shows(judge, reads, subje
     done = run_pipeline("judges: [j]\nbudget: {run: 1 usd}", subjects=[subject], components={"j": judge(model)})
     assert (done.document["scored"], done.document["failures"]) == (1, {})
     assert log.reads == reads  # Pairwise: an order each
+
+
+def test_each_item_of_a_list_column_is_a_message_and_all_stays_within_the_room():
+    row = Subject(
+        "row", "1", "Ask", "a" * 900, context={"hits": ["FIRST", {"text": "SECOND"}], "long": ["b" * 900] * 2}
+    )
+    assert shown(row, context=["hits"])["CONTEXT"] == '# 1 hits 1:\nFIRST\n# 2 hits 2:\n{"text":"SECOND"}'
+    answer, _ = judged(row, context=["long"], max_evidence_chars=1000)
+    assert answer.signals["evidence"]["chars"] <= 1000

@@ -389,7 +389,7 @@ def test_a_pipeline_finds_the_file_beside_itself_and_tells_its_faults_with_their
 
 def test_without_the_library_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    with pytest.raises(ConfigError, match=r"pip install 'dicast\[schemas\]'"):
+    with pytest.raises(ConfigError, match=r"dicast\[schemas\]"):
         ToolParamsSchema(tools=TOOLS)
 
 

@@ -231,7 +231,7 @@ SOCKETS = [(40, 1), (17, 3), (38, 5), (2, 3), (31, 3), (9, 2), (40 + 2**31, 1)]
 
 
 HELD = {name: bomb for name, bomb in BOMBS.items() if name != "terminals"}
-"""Pseudo-terminals of a container are counted by nobody; docs/sandboxes.md says so."""
+"""Pseudo-terminals of a container are counted by nobody; docs/how-to/sandboxes.md says so."""
 
 
 @pytest.mark.parametrize(("limit", "code"), HELD.values(), ids=HELD)

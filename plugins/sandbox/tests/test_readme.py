@@ -13,7 +13,7 @@ from dicast.testing import run_pipeline
 from dicast_sandbox.profiles import Profile, limits
 
 README = Path(__file__).parents[1] / "README.md"
-PAGE = Path(__file__).parents[3] / "docs" / "sandboxes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "sandboxes.md"
 TITLED = re.compile(r'^```\w+ title="(.+?)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -123,13 +124,39 @@ def test_a_name_that_is_not_known_is_refused_with_the_nearest(ask, arguments):
 
 def test_the_text_has_n_intervals_and_effect_sizes_beside_every_p(ask):
     text = ask("plain", "warm")
-    for head in ("pairs", "t interval", "bootstrap", "d_z", "p (t)", "Wilcoxon", "McNemar", "adjusted", "delta"):
+    for head in ("pairs", "interval", "bootstrap", "effect", "Wilcoxon", "McNemar", "adjusted", "delta"):
         assert head in text
+    assert max(map(len, text.splitlines())) <= 80
     assert "pass in B alone: 1" in text
     assert "  1  clear  0.3750 -> 0.6250" in text
     assert "no subject passes in one run and not in the other, of 5" in ask(
         "plain.jsonl", "plain", "--allow-incomparable"
     )
+
+
+def test_a_comparison_ends_in_a_sentence_with_an_interval(ask):
+    """Which is on the mean of the criteria: five pairs, of which one does not differ."""
+    words = "better: +0.15, 95 % 0.05 to 0.25"
+    assert ask("plain", "warm").splitlines()[-1] == words
+    assert document(ask, "plain", "warm")["words"] == words
+    assert ask("warm", "plain", "--compare", "score_delta").splitlines()[-1] == "worse: -0.15, 95 % -0.25 to -0.05"
+    same = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[-1]
+    assert same == "no difference: all 5 pairs agree"
+
+
+def test_a_run_prints_of_its_baseline_what_compare_prints(ask, made):
+    """The tables line by line, and the same sentence at the end, also when the run is shown later."""
+    run = dicast.run(
+        pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired", "stats/score_delta"]})
+    )
+    show = [sys.executable, "-m", "dicast", "show", str(run.run_id)]
+    shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    compared = ask("plain", run.run_id, "--compare", "paired", "--compare", "score_delta")
+    tables = [line for line in compared[compared.index("stats/paired") :].split("pass in B")[0].splitlines() if line]
+    lines = [line for line in shown.splitlines() if line]
+    first = lines.index(tables[0])
+    assert lines[first : first + len(tables) + 1] == [*tables, compared.splitlines()[-1]]
+    assert run.comparison["stats/paired"]["words"] == compared.splitlines()[-1]
 
 
 def test_without_flags_a_score_from_one_half_on_passes(results):

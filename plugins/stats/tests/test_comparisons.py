@@ -337,7 +337,7 @@ def test_the_size_of_scores_changes_no_test(results, pairs, power):
                 wanted = scaled(figure, power)
                 assert found[name] == (None if wanted is None else pytest.approx(wanted, rel=1e-9, abs=1e-323)), name
                 assert wanted is not None or TOO_LARGE in found["reasons"].values()
-            elif name != "reasons":
+            elif name not in ("reasons", "words"):  # words are about a difference of 0.05
                 assert found[name] == (pytest.approx(figure, rel=1e-9) if isinstance(figure, float) else figure), name
     for metric in ("mean", "median", "min", "max", "std"):
         wanted = scaled(measured(ScoreDelta(metric=metric), 0), power)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import dicast
 from dicast_stats.command import compare
 
-PAGE = Path(__file__).parents[3] / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "statistics.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?[^\n]*\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
@@ -25,8 +25,9 @@ def test_the_page_shows_what_is_printed(tmp_path, monkeypatch):
     dicast.run(Path("plain.yaml"))
     dicast.run(Path("warm.yaml"))
     printed = CliRunner().invoke(compare, ["plain", "warm"], catch_exceptions=False).output
-    shown, refusal = (text for language, _, text in blocks if language == "text")
+    shown, sentence, refusal = (text for language, _, text in blocks if language == "text")
     assert shown.strip() in printed
+    assert sentence.strip() in printed
     stopped = dicast.run(Path("enough.yaml")).stopped
     assert (stopped["reason"], stopped["plugin"]) == ("early_stop", "stats/threshold")
     dicast.run(Path("plain.yaml"), overrides={"name": "strict", "extractors": ["score_extractor/scores"]})

@@ -13,3 +13,8 @@ class TestCommand(TaskConformance):
 class TestHttp(TaskConformance):
     task = "task/http"
     options = {"url": "http://127.0.0.1:9/answer", "headers": {"Authorization": "Bearer x"}, "retries": 0}
+
+
+class TestPython(TaskConformance):
+    task = "task/python"
+    options = {"target": "pprint:pformat", "security_level": "official"}

@@ -313,7 +313,7 @@ def test_token_is_made_where_none_is_given_and_shown_once(shop):
     [
         (["--listen", "0.0.0.0:80"], "can be reached from other machines"),
         (["--listen", "0", "--token-env", "NO_SUCH_NAME"], "NO_SUCH_NAME is not set"),
-        (["--set", "source={traces/messages: {path: trace.jsonl}}"], "has to be traces/events"),
+        (["--set", "source={rows/jsonl: {path: trace.jsonl}}"], "has to be traces/events or traces/messages"),
         (["--set", "source={traces/events: {path: other.jsonl}}"], "other.jsonl"),
     ],
 )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import current_thread, main_thread
 from typing import Any
 
 import attrs
 import click
 
 from dicast import ConfigError, one_line
-from dicast.commands import print_json
+from dicast.commands import print_json, sigterm_as_ctrl_c
 
 from .checks import compared, judged, measured, read_baselines, write_baselines
 from .optimization import check, opened, optimized
@@ -69,7 +67,7 @@ class _SpecFirst(click.Group):
 
 @click.group(cls=_SpecFirst)
 def optimize() -> None:
-    """Improve a text by an evaluator's scores: dicast optimize SPEC.
+    """Improve a text by an evaluator's scores.
 
     SPEC is a TOML or YAML file; what else there is to do with one are the commands below.
     """
@@ -87,7 +85,7 @@ def run(spec: Path, *, resume: bool, as_json: bool, **given: Any) -> int:
     read = read_spec(
         spec, needs_model=True, instead={name: value for name, value in given.items() if value is not None}
     )
-    with chdir(read.folder), _sigterm_as_ctrl_c():
+    with chdir(read.folder), sigterm_as_ctrl_c():
         report, code = optimized(read, resume=resume, say=lambda text: click.echo(one_line(text), err=True))
     if as_json:
         print_json(report)
@@ -141,22 +139,6 @@ def score_check(specs: Sequence[Path], baseline: Path, tolerance: float, *, upda
         for line in _check_lines(checks):
             click.echo(line)
     return 0 if ok else 1
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: the event loop ends what is under way, evaluators included."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    # a script's background jobs are started with SIGINT ignored
-    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _score(spec: Spec) -> tuple[float | None, str | None]:

@@ -25,15 +25,31 @@ if TYPE_CHECKING:
     from ..contract.registry import Offer
 
 COMMANDS = {
+    "init": (".._init.command:init", "Write a pipeline for your own data."),
     "run": ("runs:run", "Judge what a pipeline file says, and print what came of it."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
     "show": ("runs:show", "Show a run, or a subject with its verdicts."),
+    "runs": ("past_runs:runs", "List the runs of the ledger, the newest first."),
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
     "ledger": ("records:ledger", "Verify or export the ledger."),
-    "plugins": ("files:plugins", "List the installed plugins; import none unless told to."),
+    "plugins": ("files:plugins", "List the installed plugins, or show one with its options."),
     "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
     "new": ("new:new", "Write a plugin to start from."),
 }
+EXTRAS = {
+    "autoresearch": "autoresearch",
+    "cache": "cache",
+    "compare": "stats",
+    "conformance": "evaluator",
+    "evaluator": "evaluator",
+    "optimize": "optimize",
+    "priority": "promotion",
+    "promotion": "promotion",
+    "workloads": "workload",
+}
+"""The commands that a plain install lacks, with the extra that brings each."""
+_MARGINS = 4
+"""What click puts before the names of commands, and between them and their help."""
 UNREAD = 141
 """The exit code when the reader of standard output went away, as of any program that SIGPIPE ends: 128 + 13."""
 
@@ -47,8 +63,11 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""
+        from .command_help import in_one_line  # nobody else needs it
+
         rows = [(name, summary) for name, (_, summary) in COMMANDS.items()]
-        rows += [(name, f"(from {offer.distribution} {offer.version})") for name, offer in sorted(_installed().items())]
+        room = formatter.width - max(map(len, self.list_commands(ctx))) - _MARGINS
+        rows += [(name, in_one_line(offer, room)) for name, offer in sorted(_installed().items())]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -65,10 +84,13 @@ class Commands(click.Group):
         """Name the nearest command when there is none of this name."""
         name = args[0] if args else ""
         if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from ..._toolkit.installing import how_to_install
             from ..values.names import nearest
 
-            hint = nearest(name, self.list_commands(ctx))
-            advice = "; dicast --help lists what is installed, and pip install 'dicast[all]' brings the others"
+            if name in EXTRAS:
+                raise PluginError(f"the command {name!r} is not installed; {how_to_install(EXTRAS[name])}")
+            hint = nearest(name, self.list_commands(ctx)) or nearest(name, EXTRAS)
+            advice = f"; dicast --help lists what is installed, and this brings the others: {how_to_install('all')}"
             ctx.fail(f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else advice))
         return super().resolve_command(ctx, args)
 
@@ -96,7 +118,8 @@ def _installed() -> dict[str, Offer]:
 def dicast() -> None:
     """Judge the output of language models and agents: cheap checks first, an expensive judge only where it matters.
 
-    An error is one line a problem; --traceback, anywhere, shows where it was raised.
+    An error is one line a problem; --traceback, anywhere, shows where it was raised. On a terminal the output is drawn;
+    --plain, anywhere, or NO_COLOR in the environment, prints lines as into a file.
     """
 
 
@@ -108,8 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: the code stays what it was
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with printable_output():
-            code = _run(given)
+        with printable_output(plain="--plain" in given):
+            code = _run([argument for argument in given if argument != "--plain"])
         if code == UNREAD:
             sys.stdout = StringIO()  # as below
         if arguments is None:

@@ -11,6 +11,8 @@ import click
 import orjson
 
 from ..._toolkit.printable import one_line
+from ..._toolkit.terminal import Drawing, Part, print_lines
+from ..._toolkit.text_table import TextTable
 from ..contract.kinds import Component
 from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry
@@ -18,7 +20,7 @@ from ..pipeline.schema import json_schema, options_schema
 from ..pipeline.sections import Pipeline
 from ..suite import load_experiments
 from ..values import ChatRequest, Message, Subject
-from ..values.errors import ConfigError, Problem, RequestError
+from ..values.errors import ConfigError, PluginError, Problem, RequestError
 from .output import only_document, print_json, problems_json, problems_text
 from .runs import as_json, overrides
 
@@ -73,32 +75,58 @@ def _placement(pipelines: Iterable[Pipeline]) -> dict[str, Mapping[str, str]]:
 
 
 @click.command()
-@click.option("--load", is_flag=True, help="Import each one, and show its components and their options.")
+@click.argument("name", required=False)
+@click.option("--load", is_flag=True, help="Import each one, and list its components, one a line.")
 @as_json
-def plugins(load: bool, as_json: bool) -> None:
-    """List the installed plugins. Reads metadata alone, unless --load says to import them."""
+def plugins(name: str | None, load: bool, as_json: bool) -> None:
+    """List the installed plugins, or show the plugin NAME: its components with their options.
+
+    The list is of metadata alone, unless --load says to import the plugins. NAME is imported.
+    """
     registry = Registry()
     with only_document(as_json):
-        listed = registry.load_all() if load else registry.scan()
-    found = sorted(listed.values(), key=lambda plugin: plugin.name)
+        found = (
+            _one(registry, name) if name is not None else [*(registry.load_all() if load else registry.scan()).values()]
+        )
     if as_json:
-        print_json({"plugins": [_plugin_json(plugin) for plugin in found]})
+        print_json({"plugins": [_plugin_json(plugin) for plugin in sorted(found, key=lambda plugin: plugin.name)]})
         return
-    _print_plugins(found)
-    if not load:
-        click.echo("\ndicast plugins --load imports them and shows their components and options.")
+    print_lines(
+        _parts(sorted(found, key=lambda plugin: plugin.name), _component_line if name is None else _component_text)
+    )
+    if name is None:
+        more = "" if load else "dicast plugins --load imports them and lists their components, "
+        print_lines(["", f"{more}dicast plugins NAME shows one with its options."])
 
 
-def _print_plugins(found: Sequence[Plugin]) -> None:
-    """A table of plugins; below each what is wrong with it, and its components if it was loaded."""
-    rows = [("PLUGIN", "DISTRIBUTION", "STATUS"), *map(_plugin_row, found)]
-    name, distribution = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for row, plugin in zip(rows, (None, *found), strict=True):
-        click.echo(f"{row[0]:<{name}}  {row[1]:<{distribution}}  {row[2]}")
-        if plugin and plugin.error:
-            click.echo(f"    {one_line(plugin.error)}")
-        for component in (plugin and plugin.components) or ():
-            click.echo(_component_text(component))
+def _one(registry: Registry, name: str) -> list[Plugin]:
+    """The plugin *name*, loaded; where it does not load, its status says so.
+
+    :raises PluginError: when it is not installed.
+    """
+    try:
+        registry.load(name)
+    except PluginError:
+        if name not in registry.scan():
+            raise
+    return [registry.scan()[name]]
+
+
+def _parts(found: Sequence[Plugin], text: Callable[[Component], str]) -> Iterator[Part]:
+    """A table of plugins; below each what is wrong with it, and the *text* of its components if it was loaded."""
+    heads = ("PLUGIN", "DISTRIBUTION", "STATUS")
+    rows = [_plugin_row(plugin) for plugin in found]
+    name, distribution = (max(len(row[column]) for row in (heads, *rows)) for column in (0, 1))
+    lines = [f"{row[0]:<{name}}  {row[1]:<{distribution}}  {row[2]}" for row in (heads, *rows)]
+    if not any(plugin.error or plugin.components for plugin in found):
+        yield Drawing(TextTable(heads, rows), lines)
+        return
+    yield lines[0]
+    for line, plugin in zip(lines[1:], found, strict=True):
+        yield line
+        if plugin.error:
+            yield f"    {one_line(plugin.error)}"
+        yield from (text(component) for component in plugin.components or ())
 
 
 def _plugin_row(plugin: Plugin) -> tuple[str, str, str]:
@@ -122,11 +150,14 @@ def _component_json(component: Component) -> dict[str, object]:
     }
 
 
-def _component_text(component: Component) -> str:
+def _component_line(component: Component) -> str:
     about = ", ".join(filter(None, (component.kind, component.tier, cost(component))))
-    lines = [f"    {component.name} ({about}): {component.summary}"]
-    lines += [_option_text(name, about) for name, about in options(component).items()]
-    return "\n".join(lines)
+    return f"    {component.name} ({about}): {component.summary}"
+
+
+def _component_text(component: Component) -> str:
+    lines = (_option_text(name, about) for name, about in options(component).items())
+    return "\n".join([_component_line(component), *lines])
 
 
 def cost(component: Component) -> str:

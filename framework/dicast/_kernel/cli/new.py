@@ -27,7 +27,7 @@ _FILES = {
     "README.md": "README.md.tmpl",
     "src/${package}/__init__.py": "${kind}.py.tmpl",
     "src/${package}/py.typed": "py.typed.tmpl",
-    "tests/test_conformance.py": "test_${kind}.py.tmpl",
+    "tests/test_${package}.py": "test_${kind}.py.tmpl",
     ".github/workflows/ci.yml": "ci.yml.tmpl",
     ".gitignore": "gitignore.tmpl",
 }
@@ -135,7 +135,7 @@ def _check_name(name: str) -> None:
 
 def _kernel_range() -> str:
     """The versions of the kernel that a plugin made today works with: up to the next breaking one."""
-    from importlib_metadata import version
+    from importlib.metadata import version
 
     major, minor = (int(part) for part in version("dicast-kernel").split(".")[:2])
     return f">={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"

@@ -107,6 +107,6 @@ def _message(error: BaseException, code: int) -> str:
 
 
 def _version() -> str:
-    from importlib_metadata import version
+    from importlib.metadata import version
 
     return version("dicast-kernel")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, time
 from pathlib import Path
-from typing import TypeVar
 
 import attrs
 import click
@@ -20,9 +20,8 @@ from ..values import Query, Verification
 from ..values.errors import ConfigError
 from .output import MOST, print_json
 from .runs import as_json, ledger_path
-from .summary import failure_line, verdict_line
-
-T = TypeVar("T")
+from .subjects import verdict_line
+from .summary import failure_line, short_run
 
 FAILURE_FIELDS = (
     "eval_id",
@@ -59,7 +58,9 @@ def verdicts(
     as_json: bool,
 ) -> None:
     """List verdicts from the ledger, oldest first."""
-    wanted = Selection(run_id, subject, kind, judge, _utc(as_of), latest, limit)
+    wanted = Selection(
+        run_id, subject, kind, judge, None if as_of is None else utc(as_of, "--as-of", time.max), latest, limit
+    )
     read_ledger(ledger, lambda live: _print(live, wanted, failed=failed, as_json=as_json))
 
 
@@ -67,41 +68,37 @@ def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) ->
     if wanted.run_id is not None:
         wanted = attrs.evolve(wanted, run_id=known_run(ledger, wanted.run_id))
     if failed:
-        failures = [
-            {key: told.get(key) for key in FAILURE_FIELDS}
-            for told in map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))
-        ]
-        _list("failures", failures, failure_line, as_json=as_json)
+        failures = map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))
+        items = [({key: told.get(key) for key in FAILURE_FIELDS}, told["run_id"]) for told in failures]
+        lines = [f"{short_run(run_id)}  {failure_line(told)}" for told, run_id in items]
+        _list("failures", [told for told, _ in items], lines, as_json=as_json)
     else:
         found = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
-        _list("verdicts", found, verdict_line, as_json=as_json)
+        lines = [f"{short_run(one.run_id)}  {verdict_line(one)}" for one in found] if not as_json else []
+        _list("verdicts", found, lines, as_json=as_json)
 
 
-def _list(name: str, items: list[T], line: Callable[[T], str], *, as_json: bool) -> None:
+def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:
     if as_json:
         print_json({name: items})
         return
-    for item in items:
-        click.echo(line(item))
+    for line in lines:
+        click.echo(line)
     if not items:
         more = "; a failed subject has none: --failed lists failures" if name == "verdicts" else ""
         click.echo(f"no {name} found{more}", err=True)
 
 
-def _utc(moment: str | None) -> str | None:
-    """An ISO 8601 time as the ledger writes it; one without an offset is UTC."""
-    if moment is None:
-        return None
-    from datetime import UTC, datetime, time
-
+def utc(moment: str, option: str, of_a_day: time) -> str:
+    """The ISO 8601 time after *option* as the ledger writes it; one without an offset is UTC, and a day alone means that time of it."""
     from ..values.clock import iso
 
     try:
         parsed = datetime.fromisoformat(moment)
     except ValueError as error:
-        raise ConfigError(f"--as-of is no ISO 8601 time: {moment!r}; write it like 2026-01-31T12:00:00Z") from error
+        raise ConfigError(f"{option} is no ISO 8601 time: {moment!r}; write it like 2026-01-31T12:00:00Z") from error
     if len(moment) == len("2026-01-31"):
-        parsed = datetime.combine(parsed.date(), time.max)
+        parsed = datetime.combine(parsed.date(), of_a_day)
     return iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
 
 

@@ -9,30 +9,33 @@ from typing import Any
 import attrs
 import click
 
-from ..._toolkit.flat import flat
+from ..._toolkit.terminal import print_lines
 from ..api import (
     as_source,
     find_run,
+    known_run,
     not_run,
     read_ledger,
+    run_ids,
     run_unless_disabled,
     switched_off,
 )
 from ..contract.protocols import Ledger
-from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
-from ..records.reader import results
-from ..resume.reading import Selection, document, failure, subject, verdict
+from ..resume.reading import document, runs_of
 from ..run.run import Outcome, Request
 from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
+from ..values.names import by_part
+from .head import Row, head_rows
 from .metric_lines import RunLines
 from .output import MOST, only_document, print_json
 from .progress import Progress
-from .summary import run_text, subject_text
+from .subjects import ShownSubject, shown_subject
+from .summary import run_parts
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there."
@@ -97,7 +100,7 @@ def run(
         if metric_lines:
             raise click.UsageError(f"--metric-lines is for one pipeline, and {file} has several experiments")
         from ..suite import run_suite  # what a single pipeline does not need
-        from .suites import suite_json, suite_text
+        from .suites import suite_json, suite_parts
 
         one = run_unless_disabled if head is None else try_rows
         with only_document(as_json), Progress() as progress:
@@ -106,7 +109,7 @@ def run(
         if as_json:
             print_json(suite_json(suite))
         else:
-            click.echo(suite_text(suite))
+            print_lines(suite_parts(suite))
         return suite.exit_code
     lines = RunLines(primary) if metric_lines else None
     return run_and_print(pipeline, lambda _: request, head=head is not None, lines=lines, as_json=as_json)
@@ -141,7 +144,7 @@ def run_and_print(
     elif lines is not None:
         click.echo(lines.text(outcome.document), nl=False)
     else:
-        click.echo(run_text(outcome.document))
+        print_lines(run_parts(outcome.document))
     return outcome.exit_code
 
 
@@ -150,10 +153,10 @@ async def try_rows(pipeline: Pipeline, request: Request) -> Outcome:
     pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
     outcome = await run_unless_disabled(pipeline, request)
     run_id = outcome.document["run_id"]
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     if run_id is not None:
         async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
-            rows = [flat(record) for _, record in results(ledger, run_id).records()]
+            rows = head_rows(ledger, run_id)
     return attrs.evolve(outcome, document={**outcome.document, "head": rows})
 
 
@@ -187,30 +190,31 @@ def run_command(
 
 @click.command()
 @click.argument("name", metavar="RUN|SUBJECT")
+@click.option("--run", "run_id", metavar="ID|last", help="The subject as this run judged it.")
+@click.option("--all", "every", is_flag=True, help="The subject in every run that judged it.")
 @ledger_path
 @as_json
-def show(name: str, ledger: Path | None, as_json: bool) -> None:
-    """Show a run (its id, or last) or a subject (its id) with every verdict on it."""
-    found = read_ledger(ledger, lambda live: _find(live, name))
+def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
+    """Show a run (its id, or last), or a subject (its id) with the verdicts on it, in the newest run that judged it."""
+    if every and run_id is not None:
+        raise click.UsageError("--all shows every run, and --run one of them: leave one of the two out")
+    found = read_ledger(ledger, lambda live: _find(live, name, run_id, every=every))
     if as_json:
-        print_json(found)
+        print_json(found.json() if isinstance(found, ShownSubject) else found)
     else:
-        click.echo(run_text(found) if "run_id" in found else subject_text(found))
+        print_lines(found.lines() if isinstance(found, ShownSubject) else run_parts(found))
 
 
-def _find(ledger: Ledger, name: str) -> dict[str, Any]:
-    run_id = find_run(ledger, name)
-    if run_id is not None:
-        return _run(ledger, run_id)
-    content = subject(ledger, name)
-    if content is None:
-        raise ConfigError(f"the ledger has neither a run nor a subject {name!r}; dicast verdicts lists what it has")
-    wanted = Selection(subject=name)
-    return {
-        "subject": content,
-        "verdicts": [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)],
-        "failures": [*map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))],
-    }
+def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | ShownSubject:
+    """A run's document, or a subject; of two with one name it is the run where the name is the whole of its id, else the subject."""
+    only = None if run_id is None else known_run(ledger, run_id)
+    of_subject = every or only is not None
+    if not of_subject and (run := find_run(ledger, name)) is not None:
+        return _run(ledger, run)
+    begun = runs_of(ledger, name)
+    if not begun and not of_subject and (run := by_part(name, run_ids(ledger))) is not None:
+        return _run(ledger, run)
+    return shown_subject(ledger, name, begun, only, every=every)
 
 
 def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._toolkit.printable import one_line
+from ..._toolkit.terminal import Drawing, Part
+from ..._toolkit.text_table import TextTable
 from ..suite import Suite
 from .output import problems_json, problems_text
-from .summary import run_text
+from .summary import run_parts
 
 
 def suite_json(suite: Suite) -> dict[str, Any]:
@@ -21,14 +23,18 @@ def suite_json(suite: Suite) -> dict[str, Any]:
     return {**done, "error": {"kind": kind, "message": str(suite.error), "errors": problems_json(suite.error)}}
 
 
-def suite_text(suite: Suite) -> str:
+def suite_parts(suite: Suite) -> Iterator[Part]:
     """The summary of each experiment, and a table of all."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
-    texts = [*map(run_text, documents.values()), "\n".join(map(one_line, _table(documents, suite.baseline)))]
-    return "\n\n".join([*texts, *([] if suite.error is None else [f"not begun: {problems_text(suite.error)}"])])
+    for done in documents.values():
+        yield from run_parts(done)
+        yield ""
+    yield _table(documents, suite.baseline)
+    if suite.error is not None:
+        yield from ("", f"not begun: {problems_text(suite.error)}")
 
 
-def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Iterator[str]:
+def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Drawing:
     """One line an experiment: what was scored, the score, the means of criteria where an aggregate has them, and the cost."""
     means = {name: _means(done) for name, done in documents.items()}
     criteria = list(dict.fromkeys(criterion for found in means.values() for criterion in found))
@@ -40,11 +46,14 @@ def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> 
         label = f"{name} (baseline)" if name == baseline else name
         rows.append([label, f"{done['scored']:,}", f"{done['failed']:,}", *shown, done["cost"].get("usd") or "unknown"])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(
+    lines = [
+        "  ".join(
             cell.rjust(width) if number else cell.ljust(width)
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
+        for row in rows
+    ]
+    return Drawing(TextTable(rows[0], rows[1:], right=rows[0][1:]), [one_line(line) for line in lines])
 
 
 def _means(done: Mapping[str, Any]) -> dict[str, float | None]:

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from textwrap import fill
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
+
+from ..._toolkit.comparison_text import comparison_lines
 from ..._toolkit.printable import one_line, short_name
-from ..values import BASES, Verdict
+from ..._toolkit.terminal import Drawing, Line, Part, folded
+from ..._toolkit.text_table import TextTable
+from ..values import BASES
+from .gate_summary import gate_parts
+from .head import head_table
 
 Document = Mapping[str, Any]
 
 CUT = 300
 """How many characters of a text are shown."""
 
-WIDTH = 80
-"""How many columns a line has that is wrapped."""
+RUN = 6
+"""How many characters of a run's id are shown where runs are listed: the last ones, as the first are those of the time."""
 
 _ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
 """What scores rest on, in the order of :data:`BASES`."""
 
 
-def run_text(done: Document) -> str:
+def run_parts(done: Document) -> Iterator[Part]:
     """The summary of a run's document."""
     if done.get("disabled"):
-        return f"{done['name']}: disabled; nothing was read and nothing judged"
-    if done["run_id"] is None:
-        return f"{done['name']}: {done['stopped']['reason']} before anything was judged"
-    return "\n".join(_folded(one_line(line)) for line in _run_lines(done))
+        yield f"{done['name']}: disabled; nothing was read and nothing judged"
+    elif done["run_id"] is None:
+        yield f"{done['name']}: {done['stopped']['reason']} before anything was judged"
+    else:
+        yield from map(_wrapped, _parts(done))
 
 
-def _run_lines(done: Document) -> Iterator[str]:
-    for row in done.get("head", ()):
-        yield from (_cut(f"{name}: {_figure(value)}") for name, value in row.items())
+def _wrapped(part: str | Drawing) -> Part:
+    if isinstance(part, str):
+        return Line(one_line(part))
+    return attrs.evolve(part, lines=[folded(one_line(line)) for line in part.lines])
+
+
+def _parts(done: Document) -> Iterator[str | Drawing]:
+    if done.get("head"):
+        table, beside = head_table(done["head"])
+        yield Drawing(table, [*table.lines()])
+        if beside:
+            yield f"  --json has more of each row: {', '.join(beside)}"
         yield ""
     yield f"{done['name']}  run {done['run_id']}"
     yield _headline(done)
     yield from _score_lines(done)
-    yield from _table("metrics", done["metrics"])
-    yield from _table("judges", done["judges"])
+    yield from _tallies("metrics", done["metrics"])
+    yield from _tallies("judges", done["judges"])
     yield from _worst_lines(done)
     yield from _failed_lines(done)
     yield from _findings_lines(done)
@@ -85,21 +101,41 @@ def _aggregate(score: Document) -> str:
     return f"{name} {score['aggregate']:.4f}, "
 
 
-def _table(title: str, tallies: Document) -> Iterator[str]:
+def _tallies(title: str, tallies: Document) -> Iterator[str | Drawing]:
     if tallies:
-        yield f"{title}: mean (scored of judged)"
+        rows = [_tally_row(label, tally) for label, tally in tallies.items()]
         width = max(len(label) for label in tallies)
-        for label, tally in tallies.items():
-            mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
-            extra = f", {tally['skipped']:,} skipped" if tally.get("skipped") else ""
-            extra += f", {tally['escalated']:,} escalated" if tally.get("escalated") else ""
-            extra += "".join(_fallback(why, count) for why, count in tally.get("fallbacks", {}).items())
-            sure = "" if tally.get("mean_confidence") is None else f", confidence {tally['mean_confidence']:.2f}"
-            yield f"  {label:<{width}}  {mean:>6}  ({tally['scored']:,} of {tally['total']:,}{extra}){sure}"
+        lines = [f"{title}: mean (scored of judged)"]
+        for label, mean, counts, sure, extra in rows:
+            more = f", {extra}" if extra else ""
+            lines.append(f"  {label:<{width}}  {mean:>6}  ({counts}{more})" + (f", confidence {sure}" if sure else ""))
+        heads = (f"{title}:", "mean", "scored", "confidence", "")
+        filled = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+        cells = [[f"  {row[0]}", *(row[at] for at in filled[1:])] for row in rows]
+        yield _drawing([heads[at] for at in filled], cells, lines, right=heads[1:4])
+
+
+def _drawing(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    lines: Iterable[str],
+    *,
+    right: Sequence[str] = (),
+    marked: str | None = None,
+) -> Drawing:
+    return Drawing(TextTable(heads, rows, right=right), [*lines], marked)
+
+
+def _tally_row(label: str, tally: Document) -> tuple[str, str, str, str, str]:
+    mean = "-" if tally["mean"] is None else f"{tally['mean']:.4f}"
+    sure = "" if tally.get("mean_confidence") is None else f"{tally['mean_confidence']:.2f}"
+    extra = [f"{tally[what]:,} {what}" for what in ("skipped", "escalated") if tally.get(what)]
+    extra += (_fallback(why, count) for why, count in tally.get("fallbacks", {}).items())
+    return label, mean, f"{tally['scored']:,} of {tally['total']:,}", sure, ", ".join(extra)
 
 
 def _fallback(why: str, count: int) -> str:
-    return f", {count:,} kept for explicit feedback" if why == "explicit_feedback" else f", {count:,} fell back ({why})"
+    return f"{count:,} kept for explicit feedback" if why == "explicit_feedback" else f"{count:,} fell back ({why})"
 
 
 def _worst_lines(done: Document) -> Iterator[str]:
@@ -109,37 +145,64 @@ def _worst_lines(done: Document) -> Iterator[str]:
         yield from (f"  {one['score']:.4f}  {one['subject_kind']} {short_name(one['subject_id'])}" for one in worst)
 
 
-def _failed_lines(done: Document) -> Iterator[str]:
+def _failed_lines(done: Document) -> Iterator[str | Drawing]:
     shown = done["failed_subjects"]
     if done["failures"] or shown:
         yield "failed: " + (
             ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none that counts"
         )
-        messages = [failed["error_message"] for failed in shown]
-        for place, failed in enumerate(shown):  # of a dead endpoint each row says the same, at some length
-            repeats = failed["failure_mode"] == "judge_call_failed" and messages[place] in messages[:place]
-            yield f"  {failure_line({**failed, 'error_message': 'as above'} if repeats else failed)}"
+        if shown:
+            yield _failed_table([*_shortened(shown)])
         if sum(done["failures"].values()) > len(shown):
             yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
 
 
-def _findings_lines(done: Document) -> Iterator[str]:
+def _shortened(shown: Sequence[Document]) -> Iterator[Document]:
+    """The failures; of a dead endpoint each row says the same, at some length."""
+    messages = [failed["error_message"] for failed in shown]
+    for place, failed in enumerate(shown):
+        repeats = failed["failure_mode"] == "judge_call_failed" and messages[place] in messages[:place]
+        yield {**failed, "error_message": "as above"} if repeats else failed
+
+
+def _failed_table(failures: Sequence[Document]) -> Drawing:
+    rows = [
+        (
+            f"  {one['subject_kind']} {short_name(one['subject_id'])}",
+            one["judge"],
+            one["failure_mode"],
+            one["error_message"],
+        )
+        for one in failures
+    ]
+    heads = ("  subject", "label", "failure", "message")
+    return _drawing(heads, rows, [f"  {failure_line(one)}" for one in failures], marked="failure")
+
+
+def _findings_lines(done: Document) -> Iterator[str | Drawing]:
     """What the records come to, and how they compare with the baseline's."""
     for name, found in done["aggregates"].items():  # whose failures stand above already
-        yield from _tree(name, found and {k: v for k, v in found.items() if k != "failures" or not _is_of_rows(v)})
+        yield from tree(name, found and {k: v for k, v in found.items() if k != "failures" or not _is_of_rows(v)})
     baseline = done["baseline"]
     if baseline is not None and baseline["run_id"] is None:
         yield f"compared with nothing: no run of {done['name']} has ended before this one (baseline: {baseline['run']})"
     elif done["comparison"] is not None:
-        yield f"compared with run {baseline['run_id']} ({baseline['name']})"
+        yield f"compared with run {baseline['run_id']} ({baseline['name']}), which is A; differences are this one, B, less A"
         more = ", ".join(section for section in baseline["differs"] if section != "task")
         if more == "fingerprints":
             yield "  whether they are alike is not known: a file of records does not say how they were made"
         elif more:
             yield f"  NOT ALIKE: they differ in {more}"
-        for label, found in done["comparison"].items():
-            yield from _tree(label, found)
+        yield from _comparisons(done["comparison"])
     yield from (f"BROKEN: {message}" for message in done["broken"].values())
+
+
+def _comparisons(comparisons: Document) -> Iterator[str | Drawing]:
+    """What ``dicast compare`` prints of each, and the sentence that one of them has, at the end."""
+    for label, found in comparisons.items():
+        is_by_criterion = isinstance(found, Mapping) and isinstance(found.get("criteria"), Mapping)
+        yield from comparison_lines(label, found) if is_by_criterion else tree(label, found)
+    yield from dict.fromkeys(str(found["words"]) for found in comparisons.values() if found and found.get("words"))
 
 
 def _is_of_rows(failures: object) -> bool:
@@ -150,17 +213,17 @@ def _is_of_rows(failures: object) -> bool:
     )
 
 
-def _tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
+def tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
     """*found* under its *name*: its figures in one line, mappings below it."""
     margin = "  " * depth
     if not isinstance(found, Mapping):
-        yield _cut(f"{margin}{name}: {_figure(found)}")
+        yield cut(f"{margin}{name}: {_figure(found)}")
     else:
         figures = [f"{key} {_figure(value)}" for key, value in found.items() if not isinstance(value, Mapping)]
         inside = {key: value for key, value in found.items() if isinstance(value, Mapping)}
-        yield _cut(f"{margin}{name}" + (f": {', '.join(figures)}" if figures or not inside else ""))
+        yield cut(f"{margin}{name}" + (f": {', '.join(figures)}" if figures or not inside else ""))
         for key, value in inside.items():
-            yield from _tree(key, value, depth + 1)
+            yield from tree(key, value, depth + 1)
 
 
 def _figure(value: object) -> str:
@@ -189,7 +252,7 @@ def _money(amounts: Mapping[str, str | None]) -> str:
     )
 
 
-def _ending_lines(done: Document) -> Iterator[str]:
+def _ending_lines(done: Document) -> Iterator[str | Drawing]:
     for label, sink in done["sinks"].items():
         if sink["lost"]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
@@ -201,78 +264,19 @@ def _ending_lines(done: Document) -> Iterator[str]:
         if stopped["reason"] != "early_stop":  # which is an end like any other
             yield f"  what was judged is kept; {goes_on}{new}"
     yield from (f"warning: {warning['message']}" for warning in done.get("warnings", ()))  # earlier versions had none
-    yield from _gate_lines(done["gate"])
+    yield from gate_parts(done["gate"])
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
 
 
-def _folded(line: str) -> str:
-    margin = " " * (len(line) - len(line.lstrip()) + 2)
-    return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+def short_run(run_id: str) -> str:
+    """The end of a run's id, which ``--run`` takes for the whole where no other run's ends so."""
+    return run_id[-RUN:]
 
 
-def _gate_lines(gate: Document) -> Iterator[str]:
-    """What the gate says and why, and each of its clauses where it has more than a coverage to ask for."""
-    answer = {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
-    yield f"gate: {answer}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
-    clauses = gate.get("clauses", ())  # earlier versions had none
-    if any(clause["rule"] != "min_coverage" for clause in clauses):
-        width = max(len(clause["on"] or "") for clause in clauses)
-        for clause in clauses:
-            value, line = (f"{one:.4g}" if isinstance(one, float) else one for one in (clause["value"], clause["line"]))
-            interval = "" if clause["low"] is None else f" ({clause['low']:.4f} to {clause['high']:.4f})"
-            ended = {True: "", False: ", failed"}.get(clause["passed"], ", undecided")
-            yield f"  {clause['on'] or '':<{width}}  {clause['rule']} {line}: {value or '-'}{interval}{ended}"
-
-
-def subject_text(found: Document) -> str:
-    """A subject with every verdict on it, and what each verdict rests on."""
-    subject = found["subject"]
-    shown = (key for key in ("input", "output", "reference") if subject.get(key) is not None)
-    lines = [
-        f"{subject['kind']} {short_name(subject['id'])}",
-        *(f"  {key}: {_cut(repr(subject[key]))}" for key in shown),
-    ]
-    record = subject.get("record", {})
-    for name, response in (record.get("responses") or {"response": record.get("response")}).items():
-        if response is not None:
-            lines.append(f"  {name}: {_cut(repr(response['content']))}")
-    if record.get("metrics"):
-        lines += map(one_line, _tree("metrics", record["metrics"], 1))
-    for verdict in found["verdicts"]:
-        lines += [verdict_line(verdict), *_grounds(verdict)]
-    lines += [failure_line(failure) for failure in found["failures"]]
-    return "\n".join(lines)
-
-
-def _grounds(verdict: Verdict) -> Iterator[str]:
-    """What each metric said; of a judge its signals."""
-    for score in verdict.scores:
-        said = "  " + _cut(str(score["details"])).replace("\n", "\n      ") if score["details"] else ""
-        yield f"    {one_line(str(score['metric']))}  {score['value']:.4f} ({score.get('basis', score['tier'])}){said}"
-    for one in (*verdict.skipped, *verdict.spared):
-        why = f"skipped: {one['reason']}" if "reason" in one else "spared by the gate"
-        yield one_line(f"    {one['metric']}  {why}")
-    if not verdict.scores:
-        by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
-        told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
-        yield _folded(one_line("    " + _cut(", ".join([f"by {by}", *(f"{key}: {value}" for key, value in told)]))))
-        if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
-            yield "    its reasons were not kept; capture_rationale: true keeps them"
-
-
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """*text*, cut where it is long."""
     return text if len(text) <= CUT else f"{text[:CUT]}… ({len(text):,} characters)"
-
-
-def verdict_line(verdict: Verdict) -> str:
-    """One verdict in one line."""
-    subject = f"{verdict.subject_kind} {short_name(verdict.subject_id)}"
-    rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
-    return one_line(
-        f"{verdict.created_at}  {subject}  {verdict.judge}: {verdict.score:.4f}, confidence {verdict.confidence:.2f} "
-        f"({verdict.basis}, {rubric})"
-    )
 
 
 def failure_line(failure: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ where the annotation says ``Awaitable``.
 
 One that reads files, or anything else, from outside its options offers ``reads(base: Path) -> Mapping[str, Path | str]``: a path enters
 its fingerprint by the content, a text as it is; *base* is the pipeline file's folder. ``metadata={"counts": False}`` leaves an option
-out of the fingerprint. The page docs/plugins.md says which.
+out of the fingerprint. The page docs/how-to/plugins.md says which.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ..values import (
 class Source(Protocol):
     """Where subjects come from.
 
-    docs/members.md lists all that a source may have beside :meth:`subjects`. The most used: ``kinds``, the subject kinds it yields, and
+    docs/reference/members.md lists all that a source may have beside :meth:`subjects`. The most used: ``kinds``, the subject kinds it yields, and
     ``check() -> str``, called before anything is judged:
     it reads all input, raises :class:`~dicast.DataError` naming every bad line, and returns a digest of the data; after it,
     ``total`` may say how many subjects there are, and ``no_output`` (a Problem) why none of them has an output: where outputs

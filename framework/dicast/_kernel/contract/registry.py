@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any, Literal
 
 import attrs
-import importlib_metadata
 import pluggy
 
+from ..._toolkit.installing import extras, how_to_install
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from . import hooks
@@ -149,19 +150,14 @@ def _by_name(group: str) -> Mapping[str, Offer]:
 
 def _install(plugin: str) -> str:
     """What to install: the extra of dicast that brings *plugin*; the name of another's package is not ours to guess."""
-    try:
-        wanted = importlib_metadata.requires("dicast") or []
-    except importlib_metadata.PackageNotFoundError:
-        wanted = []  # the kernel alone is installed
     name = plugin.replace("_", "-")  # as metadata writes it
-    is_extra = any(re.match(rf"dicast-{name}\b.*extra\s*==\s*.{name}\b", line) for line in wanted)
-    return f"; pip install 'dicast[{name}]'" if is_extra else "; is the package that offers it installed?"
+    return f"; {how_to_install(name)}" if name in extras() else "; is the package that offers it installed?"
 
 
 def _kernel() -> Offer:
     try:
-        version = importlib_metadata.version("dicast-kernel")
-    except importlib_metadata.PackageNotFoundError:
+        version = metadata.version("dicast-kernel")
+    except metadata.PackageNotFoundError:
         version = "unknown"  # run from the source tree, not installed
     return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.builtin")
 
@@ -169,7 +165,7 @@ def _kernel() -> Offer:
 def _offers(group: str) -> Iterator[Offer]:
     """What the installed distributions offer in *group*; one that is found twice (editable and path) counts once."""
     seen = set()
-    for distribution in importlib_metadata.distributions():
+    for distribution in metadata.distributions():
         if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
             continue  # most of them; reading the metadata of each would take 20 times as long
         name, version = _identity(distribution)
@@ -181,10 +177,20 @@ def _offers(group: str) -> Iterator[Offer]:
 
 def _identity(distribution: Any) -> tuple[str, str]:
     try:
-        metadata = distribution.metadata  # which is parsed anew each time
-        return metadata["Name"], metadata["Version"]
+        said = distribution.metadata  # which is parsed anew each time
+        return _text(said, "Name"), _text(said, "Version")
     except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
         return f"unreadable ({type(error).__name__})", "unknown"
+
+
+def _text(said: Mapping[str, str], name: str) -> str:
+    """A field of a distribution's metadata.
+
+    :raises KeyError: when it is missing, for which some versions of Python return None.
+    """
+    if said[name] is None:
+        raise KeyError(name)
+    return said[name]
 
 
 def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator[Offer]:
@@ -217,7 +223,7 @@ def _twice(what: str, offers: Iterable[Offer]) -> str:
 
 
 def _load(plugin: Plugin) -> tuple[Component, ...]:
-    entry = importlib_metadata.EntryPoint(plugin.name, plugin.target, "dicast")
+    entry = metadata.EntryPoint(plugin.name, plugin.target, "dicast")
     try:
         module = entry.load()
     except KeyboardInterrupt:

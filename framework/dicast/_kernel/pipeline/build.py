@@ -17,7 +17,19 @@ from .gate import GateParts
 from .parts import Placed
 from .problems import refusal
 from .read import Document, PipelineFile, Source, read_pipeline
-from .sections import METRICS, SECTIONS, Budget, Pipeline, Plugins, Scoring, Slot, SlotOptions, TaskOptions, Tier
+from .sections import (
+    METRICS,
+    PASS_AT,
+    SECTIONS,
+    Budget,
+    Pipeline,
+    Plugins,
+    Scoring,
+    Slot,
+    SlotOptions,
+    TaskOptions,
+    Tier,
+)
 from .slots import children_labels, costs, digests, finest_kind, preset_metrics, with_children
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -185,8 +197,9 @@ class _Building(GateParts):
             self._fault(path, message)
         if beside.label == METRICS:
             self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
-        scale = self._scale(path, built)
-        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, range=scale)
+        scale, own = self._scale(path, built), getattr(built.live, "default_pass_at", PASS_AT)
+        line = own if beside.pass_at is None else beside.pass_at
+        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, range=scale, pass_at=line)
 
     def _scale(self, path: Address, built: Built) -> tuple[float, float] | None:
         """The slot's range, from worst to best."""

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from enum import Enum
 from hashlib import sha256
+from inspect import getsource, isroutine
 from pathlib import Path
 from typing import Any
 
@@ -71,4 +72,15 @@ def _scalar(value: Any, written: Mapping[Path, str]) -> Any:
         return str(value)  # larger than what JSON writers take
     if value is None or isinstance(value, str | int | float):
         return value
-    return str(value)
+    return _function(value) if isroutine(value) else str(value)
+
+
+def _function(function: Any) -> dict[str, str]:
+    """The name of *function*, and a digest of its source, or of its code where there is no source."""
+    name = f"{function.__module__}:{function.__qualname__}"
+    try:
+        text = getsource(function).encode()
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
+    return {"function": name, "sha256": sha256(text).hexdigest()}

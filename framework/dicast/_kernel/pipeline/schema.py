@@ -145,8 +145,10 @@ def _choice(components: list[Component], suffix: str) -> Schema:
 
 def options_schema(cls: type[Any]) -> Schema:
     """The JSON Schema of the options of *cls*, with what its docstring says of each."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    said = {name: " ".join(words.split()) for name, words in _PARAM.findall(text)}
+    texts = [
+        inspect.cleandoc(one.__doc__ or "") for one in reversed(cls.__mro__) if attrs.has(one)
+    ]  # options are inherited
+    said = {name: " ".join(words.split()) for text in texts for name, words in _PARAM.findall(text)}
     fields = [field for field in hints.fields(cls) if hints.keys(field)]
     properties: Schema = {}
     for field in fields:

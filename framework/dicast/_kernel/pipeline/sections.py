@@ -33,6 +33,9 @@ RECORD = ""
 
 
 _SHARE = Within(0, 1, "a number from 0 to 1")
+
+PASS_AT = 0.5
+"""The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
 
@@ -187,7 +190,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = attrs.field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+    pass_at: float | None = attrs.field(default=None, validator=_SHARE)
 
     @range.validator
     def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -221,7 +224,7 @@ class Slot:
     on: tuple[str, ...] = ()
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
-    pass_at: float = 0.5
+    pass_at: float = PASS_AT
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""

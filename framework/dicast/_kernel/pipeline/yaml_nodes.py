@@ -151,6 +151,15 @@ def from_data(value: object, place: Place, path: Address = (), key: Place | None
     raise ConfigError(place.problem(message, path, repr(value)))
 
 
+def is_data(value: object) -> bool:
+    """Whether *value* holds nothing but what a file could: no component that was made in Python."""
+    if isinstance(value, Mapping):
+        return all(map(is_data, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(is_data, value))
+    return value is None or isinstance(value, str | int | float | os.PathLike)
+
+
 def _name(key: object, place: Place, path: Address) -> str:
     if not isinstance(key, str):
         raise ConfigError(place.problem(f"the key {key!r} is {kind(key)}; keys are text", path, key))

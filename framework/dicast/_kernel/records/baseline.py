@@ -13,7 +13,7 @@ from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import Pipeline
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
-from ..values.names import nearest
+from ..values.names import by_part, nearest
 from .reader import results
 
 LAST = "last"
@@ -39,7 +39,7 @@ def find_results(
 ) -> Results | None:
     """The results that *wanted* names: a run's id, the name of a pipeline (its newest finished run), or a file below *base*.
 
-    ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
+    An id may be given by its first or last characters. ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
     never meant, and one that was limited to some subjects, or could score none, only by its id.
 
     :raises ConfigError: when there is no such run or file, or the run has not ended in order.
@@ -56,6 +56,8 @@ def find_results(
         return results(ledger, named.run_id)
     if (base / wanted).is_file():
         return of_file(base / wanted)
+    if (part := by_part(wanted, (event.run_id for event in finished))) is not None:
+        return results(ledger, part)
     raise ConfigError(_missing(ledger, wanted, finished))
 
 

@@ -14,10 +14,13 @@ from ..events import (
     EVAL_FAILED,
     EVAL_STARTED,
     RECORD_COMPLETED,
+    RECORD_ENDS,
     RECORD_FAILED,
     RUN_COMPLETED,
+    RUN_STARTED,
     RUN_STOPPED,
     SUBJECT_READ,
+    VERDICT_ENDS,
 )
 from ..pipeline.plain_values import structure
 from ..values import KINDS, Event, Query, Verdict
@@ -69,7 +72,7 @@ class Selection:
         for event in islice(found, self.limit):
             empty = False
             yield event
-        if empty:
+        if empty and (self.judge, self.kind) != (None, None):  # it reads all of the ledger
             self._check(ledger)
 
     def _check(self, ledger: Ledger) -> None:
@@ -97,7 +100,12 @@ def _told_once(events: Iterable[Event]) -> Iterator[Event]:
 
 def failure(event: Event) -> dict[str, Any]:
     """The failure of a verdict or a record, as ``dicast show`` has it."""
-    told = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": _RECORD}
+    told = {
+        "run_id": event.run_id,
+        "subject_kind": event.subject_kind,
+        "subject_id": event.subject_id,
+        "judge": _RECORD,
+    }
     return {**told, "error_message": event.payload.get("error"), **event.payload}
 
 
@@ -118,9 +126,9 @@ def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
     return None if payload is None else {key: value for key, value in payload.items() if key != "reason"}
 
 
-def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
-    """The newest content of a subject: its kind, id, session and what was judged, and its newest record where it has one."""
-    query = Query(types=(SUBJECT_READ,), subject_id=subject_id, newest_first=True, limit=1)
+def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] | None:
+    """A subject as the run *run_id* read it: its kind, id, session and what was judged, and its record where it has one."""
+    query = Query(run_id, (SUBJECT_READ,), subject_id=subject_id, newest_first=True, limit=1)
     event = next((entry.event for entry in ledger.read(query)), None)
     if event is None:
         return None
@@ -129,3 +137,13 @@ def subject(ledger: Ledger, subject_id: str) -> Mapping[str, Any] | None:
     made = (entry.event for entry in ledger.read(attrs.evolve(query, types=(RECORD_COMPLETED,), limit=None)))
     record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
     return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}
+
+
+def runs_of(ledger: Ledger, subject_id: str) -> list[Event]:
+    """The ``run.started`` of each run that has judged the subject, the one that began last first; of one that none has, of those that read it."""
+    for types in ((*RECORD_ENDS, *VERDICT_ENDS), (SUBJECT_READ,)):
+        runs = {entry.event.run_id for entry in ledger.read(Query(types=types, subject_id=subject_id))}
+        if runs:
+            begun = (entry for run in runs for entry in ledger.read(Query(run, (RUN_STARTED,), limit=1)))
+            return [entry.event for entry in sorted(begun, key=lambda entry: entry.seq, reverse=True)]
+    return []

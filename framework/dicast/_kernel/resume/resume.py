@@ -14,6 +14,7 @@ from ..pipeline.sections import RECORD
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
+from ..values.names import by_part
 from .units import EarlierUnits, ReplyKey, UnitState
 
 STATES = {
@@ -49,10 +50,13 @@ class EarlierRun:
 
 
 def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -> EarlierRun:
-    """The newest unfinished run of *file*, or the run *run_id*.
+    """The newest unfinished run of *file*, or the run *run_id*, of which the first or last characters are enough.
 
     :raises ConfigError: when there is none.
     """
+    if run_id:
+        begun = ledger.read(Query(types=(events.RUN_STARTED,)))
+        run_id = by_part(run_id, (entry.event.run_id for entry in begun)) or run_id
     found = _newest(ledger, lambda event: event.run_id == run_id if run_id else _is_of(event, file), finished_too)
     if found is not None:
         return found

@@ -87,10 +87,11 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
         )
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
-        if request.live and not getattr(live, "keeps_content", True):
+        keeps_content = getattr(live, "keeps_content", True)
+        if request.live and not keeps_content:
             raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
         earlier = _earlier(pipeline, live, request)
-        draft = attrs.evolve(draft, read=live.read)
+        draft = attrs.evolve(draft, read=live.read, keeps_content=keeps_content)
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         part.enter_context(leased(live, context.run_id))
         if earlier:  # another process may have ended it in between

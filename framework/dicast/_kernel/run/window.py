@@ -213,14 +213,18 @@ class Judging:
 
     async def _finish_first(self) -> None:
         """Wait for the oldest subject, or take one that is judged where no order is kept, and emit its verdicts; pass on meanwhile what is due."""
-        done = (job for job in self._window if job.task is not None and job.task.done())
-        job = self._window[0] if self._ordered else next(done, self._window[0])
+        job = self._window[0] if self._ordered else self._first_done()
         assert job.task is not None  # only subjects with a task are in the window
         if not job.task.done():
             await self._wait(job.task)
         job.task.result()
         self._window.remove(job)
         await self._emit_end(job)
+
+    def _first_done(self) -> Job:
+        """The oldest subject that is judged; the oldest of all where none is."""
+        done = (job for job in self._window if job.task is not None and job.task.done())
+        return next(done, self._window[0])
 
     async def _wait(self, task: asyncio.Task[None]) -> None:
         stopping = asyncio.ensure_future(self._stop.wait())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,7 @@ import attrs
 import click
 
 from dicast import ConfigError, one_line
-from dicast.commands import as_json, print_json
+from dicast.commands import as_json, print_json, sigterm_as_ctrl_c
 
 from . import log as logs
 from . import session as sessions
@@ -34,7 +33,7 @@ MOST_FAILURES = 20
 
 @click.group()
 def autoresearch() -> None:
-    """Try changes, measure them, keep those that improve the primary metric."""
+    """Try changes and keep what improves. The primary metric decides."""
 
 
 @autoresearch.command()
@@ -99,11 +98,12 @@ def run(as_json: bool) -> int:
     """Run checks and command on the tree as it is, and keep the result for decide and log. Exit code 1 where it failed."""
     rounds = _rounds()
     _refuse_spent(rounds)
+    rounds.refuse_changed_measure()
     before = take(rounds.git)
     found = measure(rounds.session, rounds.git.root)
     restore(rounds.git, before, take(rounds.git, before))
     last = attrs.asdict(found)
-    state.save_last(rounds.git.root, last)
+    state.save_last(rounds.git.root, {"measured": last, "scope": rounds.measured_scope()})
     lines = [f"METRIC {name}={value:g}" for name, value in found.metrics.items()]
     _say(
         as_json,
@@ -120,11 +120,12 @@ def _decision(rounds: Rounds, last: dict[str, Any]) -> Decision:
     return decide(measured, rounds.log().before(rounds.session.validation), rounds.session.policy)
 
 
-def _last(rounds: Rounds) -> dict[str, Any]:
+def _last(rounds: Rounds) -> tuple[dict[str, Any], str]:
+    """What was measured last, and the digest of the scope that it was measured with."""
     last = state.load_last(rounds.git.root)
     if last is None:
         raise ConfigError("nothing was measured since the last entry: dicast autoresearch run does it")
-    return last
+    return last["measured"], last["scope"]
 
 
 @autoresearch.command("decide")
@@ -132,7 +133,7 @@ def _last(rounds: Rounds) -> dict[str, Any]:
 def decide_command(as_json: bool) -> None:
     """Say whether the newest run is to be kept, and why. Nothing is changed."""
     rounds = _rounds()
-    found = _decision(rounds, _last(rounds))
+    found = _decision(rounds, _last(rounds)[0])
     words = f"{found.decision}: {found.reason}"
     if found.delta is not None:
         words += f" (delta {found.delta:+g}" + (f", needed {found.needed:g})" if found.needed is not None else ")")
@@ -151,12 +152,16 @@ def log_command(status: str, description: str, as_json: bool, **asi: str | None)
     """Write the newest run into the log; keep commits the scope, anything else restores it."""
     rounds = _rounds()
     git, session = rounds.git, rounds.session
-    last = _last(rounds)
+    last, scope = _last(rounds)
     given = {
         **{name: last["asi"].get(name) for name in ASI},
         **{key: value for key, value in asi.items() if value is not None},
     }
     check_side_information({"status": status, **given})
+    if status == "keep" and scope != rounds.measured_scope():
+        raise ConfigError(
+            "Cannot keep: the scope is not what was measured; measure it again with dicast autoresearch run"
+        )
     if status == "keep" and last["failure"] is not None:
         raise ConfigError(
             f"Cannot keep: {REASONS[last['failure']]} ({last['said']}). Log as '{last['failure']}' instead"
@@ -210,32 +215,37 @@ def loop(propose: str, runs: int | None, as_json: bool) -> int:
     The loop ends when the session's budget is spent, or after 20 discards and crashes in a row. Exit code 0; 2 where the session
     cannot go on.
     """
+    if not sessions.is_command(propose):
+        raise ConfigError(f"--propose {propose!r} is no command: write it as in a shell, with its quotes closed")
     rounds = _rounds()
-    if said := rounds.recover():
-        click.echo(said, err=True)
-    rounds.refuse_dirty()
-    made: list[Outcome] = []
-    if not rounds.log().current:
-        made.append(_told(rounds.baseline()))
-    began, tried = time.monotonic(), 0
-    for number in (signal.SIGINT, signal.SIGTERM):  # both end the round in order: it is undone
-        signal.signal(number, signal.default_int_handler)
-    while (why := _spent(rounds, began)) is None and (runs is None or tried < runs):
-        run_hook(rounds.git.root, rounds.report("before"))
-        made.append(_told(rounds.propose(propose)))
-        run_hook(rounds.git.root, rounds.report("after"))
-        tried += 1
-        if _failures(rounds) > MOST_FAILURES:
-            why = f"{MOST_FAILURES} experiments in a row were discarded"
-            break
+    with sigterm_as_ctrl_c():
+        if said := rounds.recover():
+            click.echo(said, err=True)
+        rounds.refuse_dirty()
+        made, ended = _loop(rounds, propose, runs)
     entries = [attrs.asdict(one.experiment) for one in made]
-    ended = why or f"{tried} rounds were asked for"
     _say(
         as_json,
         {"experiments": entries, "ended": ended, **document(rounds.session, rounds.log())},
         f"{text(rounds.session, rounds.log())}\n\nended: {ended}",
     )
     return 0
+
+
+def _loop(rounds: Rounds, propose: str, runs: int | None) -> tuple[list[Outcome], str]:
+    """The rounds that were made, and why there are no more."""
+    made = [] if rounds.log().current else [_told(rounds.baseline())]
+    began, tried = time.monotonic(), 0
+    while (why := _spent(rounds, began)) is None:
+        if tried == runs:
+            return made, f"{tried} rounds were asked for"
+        run_hook(rounds.git.root, rounds.report("before"))
+        made.append(_told(rounds.propose(propose)))
+        run_hook(rounds.git.root, rounds.report("after"))
+        tried += 1
+        if _failures(rounds) > MOST_FAILURES:
+            return made, f"{MOST_FAILURES} experiments in a row were discarded"
+    return made, why
 
 
 def _told(outcome: Outcome) -> Outcome:

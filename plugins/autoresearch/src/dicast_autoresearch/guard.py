@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from dicast import ConfigError
+from dicast import ConfigError, scripts
 
 from .git import Git
 from .log import LOG
@@ -52,12 +52,12 @@ class Guard:
 
     def put_back(self, own: Mapping[Path, bytes | None]) -> list[str]:
         """Restore what was *own*; the names of the session's files that were changed, made or removed."""
-        changed = []
+        changed, gits = [], self._git_files()
         for path in {**own, **dict.fromkeys(self._session_files())}:
             before, now = own.get(path), path.read_bytes() if path.is_file() else None
             if now == before:
                 continue
-            if path not in self._git_files():
+            if path not in gits:
                 changed.append(os.path.relpath(path, self.git.root))
             if before is None:
                 path.unlink(missing_ok=True)
@@ -73,8 +73,8 @@ class Guard:
         nested = [path for path in changed if path in before.nested or path in after.nested]
         if nested:
             raise ConfigError(f"repositories inside this one were changed, look at them yourself: {', '.join(nested)}")
-        guarded = {PurePosixPath(os.path.normpath(word)) for word in self.session.protected()}
-        cheats = [*cheats, *(path for path in changed if PurePosixPath(path) in guarded)]
+        guarded = self.guarded()
+        cheats = [*cheats, *(path for path in changed if path in guarded)]
         if cheats:
             return f"cheating: {', '.join(cheats)}"
         outside = [path for path in changed if not self.in_scope(path)]
@@ -87,6 +87,27 @@ class Guard:
         if not measuring and not any(self.in_scope(path) for path in changed):
             return "no_change: the proposer changed no file in the scope"
         return ""
+
+    def guarded(self) -> set[str]:
+        """The files that measure: what command and checks name, and where links among them lead; none that the scope names itself."""
+        root, named = str(self.git.root), set[str]()
+        for command in filter(None, (self.session.command, self.session.checks)):
+            words = self.session.words(command)
+            modules = scripts(tuple(words[1:]), self.git.root).values()  # also those of -m
+            named |= {os.path.join(root, word) for word in (*words, *map(str, modules))}  # noqa: PTH118  # words may be anything
+        found = {os.path.relpath(path, root) for path in named}
+        found |= {os.path.relpath(os.path.realpath(path), os.path.realpath(root)) for path in named}
+        return found - {os.path.normpath(scope) for scope in self.session.scope}
+
+    def refuse_changed_measure(self) -> None:
+        """Refuse to measure where what measures is not as it was committed.
+
+        :raises ConfigError: naming the files.
+        """
+        specs = [f":(top,literal){path}" for path in self.guarded() if os.path.lexists(self.git.root / path)]
+        found = self.git.run("diff", "--name-only", "-z", "HEAD", "--", *specs).split(b"\0") if specs else []
+        if names := [os.fsdecode(name) for name in found if name]:
+            raise ConfigError(f"what measures was changed: {', '.join(names)}; commit it, or bring it back, first")
 
     def in_scope(self, path: str) -> bool:
         """Whether a change may touch *path*."""

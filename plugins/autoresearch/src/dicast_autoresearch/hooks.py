@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .measure import run_text
+from .measure import run_within
 from .session import FOLDER
 
 SECONDS = 30.0
@@ -20,8 +20,20 @@ def run_hook(root: Path, report: dict[str, Any]) -> None:
     path = root / FOLDER / "hooks" / f"{report['event']}.sh"
     if not path.is_file():
         return
-    said, problem = run_text(["bash", str(path)], root, SECONDS, json.dumps(report).encode(), MOST)
-    if said:
+    kept = bytearray()
+    try:
+        end = run_within(
+            ["bash", str(path)],
+            root,
+            SECONDS,
+            lambda piece: kept.extend(piece[: MOST - len(kept)]),
+            json.dumps(report).encode(),
+        )
+        problem = f"took longer than {SECONDS:g} s" if end is None else f"exited {end.code}" if end.code else ""
+    except OSError as error:
+        problem = f"could not be started: {error.strerror or error}"
+    whole = bytes(kept) if len(kept) < MOST else bytes(kept).rpartition(b"\n")[0]
+    if said := whole.decode(errors="ignore").rstrip("\n"):
         click.echo(said, err=True)
     if problem:
         click.echo(f"[{report['event']} hook {problem}]", err=True)

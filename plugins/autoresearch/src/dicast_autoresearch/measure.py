@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -41,35 +41,38 @@ class Measurement:
         return {name: value for name, value in self.metrics.items() if name != session.primary}
 
 
-def run_lines(
-    words: list[str], folder: Path, seconds: float, data: bytes = b""
-) -> tuple[CommandEnd | None, Measurements]:
-    """How a command ended, None when it took longer than *seconds*, and what its METRIC and ASI lines say.
+def run_within(
+    words: Sequence[str],
+    folder: Path,
+    seconds: float,
+    receive: Callable[[bytes], object],
+    data: bytes = b"",
+    env: Mapping[str, str] | None = None,
+) -> CommandEnd | None:
+    """How a command ended whose output *receive* took; None when it took longer than *seconds*.
 
     :raises OSError: when it cannot be started.
     """
-    lines = MetricLines()
 
     async def run() -> CommandEnd | None:
         try:
             async with asyncio.timeout(seconds):
-                return await call_command(words, data, folder=folder, receive=lines.feed)
+                return await call_command(words, data, folder=folder, env=env, receive=receive)
         except TimeoutError:
             return None
 
-    end = asyncio.run(run())
-    return end, lines.result()
+    return asyncio.run(run())
 
 
-def measure(session: Session, root: Path) -> Measurement:
-    """Run the checks and the command of *session* in *root*."""
+def measure(session: Session, root: Path, env: Mapping[str, str] | None = None) -> Measurement:
+    """Run the checks and the command of *session* in *root*, with *env* beside the environment."""
     began = time.monotonic()
     if session.checks is not None:
-        said = _failure(session, session.checks, root, session.checks_timeout)[0]
+        said = _failure(session, session.checks, root, session.checks_timeout, env)[0]
         if said:
             seconds = time.monotonic() - began
             return Measurement(failure="checks_failed", said=said, seconds=seconds)
-    said, found = _failure(session, session.command, root, session.timeout)
+    said, found = _failure(session, session.command, root, session.timeout, env)
     return Measurement(
         metrics=found.metrics,
         asi=found.asi,
@@ -79,37 +82,19 @@ def measure(session: Session, root: Path) -> Measurement:
     )
 
 
-def _failure(session: Session, command: str, root: Path, seconds: float) -> tuple[str, Measurements]:
+def _failure(
+    session: Session, command: str, root: Path, seconds: float, env: Mapping[str, str] | None
+) -> tuple[str, Measurements]:
     """Why *command* failed, nothing where it did not, and what it measured."""
+    lines = MetricLines()
     try:
-        end, found = run_lines(session.words(command), root, seconds)
+        end = run_within(session.words(command), root, seconds, lines.feed, env=env)
     except OSError as error:
         return f"{command} could not be started: {error.strerror or error}", Measurements()
+    found = lines.result()
     if end is None:
         return f"it took longer than {seconds:g} s", found
     if end.code:
         said = end.errors.decode(errors="replace").strip()[-_TOLD:]
         return f"{end.how}" + (f": {said}" if said else ""), found
     return "", found
-
-
-def run_text(words: list[str], folder: Path, seconds: float, data: bytes, most: int) -> tuple[str, str]:
-    """The first *most* bytes that a command prints, cut at a line, and how it failed; nothing where it did not."""
-    kept = bytearray()
-
-    async def run() -> CommandEnd | None:
-        try:
-            async with asyncio.timeout(seconds):
-                return await call_command(
-                    words, data, folder=folder, receive=lambda piece: kept.extend(piece[: most - len(kept)])
-                )
-        except TimeoutError:
-            return None
-
-    try:
-        end = asyncio.run(run())
-    except OSError as error:
-        return "", f"could not be started: {error.strerror or error}"
-    cut = bytes(kept) if len(kept) < most else bytes(kept).rpartition(b"\n")[0]
-    problem = f"took longer than {seconds:g} s" if end is None else f"exited {end.code}" if end.code else ""
-    return cut.decode(errors="ignore").rstrip("\n"), problem

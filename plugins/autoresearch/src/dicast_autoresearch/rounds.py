@@ -6,12 +6,13 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Measurements
+from dicast import ConfigError, Measurements, MetricLines, ProcessTree
 
 from . import log as logs
 from . import state
@@ -20,7 +21,7 @@ from .entries import REASONS, Entries
 from .git import Git, Place
 from .guard import Guard
 from .log import Experiment
-from .measure import Measurement, measure, run_lines
+from .measure import Measurement, measure, run_within
 from .session import Session
 from .snapshot import Snapshot, restore, take
 
@@ -39,6 +40,21 @@ class Rounds:
     def __init__(self, git: Git, session: Session) -> None:
         self.git, self.session = git, session
         self._guard, self._entries = Guard(git, session), Entries(git, session)
+        self._tree = ProcessTree()
+
+    @property
+    def _env(self) -> Mapping[str, str]:
+        """By which the processes of a round are found, when this one was killed."""
+        return {"DICAST_AUTORESEARCH": self._tree.mark}
+
+    def measured_scope(self) -> str:
+        """A digest of what the scope holds now."""
+        files = {path: entry.blob for path, entry in take(self.git).files.items() if self._guard.in_scope(path)}
+        return sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+    def refuse_changed_measure(self) -> None:
+        """Refuse to measure with what was changed; see :meth:`Guard.refuse_changed_measure`."""
+        self._guard.refuse_changed_measure()
 
     def log(self) -> logs.Log:
         """The log as it is now."""
@@ -57,16 +73,21 @@ class Rounds:
         pending = state.load(self.git.root)
         if pending is None:
             return None
+        ProcessTree(pending.mark).end()  # a proposer outlives a loop that was killed
+        self._guard.put_back(pending.own)
         now, entry = self.git.stand(), pending.entry
         said = "a round that was cut off is undone; its change is kept under refs/dicast/discarded"
         kept = entry is not None and now.commit != pending.stand.commit and self._is_kept(now.commit, pending.stand)
-        if entry is not None and kept:
-            self._entries.append(Experiment(**{**entry, "commit": now.commit}))
-            said = f"the change of a round that was cut off had been kept: {now.commit[:7]}"
-        else:
-            self.git.go_back(pending.stand)
-            self._undo(pending.before, "cut off")
-        state.clear(self.git.root)
+        try:
+            if entry is not None and kept:
+                if all(one.commit != now.commit for one in self.log().experiments):
+                    self._entries.append(Experiment(**{**entry, "commit": now.commit}))
+                said = f"the change of a round that was cut off had been kept: {now.commit[:7]}"
+            else:
+                self.git.go_back(pending.stand)
+                self._undo(pending.before, "cut off")
+        finally:
+            state.clear(self.git.root)  # what cannot be brought back is said once, and is the user's from then on
         return said
 
     def _is_kept(self, commit: str, stand: Place) -> bool:
@@ -81,8 +102,12 @@ class Rounds:
         """
         before = take(self.git)
         stand = self.git.stand()
-        state.save(self.git.root, state.Pending(before, stand))
-        found = measure(self.session, self.git.root)
+        state.save(self.git.root, state.Pending(before, stand, self._tree.mark))
+        try:
+            found = measure(self.session, self.git.root, self._env)
+        except BaseException:
+            self.recover()
+            raise
         self._undo(before, None)
         decision = decide(found.measured(self.session), Before(), self.session.policy)
         if found.failure or decision.decision != "keep":
@@ -103,19 +128,21 @@ class Rounds:
         """Let *command* change files, and keep or undo what it changed."""
         before, stand = take(self.git), self.git.stand()
         own = self._guard.own()
-        state.save(self.git.root, state.Pending(before, stand))
+        state.save(self.git.root, state.Pending(before, stand, self._tree.mark, own))
         try:
             return self._round(command, before, stand, own)
         except BaseException:
-            self.git.go_back(stand)
-            self._guard.put_back(own)
-            self._undo(before, "cut off")
-            state.clear(self.git.root)
+            if self._is_there():
+                self.recover()
             raise
+
+    def _is_there(self) -> bool:
+        """Whether the repository is."""
+        return os.path.lexists(self.git.root / ".git")
 
     def _round(self, command: str, before: Snapshot, stand: Place, own: Mapping[Path, bytes | None]) -> Outcome:
         said, proposed = self._run_proposer(command)
-        if not self.git.path("HEAD").exists():
+        if not self._is_there():
             raise ConfigError("the proposer removed the repository itself: restore it from a clone")
         self.git.go_back(stand)  # commits and branches are not the proposer's to make
         cheats = self._guard.put_back(own)
@@ -143,11 +170,15 @@ class Rounds:
 
     def _run_proposer(self, command: str) -> tuple[str, Measurements]:
         """Why the proposer failed, nothing where it did not, and its ASI lines."""
+        lines = MetricLines()
         try:
             data = json.dumps(self._entries.report("before")).encode()
-            end, found = run_lines(shlex.split(command), self.git.root, self.session.propose_timeout, data)
+            end = run_within(
+                shlex.split(command), self.git.root, self.session.propose_timeout, lines.feed, data, self._env
+            )
         except OSError as error:
             raise ConfigError(f"the proposer {command!r} could not be started: {error.strerror or error}") from error
+        found = lines.result()
         if end is None:
             return f"it took longer than {self.session.propose_timeout:g} s", found
         return (f"{end.how}" if end.code else ""), found
@@ -156,7 +187,7 @@ class Rounds:
         """Measure the tree, again where noise cannot be told yet, and decide."""
         before = self._entries.log().before(self.session.validation)
         for _ in range(self.session.retries + 1):
-            found = measure(self.session, self.git.root)
+            found = measure(self.session, self.git.root, self._env)
             found = attrs.evolve(found, asi={**found.asi, **proposed.asi})
             if found.failure == "crash":
                 return found, Decision("discard", "crash")
@@ -175,7 +206,7 @@ class Rounds:
         result = {"status": "keep", self.session.primary: entry.primary_metric, **entry.secondary_metrics}
         message = f"{words['description']}\n\nResult: {json.dumps(result)}\n"
         before = take(self.git)
-        state.save(self.git.root, state.Pending(before, stand, attrs.asdict(entry)))
+        state.save(self.git.root, state.Pending(before, stand, self._tree.mark, entry=attrs.asdict(entry)))
         named = [path for path in changed if self._guard.in_scope(path)]
         entry = attrs.evolve(entry, commit=self.git.commit_scope(named, message, stand.commit))
         self._entries.append(entry)
@@ -199,7 +230,9 @@ class Rounds:
         entry = self._entries.entry(
             found, status, decision, {"rollback_reason": reason, **words}, words["description"], commit
         )
-        self._entries.append(entry)  # before the files go back: what was learned outlives a kill
+        # before the files go back: what was learned outlives a kill; from here on the log is no longer to be put back
+        state.save(self.git.root, state.Pending(before, self.git.stand(), self._tree.mark))
+        self._entries.append(entry)
         restore(self.git, before, take(self.git, change))
         state.clear(self.git.root)
         return Outcome(entry, decision)

@@ -76,10 +76,6 @@ class Session:
         """The words of *command*."""
         return shlex.split(command)
 
-    def protected(self) -> tuple[str, ...]:
-        """The files that measure: the words of command and checks that may name one."""
-        return tuple(word for text in (self.command, self.checks or "") for word in shlex.split(text))
-
 
 def write(root: Path, session: Session) -> None:
     """Write the session's file below *root*."""
@@ -143,7 +139,7 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     for name in ("name", "primary", "goal", "validation"):
         expect(name, "text", holds=isinstance(values.get(name), str))
     for name in ("command", "checks"):
-        expect(name, "a command", holds=isinstance(values.get(name), str) and _is_command(values[name]))
+        expect(name, "a command", holds=isinstance(values.get(name), str) and is_command(values[name]))
     expect("direction", "higher_is_better or lower_is_better", holds=str(values.get("direction")) in DIRECTIONS)
     expect("noise", "none, confidence or recent", holds=values.get("noise") in ("none", "confidence", "recent"))
     for name in ("min_delta", "min_relative_delta", "min_confidence", "floor", "max_validation_drop"):
@@ -163,7 +159,8 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _is_command(text: str) -> bool:
+def is_command(text: str) -> bool:
+    """Whether *text* can be taken apart into the words of a command."""
     try:
         return bool(shlex.split(text)) and "\0" not in text
     except ValueError:

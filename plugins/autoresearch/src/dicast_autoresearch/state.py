@@ -22,18 +22,26 @@ _LAST = f"{FOLDER}/last_run.json"
 
 @attrs.frozen
 class Pending:
-    """A round that is under way: the tree before it, where the repository stood, and the entry that is about to be committed."""
+    """A round that is under way.
+
+    :ivar before: the tree to go back to.
+    :ivar stand: where the repository stood.
+    :ivar mark: by which the processes of the round are known.
+    :ivar own: the session's own files and git's, as long as a proposer or what measures may change them.
+    :ivar entry: what is about to be committed and written down.
+    """
 
     before: Snapshot
     stand: Place
+    mark: str
+    own: Mapping[Path, bytes | None] = attrs.field(factory=dict)
     entry: Mapping[str, Any] | None = None
 
 
 def save(root: Path, pending: Pending) -> None:
     """Write down that a round is under way."""
     files = {path: [entry.mode, entry.blob, list(entry.signature)] for path, entry in pending.before.files.items()}
-    stand = attrs.asdict(pending.stand)
-    stand["index"] = None if pending.stand.index is None else base64.b64encode(pending.stand.index).decode()
+    stand = attrs.asdict(pending.stand) | {"index": _text(pending.stand.index)}
     _write(
         root / _FILE,
         {
@@ -41,6 +49,8 @@ def save(root: Path, pending: Pending) -> None:
             "folders": sorted(pending.before.folders),
             "nested": dict(pending.before.nested),
             "stand": stand,
+            "mark": pending.mark,
+            "own": {str(path): _text(data) for path, data in pending.own.items()},
             "entry": pending.entry,
         },
     )
@@ -52,9 +62,18 @@ def load(root: Path) -> Pending | None:
     if found is None:
         return None
     files = {path: Entry(mode, blob, tuple(signature)) for path, (mode, blob, signature) in found["files"].items()}
-    index = found["stand"].pop("index")
-    stand = Place(**found["stand"], index=None if index is None else base64.b64decode(index))
-    return Pending(Snapshot(files, frozenset(found["folders"]), found["nested"]), stand, found["entry"])
+    stand = Place(**{**found["stand"], "index": _bytes(found["stand"]["index"])})
+    own = {Path(path): _bytes(text) for path, text in found["own"].items()}
+    before = Snapshot(files, frozenset(found["folders"]), found["nested"])
+    return Pending(before, stand, found["mark"], own, found["entry"])
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def clear(root: Path) -> None:

@@ -27,7 +27,7 @@ SHOWN = 200
 @click.option("--against", metavar="KEY", help="Compare with this key, not with the nearest one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def cache(path: Path, explain_key: str | None, against: str | None, as_json: bool) -> None:
-    """List what cache/chat was asked, at PATH; a KEY may be given by its first digits."""
+    """List what cache/chat was asked. PATH is its file; a KEY may be given by its first digits."""
     if against and not explain_key:
         raise click.UsageError("--against compares with the key that --explain-key names")
     with closing(Store(path, create=False)) as store:

@@ -34,6 +34,8 @@ class Rows:
     :param sanitize_formulas: put *guard* before text that a spreadsheet would take for a formula. Numbers stay as they are.
     :param guard: the character to put there, exactly one.
     :param include_metrics: write the columns ``metric_…``: one for each metric, and for each value in a record's ``metrics``.
+    :param content: write what was judged, each metric's reason, and rationales that were captured; by default where the ledger
+        stores what was judged.
     :param base_path: a folder that *path* must lie in, links resolved; any by default.
     """
 
@@ -46,6 +48,7 @@ class Rows:
     sanitize_formulas: bool = True
     guard: str = attrs.field(default="'", validator=check_guard)
     include_metrics: bool = True
+    content: bool | None = None
     base_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
 
     @asynccontextmanager
@@ -57,7 +60,8 @@ class Rows:
         place = output_path(run.base, self.path, self.base_path)
         file = partial(AtomicFile, place, overwrite=self.overwrite or run.continued, run=run.run_id)
         file().discard()
-        table = RunTable(place.resolve().parent, metrics=self.include_metrics)
+        content = run.keeps_content if self.content is None else self.content
+        table = RunTable(place.resolve().parent, metrics=self.include_metrics, content=content)
         live = RowFile(self, file, table)
         try:
             yield live

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
-from dicast import ConfigError, Problem, nearest
+from dicast import ConfigError, Problem, how_to_install, nearest
 
 from .tokens import Token, Unparsable
 
@@ -60,7 +60,7 @@ def check_language(language: str) -> None:
     """
     if find_spec("tree_sitter_language_pack") is None:
         known: Sequence[str] = ("python",)
-        wrong = f"there is no grammar for language {language!r}: pip install 'dicast[grammars]'"
+        wrong = f"there is no grammar for language {language!r}: {how_to_install('grammars')}"
     else:
         from tree_sitter_language_pack import SupportedLanguage  # loads tree-sitter, which python does without
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import attrs
 
-from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, nearest
+from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, how_to_install, nearest
 
 from .excerpts import contrast
 from .sides import Sides, sides
@@ -105,7 +105,7 @@ class Similarity:
 
     def __attrs_post_init__(self) -> None:
         if find_spec("rapidfuzz") is None:
-            raise ConfigError("diff/similarity needs rapidfuzz: pip install 'dicast[similarity]'")
+            raise ConfigError(f"diff/similarity needs rapidfuzz: {how_to_install('similarity')}")
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the output of *subject*, or its field, with its reference."""

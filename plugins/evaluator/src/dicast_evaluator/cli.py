@@ -77,6 +77,8 @@ def stdin(file: Path, on: str | None, kind: str, overrides: tuple[str, ...]) -> 
     except (BadPayload, ValueError) as error:
         return _failed("payload", str(error), 2)
     done = run(file, overrides=overrides, subjects=[Due(subject, answered=events.extend)])
+    if done.disabled:
+        return _failed("disabled", "judging is switched off (disabled, DICAST_DISABLED): nothing was scored", 1)
     if done.stopped is not None and not events:
         return _failed("stopped", f"the run was stopped: {done.stopped.get('error') or done.stopped['reason']}", 1)
     try:
@@ -146,9 +148,9 @@ def _failed(kind: str, message: str, code: int) -> int:
 def conformance(
     kind: Kind, target: str, score_range: ScoreRange, timeout: float, *, report: bool, as_json: bool
 ) -> int:
-    """Try the evaluator TARGET (a command in quotes, or an address) with every payload the protocol allows.
+    """Try an evaluator with every payload.
 
-    Prints what was sent, what came back and which rule it is about. Exit codes: 0 where every rule holds, 1 where one does not, 2 where
+    TARGET is a command in quotes, or an address; the payloads are those that the protocol allows. Prints what was sent, what came back and which rule it is about. Exit codes: 0 where every rule holds, 1 where one does not, 2 where
     TARGET never answers.
     """
     from . import conformance as kit

@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import ConfigError, Metric, RunContext, Secret, Within
+from dicast import Metric, RunContext, Secret, Within, check_headers, check_url
 
 from .options import EvaluatorOptions
-
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
-def _check_headers(
-    component: object, attribute: attrs.Attribute[Mapping[str, Secret]], headers: Mapping[str, Secret]
-) -> None:
-    for name, secret in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} cannot be the name of a header")
-        if _CONTROL.search(secret.value):
-            raise ConfigError(f"the header {name} holds a line break or another character that none can carry")
 
 
 @attrs.frozen(kw_only=True)
@@ -57,15 +34,11 @@ class Http(EvaluatorOptions):
     name = "http"
 
     url: str = attrs.field(kw_only=False)
-    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
+    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=check_headers)
     max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, 2**40, "1 or more"))
 
     def __attrs_post_init__(self) -> None:
-        # Not by the field's validator: what that refuses is shown with the value, which may hold a password.
-        if "@" in (urlsplit(self.url).netloc if _is_address(self.url) else self.url):
-            raise ConfigError("url holds a user name or a password; give them in headers")
-        if not _is_address(self.url):
-            raise ConfigError(f"invalid value for url, expected an http:// or https:// address, got {self.url!r}")
+        check_url(self.url)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:

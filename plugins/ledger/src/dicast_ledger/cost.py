@@ -23,7 +23,7 @@ from .accounts import AGENT, EVALS, GROUPS, SPENT, Accounts, Group, Tally
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
 def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | None, as_json: bool) -> None:
-    """Add up what was spent: the agent's own calls, as its trace tells them, and with --include-eval the judging of them."""
+    """Add up what was spent. The agent's own calls count, as its trace tells them, and with --include-eval the judging of them."""
     found = read_ledger(ledger, lambda live: _read(live, group, run_id, include_eval=include_eval))
     if as_json:
         click.echo(orjson.dumps(_document(found, group), option=orjson.OPT_INDENT_2))

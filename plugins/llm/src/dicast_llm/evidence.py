@@ -169,7 +169,8 @@ def _row(subject: Subject, showing: Showing, compared: Compared | None) -> Evide
     left = showing.max_evidence_chars - min(room.size(columns), showing.max_evidence_chars // _SMALL)
     shown = _levelled(texts, left, showing.max_chars)
     if columns:
-        shown.insert(len(texts) - 2 * (compared is not None), room.own("CONTEXT", columns, left, showing.max_chars))
+        spare = max(0, showing.max_evidence_chars - sum(each.chars for each in shown))
+        shown.insert(len(texts) - 2 * (compared is not None), room.own("CONTEXT", columns, spare, showing.max_chars))
     if compared is None and (acted := activity(subject.events)) is not None:
         shown.append(room.text("TOOL ACTIVITY", acted, left))
     return Evidence((*shown, *_hints(showing.hints)))
@@ -197,7 +198,16 @@ def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> 
 
 def _columns(subject: Subject, wanted: Iterable[str]) -> list[Said]:
     found = ((path, lookup(subject.context, path)) for path in wanted)
-    return [Said(path, as_text(value)) for path, value in found if value is not MISSING]
+    return [said for path, value in found if value is not MISSING for said in _column(path, value)]
+
+
+def _column(path: str, value: object) -> Iterator[Said]:
+    """A message for the column; of a list, such as retrieved passages, one for each item, so that none can pass for another."""
+    if not isinstance(value, list | tuple):
+        yield Said(path, as_text(value))
+        return
+    for number, item in enumerate(value, 1):
+        yield Said(f"{path} {number}", as_text(item))
 
 
 def _hints(hints: Hints) -> Iterator[Shown]:

@@ -110,7 +110,7 @@ class LlmJudge:
         shown so in any case, and tool cycles and sessions are ``missing_input``.
     :param max_evidence_chars: how many characters of evidence are shown. Earlier turns are cut first, from the oldest on, then
         the longest messages, in their middle; the model is told what is cut, and ``signals.evidence`` says how much.
-    :param context: columns of the row's context to show, by name or dotted path.
+    :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
     :param max_chars: how many characters of each text or message are shown at most; by default there is no limit but
         *max_evidence_chars*, and 2000 in a summary.
     :param fallback: the judge that is asked instead where a cap leaves no room for this one.
@@ -183,11 +183,11 @@ class LlmJudge:
         if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
             message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
-        is_full = self.evidence == "full" and default == _TURN
+        has_messages = bool(self.context) or (self.evidence == "full" and default == _TURN)
         if not body(chosen):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
         return Briefing(
-            chosen, system_message(chosen, self.criteria, self.hard_constraints, self._form, messages=is_full)
+            chosen, system_message(chosen, self.criteria, self.hard_constraints, self._form, messages=has_messages)
         )
 
     def rubric_for(self, kind: str) -> Rubric:

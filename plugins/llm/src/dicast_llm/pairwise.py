@@ -109,7 +109,7 @@ class Pairwise:
     :param evidence: ``full`` shows what came before a turn's or a tool call's output as a conversation, as with ``llm/judge``;
         ``summary`` its input alone.
     :param max_evidence_chars: how many characters are shown of that and the two outputs; earlier turns are cut first.
-    :param context: columns of the row's context to show, by name or dotted path.
+    :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
     :param max_output_tokens: where a reply ends at the latest.
     :param retries: how often each order is asked again after a reply that is of no use.
     :param seal: ask for a random word in the verdict, so that no judged text can pass for one; false for models too small to

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from math import inf
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -14,13 +16,18 @@ from attrs.validators import min_len
 
 from dicast import MAX_REPLY_BYTES, ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 
+from .prices import ListedPrice, listed
+
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COLD: float | None = 0.0
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
-    if _may_hold_password(url):
+OPENAI = "https://api.openai.com/v1"
+
+
+def _check_url(chat: Chat, attribute: attrs.Attribute[str | None], url: str | None) -> None:
+    if url is None or _may_hold_password(url):
         return  # refused by the class: what a check of the field raises is told with the field's value
     if not _is_address(url, "http", "https"):
         raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
@@ -40,7 +47,7 @@ def _may_hold_password(url: str) -> bool:
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
-    if price is None:
+    if price is None and listed(chat.model, chat.address) is None:
         raise ValueError(
             f"the price of {chat.model!r} is not known; write price: free or "
             "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
@@ -68,7 +75,7 @@ def _check_headers(chat: Chat, attribute: attrs.Attribute[Any], headers: Mapping
 class Chat:
     """Asks a model behind any endpoint that speaks the OpenAI chat format.
 
-    Requests go to ``base_url`` and nowhere else: redirects are not followed, and no proxy is taken from the environment.
+    Where ``OPENAI_API_KEY`` is in the environment, ``model`` is all that it needs. Requests go to ``base_url`` and nowhere else: redirects are not followed, and no proxy is taken from the environment.
 
     Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
     double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
@@ -79,10 +86,13 @@ class Chat:
     ``usage``, or with one of no input tokens, are taken to have cost as much as the estimate, which is for one try: a call
     that was retried after such a try may cost more than its estimate.
 
-    :param base_url: the endpoint, mostly ending in ``/v1``; ``/chat/completions`` is appended to its path.
+    :param base_url: the endpoint, mostly ending in ``/v1``; ``/chat/completions`` is appended to its path. By default
+        ``$OPENAI_BASE_URL``, or OpenAI's own.
     :param model: the model's name at the endpoint.
-    :param api_key: sent as a bearer token; none by default.
-    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. It has to be given.
+    :param api_key: sent as a bearer token. Without a ``base_url`` it is ``$OPENAI_API_KEY`` by default; an address that the file
+        names is never sent the environment's key.
+    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. By default what genai-prices lists for
+        the model at this endpoint; it has to be given where that knows none.
     :param temperature: 0 by default; ``null`` leaves it to the endpoint, as some models want.
     :param timeout: seconds for one try, from connecting to the end of the reply.
     :param requests_per_minute: spaces the tries evenly; no limit by default.
@@ -101,8 +111,8 @@ class Chat:
 
     name = "chat"
 
-    base_url: str = attrs.field(validator=_check_url)
     model: str = attrs.field(validator=min_len(1))
+    base_url: str | None = attrs.field(default=None, validator=_check_url)
     api_key: Secret | None = attrs.field(default=None, validator=_check_secret, metadata={"counts": False})
     price: Literal["free"] | Price | None = attrs.field(
         default=None, validator=_check_price, metadata={"counts": False}
@@ -131,8 +141,30 @@ class Chat:
     proxy: Secret | None = attrs.field(default=None, validator=_check_proxy, metadata={"counts": False})
 
     def __attrs_post_init__(self) -> None:
-        if _may_hold_password(self.base_url):
-            raise ConfigError("base_url holds a user name or a password; give them as api_key or in headers")
+        said = "base_url" if self.base_url is not None else "OPENAI_BASE_URL"
+        if _may_hold_password(self.address):
+            raise ConfigError(f"{said} holds a user name or a password; give them as api_key or in headers")
+        if not _is_address(self.address, "http", "https"):
+            raise ConfigError(f"{said} is no http:// or https:// address: {self.address!r}")
+        if self.address == OPENAI and self.key is None:
+            raise ConfigError(
+                "openai/chat needs a key: set OPENAI_API_KEY, or write api_key; or name another endpoint as base_url"
+            )
+
+    @property
+    def address(self) -> str:
+        """The endpoint: ``base_url``, else what the environment says, else OpenAI's own."""
+        return self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+
+    @property
+    def key(self) -> Secret | None:
+        """The key that is sent: ``api_key``, else the environment's where the file names no address."""
+        own = os.environ.get("OPENAI_API_KEY") if self.api_key is None and self.base_url is None else None
+        return Secret(own) if own else self.api_key
+
+    def reads(self, base: Path) -> dict[str, str]:
+        """The endpoint, where the environment names it: another one is another model."""
+        return {} if self.base_url is not None else {"base_url": self.address}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
@@ -145,24 +177,33 @@ class Chat:
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
-        return (
-            Cost.zero() if self.price == "free" else self.cost(Usage(request.input_tokens, request.max_output_tokens))
-        )
+        usage = Usage(request.input_tokens, request.max_output_tokens)
+        if self.price is None:
+            return self._listed.most(usage)
+        return self.price.cost(usage) if isinstance(self.price, Price) else Cost.zero()
 
     def cost(self, usage: Usage) -> Cost:
         """What *usage* costs."""
+        if self.price is None:
+            return self._listed.cost(usage)
         return self.price.cost(usage) if isinstance(self.price, Price) else Cost.zero()
+
+    @property
+    def _listed(self) -> ListedPrice:
+        found = listed(self.model, self.address)
+        assert found is not None  # or else the component is not made
+        return found
 
     def secrets(self) -> set[str]:
         """What neither a reply nor a message may hold."""
-        given = (self.api_key, self.proxy, *self.headers.values())
+        given = (self.key, self.proxy, *self.headers.values())
         values = {secret.value for secret in given if secret is not None}
         return values if self.proxy is None else values | {urlsplit(self.proxy.value).password or ""}
 
     def identity(self) -> dict[str, object]:
         """What decides a reply, beside the request: for those that keep replies."""
         return {
-            "base_url": self.base_url,
+            "base_url": self.address,
             "model": self.model,
             "temperature": self.temperature,
             "response_format": self.response_format,

@@ -55,8 +55,8 @@ async def connect(options: Chat, concurrency: int) -> AsyncIterator[Endpoint]:
     """The live object of *options* for a run that judges *concurrency* subjects at once."""
     quiet_retries()
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "dicast", **IDENTITY}
-    if options.api_key is not None and options.api_key.value:
-        headers["Authorization"] = f"Bearer {options.api_key.value}"
+    if (key := options.key) is not None and key.value:
+        headers["Authorization"] = f"Bearer {key.value}"
     async with aiohttp.ClientSession(
         headers=headers | {name: secret.value for name, secret in options.headers.items()},
         # How many calls there are at once is for the run to say, not for the pool.
@@ -99,10 +99,8 @@ class Endpoint:
     def __init__(self, options: Chat, session: aiohttp.ClientSession, concurrency: int) -> None:
         self._options, self._session = options, session
         at_start = max(options.unreachable_at_start, concurrency)
-        self._reachability = Reachability(
-            at_start, options.unreachable_later, model=options.model, url=options.base_url
-        )
-        parts = urlsplit(options.base_url)
+        self._reachability = Reachability(at_start, options.unreachable_later, model=options.model, url=options.address)
+        parts = urlsplit(options.address)
         path = f"{parts.path.rstrip('/')}/chat/completions"
         self._url = URL(urlunsplit(parts._replace(path=path, fragment="")))
         self._who = f"{options.model} at {urlunsplit(parts._replace(path=path, query='', fragment=''))}"

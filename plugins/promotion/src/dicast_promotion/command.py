@@ -49,9 +49,9 @@ def promotion(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Say how far the run CANDIDATE may go towards production, where the run BASELINE is: through which gates it passes.
+    """Say how far a run may go to production.
 
-    A run is named by its id, or by the name of its pipeline, which is the newest one's; last is the newest of all. Exit codes:
+    Says through which gates the run CANDIDATE passes, where the run BASELINE is. A run is named by its id, or by the name of its pipeline, which is the newest one's; last is the newest of all. Exit codes:
     0 it gets to --to, 1 a gate is not passed.
     """
     asked = Asked(read_gates(rubric(gates)), state, goal, label, allow_incomparable)

@@ -22,10 +22,9 @@ KEYS = tuple(field.name for field in attrs.fields(Factors))
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
 def priority(file: Path, limit: int | None, as_json: bool) -> None:
-    """Rank the modules in FILE, JSON lines, by how urgent it is to improve them: what is called often, and fails, is slow, is
-    dear, is old or has issues.
+    """Rank modules by how urgent a change is.
 
-    A line has an id and of each module what is known: invocation_rate (calls a day), failure_rate (0 to 1), latency_ms,
+    What is called often, and fails, is slow, is dear, is old or has issues is urgent. FILE is JSON lines. A line has an id and of each module what is known: invocation_rate (calls a day), failure_rate (0 to 1), latency_ms,
     cost_msat, staleness_days, issues.
     """
     with InputFile.opened(file) as lines, InputCheck(lines) as check:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from dicast import ConfigError, Problem, nearest
+from dicast import ConfigError, Problem, how_to_install, nearest
 
 from .scanner import Fault
 
@@ -47,7 +47,7 @@ def check_language(_instance: object, _attribute: object, language: str | None) 
     try:
         from tree_sitter_language_pack import SupportedLanguage  # an extra, and 40 ms to import
     except ImportError as error:
-        raise ConfigError(f"language {language!r} needs grammars: pip install 'dicast[grammars]'") from error
+        raise ConfigError(f"language {language!r} needs grammars: {how_to_install('grammars')}") from error
     names = get_args(SupportedLanguage)
     if language not in names:
         message = f"there is no grammar of the language {language!r}, but of {len(names)} others such as python or rust"

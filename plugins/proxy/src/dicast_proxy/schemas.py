@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import attrs
 import orjson
 
-from dicast import ConfigError, Problem, nearest
+from dicast import ConfigError, Problem, how_to_install, nearest
 
 from .calls import shortened
 from .definitions import read_definitions
@@ -108,9 +108,8 @@ def compile_tools(tools: Mapping[str, object], formats: bool) -> dict[str, Valid
     :raises ConfigError: with every fault of every schema, or when the library is missing.
     """
     if importlib.util.find_spec("jsonschema_rs") is None:
-        raise ConfigError(
-            "proxy/tool_params_schema needs jsonschema-rs, which is not installed: pip install 'dicast[schemas]'"
-        )
+        needed = "proxy/tool_params_schema needs jsonschema-rs, which is not installed"
+        raise ConfigError(f"{needed}: {how_to_install('schemas')}")
     problems, made = list[Problem](), {}
     for name, schema in tools.items():
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, locate, lookup
+from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, how_to_install, locate, lookup
 
 from .calls import Call, as_call, calls_of, canonical, parsed
 
@@ -60,9 +60,8 @@ class WasRepeated:
 
     def __attrs_post_init__(self) -> None:
         if self.similarity < 1.0 and importlib.util.find_spec("rapidfuzz") is None:
-            raise ConfigError(
-                "similarity below 1 needs rapidfuzz, which is not installed: pip install 'dicast[similarity]'"
-            )
+            needed = "similarity below 1 needs rapidfuzz, which is not installed"
+            raise ConfigError(f"{needed}: {how_to_install('similarity')}")
 
     def score(self, subject: Subject) -> Score | Failure:
         """Look for the call, or the calls, of *subject* among those before."""

@@ -47,7 +47,7 @@ def agreement(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how far judges agree on the subjects that each of them has judged, or how far they agree with labels.
+    """Say how far judges agree. Subjects that each of them has judged count; with --gold those that have labels.
 
     Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
     """

@@ -58,7 +58,7 @@ def quality(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how good the judged work was: mean score, median and lowest tenth, with what judging it did cost."""
+    """Say how good the judged work was. Prints mean score, median and lowest tenth, with what judging it did cost."""
     end = end or datetime.now(UTC)
     asked = Asked(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
     report = read_ledger(ledger, lambda live: asked.read(live, run_id))

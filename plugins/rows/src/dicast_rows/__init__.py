@@ -1,15 +1,19 @@
-"""Rows from JSON lines and CSV files."""
+"""Rows from files: JSON lines, CSV, JSON, YAML and Parquet."""
 
 from __future__ import annotations
 
 from dicast import Source, hookimpl
 
-from .sources import Csv, Jsonl
+from .columns import Parquet
+from .document import Json
+from .jsonl import Jsonl
+from .listing import Yaml
+from .table import Csv
 
-__all__ = ["Csv", "Jsonl"]
+__all__ = ["Csv", "Json", "Jsonl", "Parquet", "Yaml"]
 
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer ``rows/jsonl`` and ``rows/csv``."""
-    return [Jsonl, Csv]
+    """Offer ``rows/jsonl``, ``rows/csv``, ``rows/json``, ``rows/yaml`` and ``rows/parquet``."""
+    return [Jsonl, Csv, Json, Yaml, Parquet]

@@ -20,6 +20,7 @@ from dicast import (
     Results,
     nearest,
     one_line,
+    print_lines,
     read_ledger,
     results,
 )
@@ -36,6 +37,8 @@ COMPARISONS: Mapping[str, type[Comparison]] = {
 }
 """By the names that they have in pipelines, in the order in which they are shown."""
 
+_PAIRED = f"stats/{Paired.name}"
+
 TASK = "task"
 """The section in which two runs that are compared may differ."""
 
@@ -50,15 +53,29 @@ UNKNOWN = "fingerprints"
 @click.argument("a")
 @click.argument("b")
 @click.option("--compare", "names", multiple=True, metavar="NAME", help="Only this comparison; may be repeated.")
+@click.option(
+    "--difference",
+    type=click.FloatRange(0, min_open=True),
+    metavar="NUMBER",
+    default=Paired().difference,
+    show_default=True,
+    help="The least difference of scores that matters.",
+)
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
 @click.option(
     "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
 def compare(
-    a: str, b: str, names: tuple[str, ...], allow_incomparable: bool, ledger: Path | None, as_json: bool
+    a: str,
+    b: str,
+    names: tuple[str, ...],
+    difference: float,
+    allow_incomparable: bool,
+    ledger: Path | None,
+    as_json: bool,
 ) -> None:
-    """Say what run B has over run A, by subject where both have judged the same.
+    """Say what run B has over run A. Where both have judged the same subjects, these are compared one by one.
 
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Differences are B less A.
@@ -71,7 +88,7 @@ def compare(
             raise ConfigError(_same(live, pair.a, a, b))
         if not pair.comparable and not allow_incomparable:
             raise ConfigError(pair.refusal())
-        return pair, pair.document(chosen)
+        return pair, pair.document(chosen, difference)
 
     try:
         pair, found = read_ledger(ledger, read)
@@ -82,8 +99,7 @@ def compare(
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
-    for line in lines(pair.a, pair.b, found):
-        click.echo(one_line(line))
+    print_lines(one_line(part) if isinstance(part, str) else part for part in lines(pair.a, pair.b, found))
 
 
 @attrs.frozen
@@ -114,9 +130,10 @@ class Pair:
         asked = "--allow-incomparable compares them all the same, and says what differs"
         return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {asked}"
 
-    def document(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """The JSON document, with the comparisons *names*."""
-        found = {name: COMPARISONS[name]().compare(self.a, self.b) for name in names}
+    def document(self, names: Sequence[str], difference: float = Paired().difference) -> Mapping[str, Any]:
+        """The JSON document, with the comparisons *names*; *difference* is the least that matters."""
+        paired = Paired(difference=difference).compare(self.a, self.b)
+        found = {name: paired if name == _PAIRED else COMPARISONS[name]().compare(self.a, self.b) for name in names}
         changed, known = flips(self.a, self.b)
         return {
             "comparable": self.comparable,
@@ -126,6 +143,7 @@ class Pair:
             "comparisons": found,
             "flips": changed,
             "flips_of": known,
+            "words": paired["words"],
         }
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isnan, sqrt
+from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import Results
+from dicast import Results, Within
 
 from .bootstrap import interval
-from .scale import TOO_LARGE, divided, lengths, power_of
+from .scale import TOO_LARGE, divided, lengths, multiplied, power_of
 from .significance import SAMPLES
 from .table import Sides, Table, compared, explained, few, pairs
 from .ties import differences, varies
-from .values import plain
+from .values import plain, quiet
+from .words import sentence
 
 if TYPE_CHECKING:
     from .table import Rows
@@ -51,9 +52,15 @@ class Paired:
       both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
       ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
 
+    - ``words``: a sentence: ``better`` or ``worse`` where the t interval leaves out 0, else how many more pairs would tell *difference*, by
+      the power of the paired t-test (.8, at 5 %).
+
     What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. Where no pair differs the exact tests have a p of 1.
+    ``words`` beside ``criteria`` is the sentence on the subjects' scores; where the runs have different criteria, or *criteria* names
+    some, on each of them.
 
     :param min_samples: how many pairs there have to be, 2 or more.
+    :param difference: the least difference that matters, in the scores' own scale; more than 0.
     :param criteria: only these; all by default.
     """
 
@@ -61,25 +68,35 @@ class Paired:
 
     min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()
+    difference: float = attrs.field(default=0.05, validator=Within(0, inf, "more than 0", open=True))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
-        """The tests of each criterion."""
-        rows = pairs(Table.of(baseline), Table.of(variant))
-        return compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, *rows))
+        """The tests of each criterion, and the sentence."""
+        before, after = Table.of(baseline), Table.of(variant)
+        ours, theirs = pairs(before, after)
+        found = compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, ours, theirs))
+        if self.criteria or before.criteria != after.criteria:
+            told = (f"{criterion}: {one['words']}" for criterion, one in found["criteria"].items())
+            return {**found, "words": ". ".join(told) or "no criterion is in both runs"}
+        with quiet():
+            column, power = _paired(after.whole[theirs], before.whole[ours])
+            ends = lengths(_t_test(column)[1], power)[0] if len(column) >= self.min_samples and varies(column) else {}
+            return {**found, "words": self._words(column, power, ends)}
 
     def _tested(self, sides: Sides, ours: Rows, theirs: Rows) -> dict[str, Any]:
-        import numpy as np  # 0.1 s, which starting a run does not spend
-
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
-        both, power = ~(np.isnan(now) | np.isnan(was)), 0
-        now, was = now[both], was[both]
-        if np.isinf(now - was).any():  # of scores that are finite
-            now, was, power = now / 2, was / 2, 1
-        found = differences(now, was)
-        more = power_of(found)
-        figures, reasons = self._differences(divided(found, more), power + more)
+        column, power = _paired(now, was)
+        figures, reasons = self._differences(column, power)
         passes, why = self._passes(sides, ours, theirs)
-        return explained({"n_pairs": len(found), **figures, **passes}, {**reasons, **why})
+        told = explained({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
+        return {**told, "words": self._words(column, power, figures)}
+
+    def _words(self, column: Column, power: int, ends: Mapping[str, float | None]) -> str:
+        """The sentence on the differences in *column*, divided by two to that *power*, with the *ends* of the interval of their mean."""
+        mean = multiplied(float(column.mean()), power) if len(column) else None
+        spread = multiplied(float(column.std(ddof=1)), power) if varies(column) else 0.0
+        low, high = ends.get("ci_low"), ends.get("ci_high")
+        return sentence(len(column), mean, low, high, spread, self.difference, self.min_samples)
 
     def _differences(self, column: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
         """The figures of the differences in *column* that were divided by two to that *power*."""
@@ -121,6 +138,19 @@ class Paired:
         kept = int((both & was & now).sum())
         ends = _rate_interval(kept, gained, lost, count)
         return {**figures, "mcnemar_p": _even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
+
+
+def _paired(now: Column, was: Column) -> tuple[Column, int]:
+    """The differences of the pairs that have both scores, divided by two to the power that is returned."""
+    import numpy as np  # 0.1 s, which starting a run does not spend
+
+    both, power = ~(np.isnan(now) | np.isnan(was)), 0
+    now, was = now[both], was[both]
+    if np.isinf(now - was).any():  # of scores that are finite
+        now, was, power = now / 2, was / 2, 1
+    found = differences(now, was)
+    more = power_of(found)
+    return divided(found, more), power + more
 
 
 def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Tasks that put rows to commands and to HTTP services."""
+"""Tasks that put rows to commands, to HTTP services and to Python functions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dicast import hookimpl
 
 from .command import Command
 from .http import Http
+from .python import Python
 
 
 @hookimpl
 def dicast_tasks() -> list[type]:
     """Offer what this plugin has."""
-    return [Command, Http]
+    return [Command, Http, Python]

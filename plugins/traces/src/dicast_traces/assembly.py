@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dicast import TraceEvent
 
@@ -12,10 +12,14 @@ FEEDBACK = ("feedback.explicit", "feedback.implicit")
 
 
 class Assembly:
-    """A session as far as it is known: *log* is all that happened, *events* all but messages, *ends* those that end a tool call, by the call's id."""
+    """A session as far as it is known: *log* is all that happened, *events* all but messages, *ends* those that end a tool call, by the call's id.
+
+    *context* is what else is known of it.
+    """
 
     def __init__(self, id: str, events: Iterable[TraceEvent] = ()) -> None:
         self.id = id
+        self.context: Mapping[str, object] = {}
         self.log: list[TraceEvent] = []
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
@@ -81,7 +85,9 @@ class Assembly:
     def session(self) -> Session:
         """The session, as far as it is known."""
         events = tuple(self.events)
-        return Session(self.id, [self.turn(turn_id) for turn_id in self.completed()], events, {}, tuple(self.log))
+        return Session(
+            self.id, [self.turn(turn_id) for turn_id in self.completed()], events, self.context, tuple(self.log)
+        )
 
 
 def turn_of(event: TraceEvent) -> str | None:

@@ -79,9 +79,9 @@ def evaluate(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Judge again what the ledger has, and append the new verdicts; the old ones stay.
+    """Judge again what the ledger has.
 
-    A subject is judged as it was last read, with the events of its trace. Says first what that may cost at most, and asks.
+    The new verdicts are appended; the old ones stay. A subject is judged as it was last read, with the events of its trace. Says first what that may cost at most, and asks.
     """
     source = Recorded(kind, since, until, session)
     text = _pipeline(_component(kind, rubric_id, judge, model), ledger)

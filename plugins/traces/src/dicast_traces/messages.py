@@ -35,13 +35,37 @@ _PLACE = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 
 
 @attrs.frozen
+class Layout:
+    """How a line is read as a conversation; the options of :class:`Messages` with these names."""
+
+    id: str | None = None
+    tool_error: str | None = None
+    trailing: str = "drop"
+
+    def reader(self, name_call: NameCall) -> Reader:
+        """What reads a conversation, whose tool calls *name_call* names."""
+        error = None if self.tool_error is None else _expression(self.tool_error)
+        return Reader(error, self.trailing == "keep", name_call)
+
+    def session_id(self, line: int, record: Mapping[str, Any]) -> str:
+        """The id of the conversation in *record*: by the template ``id``, else the number of its *line*.
+
+        :raises DataError: (without a place) when the record lacks something that the template names.
+        """
+        if self.id is None:
+            return str(line)
+        return _PLACE.sub(lambda place: _part(place[1], record), self.id)
+
+
+@attrs.frozen
 class Messages:
     """Chat transcripts, one conversation a line with ``messages`` in the OpenAI format, judged turn by turn.
 
     A turn is a user message and everything up to the next; ``{session}/{n}`` names it. Its input is the user's text, its
     output the assistant's last text (empty where there is none); the record's other fields are its context.
 
-    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input.
+    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input. ``dicast watch`` follows a file as it grows, and, with
+        an ``id``, all ``*.jsonl`` files of a directory.
     :param id: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; the line number by default.
     :param tool_error: a regular expression; a tool message whose text it is found in is a failure of the tool. None by default. It is
         RE2's, whose time grows with the text alone: Python's syntax without lookaround, backreferences and possessive repeats.
@@ -69,6 +93,11 @@ class Messages:
             problems.append(Problem(wrong, path="tool_error", value=self.tool_error))
         if problems:
             raise ConfigError(problems)
+
+    @property
+    def layout(self) -> Layout:
+        """How its lines are read."""
+        return Layout(self.id, self.tool_error, self.trailing)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Conversations]:
@@ -99,7 +128,6 @@ class Conversations:
         self.kinds = options.kinds
         self.total: int | None = None
         self._file, self._options, self._repeats = file, options, repeats
-        self._error = None if options.tool_error is None else _expression(options.tool_error)
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -126,10 +154,11 @@ class Conversations:
             yield from subjects(session, self.kinds, history=self._options.history)
 
     def _sessions(self, name_call: NameCall, check: InputCheck | None) -> Iterator[tuple[int, Session]]:
-        reader = Reader(self._error, self._options.trailing == "keep", name_call)
+        layout = self._options.layout
+        reader = layout.reader(name_call)
         for line, record in self._file.objects(self._options.max_line_bytes, check):
             try:
-                yield line, reader.session(_session_id(self._options.id, line, record), record)
+                yield line, reader.session(layout.session_id(line, record), record)
             except DataError as error:
                 self._file.fault(error, line, check)
 
@@ -139,12 +168,6 @@ class Conversations:
 
     def _name_call(self, turn_id: str, call_id: str) -> str:
         return f"{turn_id}/{call_id}" if call_id in self._repeats else call_id
-
-
-def _session_id(template: str | None, line: int, record: Mapping[str, Any]) -> str:
-    if template is None:
-        return str(line)
-    return _PLACE.sub(lambda place: _part(place[1], record), template)
 
 
 def _part(path: str, record: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dicast import ConfigError
+from dicast import ConfigError, Problem
 from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
 from dicast.commands import run_command
@@ -18,6 +18,7 @@ from .events import Events
 from .live.listening import Address
 from .live.source import Watching
 from .live.status import Console
+from .messages import Messages
 
 TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -53,9 +54,9 @@ def watch(
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Follow the trace of the pipeline FILE as it grows, and judge each subject when its time has come.
+    """Judge a trace or conversations as they grow.
 
-    It goes on until Ctrl-C or SIGTERM, and a watch that was killed or stopped is taken up where it was. Exit codes: those
+    The pipeline FILE names the trace; each subject is judged when its time has come. It goes on until Ctrl-C or SIGTERM, and a watch that was killed or stopped is taken up where it was. Exit codes: those
     of dicast run, and 3 where lines were no events.
     """
     console = Console()
@@ -63,17 +64,36 @@ def watch(
     token = "" if address is None else _token(token_env, console)
 
     def follow(component: Any) -> Watching:
-        if not isinstance(component, Events):
-            raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be traces/events")
+        if not isinstance(component, Events | Messages):
+            wanted = "traces/events or traces/messages"
+            raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {wanted}")
+        layout = None
+        if isinstance(component, Messages):
+            _check_conversations(component)
+            layout = component.layout
         if component.path.is_fifo():
             raise ConfigError(
                 f"a named pipe cannot be followed; let path be '-' and give it as input: … < {component.path}"
             )
         kinds, most = component.kinds, component.max_line_bytes
-        return Watching(component.path, kinds, most, once, poll, address, token, console)
+        return Watching(component.path, kinds, most, once, poll, address, token, console, layout)
 
     code = run_command(file, follow, overrides=overrides, live=True, new=new, as_json=as_json)
     return 3 if console.bad and code in (0, 1) else code
+
+
+def _check_conversations(source: Messages) -> None:
+    """Refuse what only a finished file of conversations can have.
+
+    :raises ConfigError: naming it.
+    """
+    if source.history:
+        raise ConfigError(
+            "dicast watch gives no execution_history: leave history out, or judge the file with dicast run"
+        )
+    if source.path.is_dir() and source.id is None:
+        what = "the line numbers of several files are no ids; name each conversation by what it has, as in"
+        raise ConfigError(Problem(f"{what} id: '{{{{ task_id }}}}'", path="id"))
 
 
 def _token(name: str | None, console: Console) -> str:

@@ -31,7 +31,7 @@ from .report import Report
 def workloads(
     run_ids: tuple[str, ...], judge: str | None, only: tuple[str, ...], ledger: Path | None, as_json: bool
 ) -> None:
-    """Report on judged workloads: quality and its spread by workload and model, cost, savings on successful work."""
+    """Report on judged workloads. Prints quality and its spread by workload and model, cost, savings on successful work."""
     report = Report.of(read_ledger(ledger, lambda live: read(live, run_ids, judge, only)))
     if as_json:
         click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))

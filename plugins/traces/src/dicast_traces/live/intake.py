@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ import attrs
 
 from dicast import DataError, Due, Entry, Problem, Query, RunContext, TraceEvent
 
+from ..messages import Layout
 from ..recording import recorded_at, trace_event
 from ..sessions import Kind
 from .archive import LedgerArchive, is_trace
@@ -19,8 +20,9 @@ from .listening import Post
 from .names import Names
 from .status import Console, Snapshot
 from .tail import Position
+from .transcripts import Transcripts, context_of
 from .watched import Decision
-from .windows import Windows
+from .windows import Windows, no_context
 
 POSITION = "source.position"
 """The row that follows the events of each batch: how far the files were read, and what was found due, in one transaction."""
@@ -36,15 +38,26 @@ class Intake:
     What was decided is in the ledger before it is handed on, so that a killed process's successor decides nothing anew.
 
     :param give: is handed each subject, in the order in which they are to be judged.
+    :param conversations: how the lines of the input are read where each is a whole conversation, and not one event. What is posted is
+        events always.
     """
 
     def __init__(
-        self, run: RunContext, kinds: Sequence[Kind], console: Console, names: Names, give: Callable[[Due], None]
+        self,
+        run: RunContext,
+        kinds: Sequence[Kind],
+        console: Console,
+        names: Names,
+        give: Callable[[Due], None],
+        conversations: Layout | None = None,
     ) -> None:
         self._run, self._console, self._give = run, console, give
         self._calls_named = "tool_cycle" in kinds
         self._archive = LedgerArchive(run)
-        self.windows = Windows(kinds, run.lookahead, self._archive, names)
+        self.windows = Windows(
+            kinds, run.lookahead, self._archive, names, no_context if conversations is None else context_of
+        )
+        self._transcripts = None if conversations is None else Transcripts(conversations, names, self.windows.log)
         self.backlog = Backlog(self.windows.settle)
         self._seq = 0
         self.accepted = self.duplicates = self.rejected = 0
@@ -72,7 +85,7 @@ class Intake:
 
     def step(self, lines: Iterable[Line], posts: Sequence[Post], positions: Sequence[Position], now: float) -> None:
         """Take what has come by *now*, record it, and hand on what is due; then answer the *posts*."""
-        events = [event for line in lines if (event := self._read(line, now)) is not None]
+        events = [event for line in lines for event in self._read(line, now)]
         answers = [self._read_post(post, now, events) for post in posts]
         self._record(events, self.windows.due(now), positions, now)
         for post, answer in zip(posts, answers, strict=True):
@@ -128,13 +141,19 @@ class Intake:
                 self.backlog.add(subject, trigger, now)
                 self._give(Due(subject, trigger, self._run.run_id))
 
-    def _read(self, line: Line, now: float) -> TraceEvent | None:
-        """The event of a line, where it is a new one; what is wrong with it is reported."""
+    def _read(self, line: Line, now: float) -> Iterator[TraceEvent]:
+        """The new events of a line; what is wrong with it is reported, and what comes behind that is left out."""
         try:
-            return self._admit(line, now)
+            if self._transcripts is None:
+                found = [line.event(calls_named=self._calls_named)]
+            else:
+                told = self._transcripts.events(line)
+                found, self.duplicates = [*(told or ())], self.duplicates + (told is not None and not told)
+            for event in found:
+                if event is not None and self._admit(event, now):
+                    yield event
         except DataError as error:
             self._console.report(error, line)
-            return None
 
     def _read_post(self, post: Post, now: float, events: list[TraceEvent]) -> dict[str, Any]:
         """Add the request's new events to *events*; what to answer once they are recorded."""
@@ -142,27 +161,26 @@ class Intake:
         accepted, duplicates, rejected = len(events), self.duplicates, self.rejected
         for line in post.lines:
             try:
-                event = self._admit(line, now)
+                event = line.event(calls_named=self._calls_named)
+                is_new = event is not None and self._admit(event, now)
             except DataError as error:
                 self.rejected += 1
                 if self.rejected - rejected <= _NAMED:
                     errors += [{"line": line.number, "message": _unplaced(problem)} for problem in error.problems]
             else:
-                events += [] if event is None else [event]
+                events += [event] if event is not None and is_new else []
         if (bad := self.rejected - rejected) > _NAMED:
             errors.append({"line": errors[-1]["line"], "message": f"of {bad:,} bad lines the first {_NAMED} are named"})
         return {"accepted": len(events) - accepted, "duplicates": self.duplicates - duplicates, "errors": errors}
 
-    def _admit(self, line: Line, now: float) -> TraceEvent | None:
-        event = line.event(calls_named=self._calls_named)
-        if event is None:
-            return None
+    def _admit(self, event: TraceEvent, now: float) -> bool:
+        """Take an event, unless it came before."""
         own = _seconds(event.time) if self.windows.backfilling else None
         if not self.windows.add(event, now, own):
             self.duplicates += 1
-            return None
+            return False
         self.accepted += 1
-        return event
+        return True
 
 
 def _seconds(time: str | None) -> float | None:

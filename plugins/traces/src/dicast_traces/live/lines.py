@@ -34,11 +34,17 @@ class Line:
 
         :raises DataError: (without a place) for a line that is no event; *calls_named* as in :func:`read_event`.
         """
+        record = self.record()
+        return None if record is None else read_event(record, calls_named=calls_named)
+
+    def record(self) -> dict[str, Any] | None:
+        """The object that the line is; None for a blank one.
+
+        :raises DataError: (without a place) for a line that is no object.
+        """
         if self.fault is not None:
             raise DataError(self.fault)
-        if not self.data.strip():
-            return None
-        return read_event(_object(self.data), calls_named=calls_named)
+        return _object(self.data) if self.data.strip() else None
 
 
 class Splitter:

@@ -15,6 +15,7 @@ import attrs
 from dicast import Due, RunContext
 
 from ..events import STDIN
+from ..messages import Layout
 from ..sessions import Kind
 from .following import Following
 from .intake import Intake
@@ -44,6 +45,7 @@ class Watching:
     :param kinds: what is judged.
     :param once: take what is there, judge what is due, and end; the next process goes on from there.
     :param poll: seconds between two looks at the files.
+    :param conversations: how each line is read where it is a whole conversation; None where it is one event.
     :param listen: where events are taken over HTTP, with the *token* that a request has to bear.
     """
 
@@ -55,6 +57,7 @@ class Watching:
     listen: Address | None = None
     token: str = attrs.field(default="", repr=False)
     console: Console = attrs.field(factory=Console, eq=False, repr=False)
+    conversations: Layout | None = None
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
@@ -90,7 +93,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._following: asyncio.Task[None] | None = None
         names = stack.enter_context(Names())
-        self.intake = Intake(run, options.kinds, options.console, names, self._queue.put_nowait)
+        self.intake = Intake(run, options.kinds, options.console, names, self._queue.put_nowait, options.conversations)
         most = options.max_line_bytes
         self._input: Following | Piped
         if options.path == STDIN:

@@ -48,14 +48,13 @@ class Console:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._clear = "\r\x1b[K" if self._stream.isatty() else ""  # a run's progress, which has no line end
         self._shown: Snapshot | None = None
         self._next = 0.0
         self.bad = 0
 
     def say(self, message: str) -> None:
         """Write a line."""
-        self._stream.write(f"{self._clear}{message}\n")
+        self._stream.write(f"{message}\n")
         self._stream.flush()
 
     def report(self, error: DataError, line: Line) -> None:

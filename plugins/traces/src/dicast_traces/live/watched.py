@@ -80,5 +80,5 @@ class Watched:
         """The tool cycle of the call *id*, which is judged now."""
         self.ended_calls.pop(id, None)
         self.known[id] = self.calls.count(id)
-        session, calls = Session(self.assembly.id, (), (), {}, self.assembly.log), self.calls
+        session, calls = Session(self.assembly.id, (), (), self.assembly.context, self.assembly.log), self.calls
         return cycle_subject(session, calls.turn(id), calls.events(id, self.assembly.ends), calls.place(id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from dicast import DataError, Lookahead, Problem, Subject, TraceEvent
@@ -26,6 +26,14 @@ IDLE = 3600.0
 HOUR = 3600.0
 
 
+ContextOf = Callable[[TraceEvent], Mapping[str, object]]
+
+
+def no_context(ended: TraceEvent) -> Mapping[str, object]:
+    """Nothing: a trace has no more than its events."""
+    return {}
+
+
 class Archive(Protocol):
     """What is known of sessions that are not in memory."""
 
@@ -39,11 +47,19 @@ class Windows:
 
     :param kinds: what is judged.
     :param lookahead: how long a turn waits.
+    :param context: gives the context of a session's subjects, from the event that ended it.
     :param backfilling: whether what is added is old, so that hours do not count yet: more of it is to come.
     """
 
-    def __init__(self, kinds: Sequence[Kind], lookahead: Lookahead, archive: Archive, names: Names) -> None:
-        self.backfilling = False
+    def __init__(
+        self,
+        kinds: Sequence[Kind],
+        lookahead: Lookahead,
+        archive: Archive,
+        names: Names,
+        context: ContextOf = no_context,
+    ) -> None:
+        self.backfilling, self._context = False, context
         self._kinds, self._lookahead, self._archive, self._names = kinds, lookahead, archive, names
         self._sessions: dict[str, Watched] = {}
         self._asleep: dict[str, None] = {}  # sessions that have not ended, and are not in memory
@@ -71,6 +87,10 @@ class Windows:
         self._apply(session, event, now, now if own_time is None else min(now, own_time))
         self._touched[session.assembly.id] = None
         return True
+
+    def log(self, session_id: str) -> Sequence[TraceEvent]:
+        """All that has happened in a session."""
+        return self._session(session_id).assembly.log
 
     def due(self, now: float) -> list[Decision]:
         """What is to be judged now, each turn before its session; :meth:`take` has to follow for each of them."""
@@ -195,6 +215,7 @@ class Windows:
                 session.note_call(event)
             case "session.ended":
                 session.ended, session.due = now, session.due or BUS
+                session.assembly.context = self._context(event)
             case "feedback.explicit" | "feedback.implicit":
                 about = turn_of(event)
                 if about in session.judged:
@@ -268,7 +289,7 @@ class Windows:
         session.judged.add(turn_id)
         cycles = [session.take_call(id) for id in calls]
         kinds: tuple[Kind, ...] = ("turn",) if decision.kind == "turn" and "turn" in self._kinds else ()
-        told = Session(assembly.id, (), (), {}, assembly.log)
+        told = Session(assembly.id, (), (), assembly.context, assembly.log)
         return [*cycles, *turn_subjects(told, assembly.turn(turn_id), kinds, assembly.ends)]
 
     def _session_subjects(self, session: Watched) -> list[Subject]:

@@ -1,0 +1,212 @@
+"""Metrics and a gate for what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import attrs
+
+from .._kernel.contract.registry import Registry
+from .._toolkit.installing import how_to_install
+from .columns import LONG, SHORT, Column
+from .guesses import Guesses
+from .written import FileSection, one_comment
+
+PASS_RATE, FORM_RATE = 0.8, 0.95
+
+_ASSERTIONS = ("assert", "asserts", "assertions", "checks")
+_LONGER = 2
+"""From how many times the length of the reference on an output is more than the answer alone."""
+
+_PHRASES = ["as an AI language model", "lorem ipsum"]
+_ALIKE = 0.7
+
+
+@attrs.frozen
+class Choice:
+    """The *sections* that judge, and *how* in a few words; *makes* says that a task makes the outputs, *asks* that a model is asked."""
+
+    sections: Sequence[FileSection]
+    how: str
+    makes: bool = False
+    asks: bool = False
+
+
+@attrs.frozen
+class _Judged:
+    """Metrics with what the file says about them."""
+
+    metrics: Sequence[Any]
+    how: str
+    comments: Sequence[str]
+    pass_at: float | None = None
+    rate: float = PASS_RATE
+    asks: bool = False
+
+
+def model_of(model: str) -> dict[str, Any]:
+    """The chat model *model*: of ``openai/chat``, or with a provider before a slash of ``litellm/chat``."""
+    return {"litellm/chat" if "/" in model else "openai/chat": {"model": model}}
+
+
+def for_turns(source: str) -> Choice:
+    """Judge each turn of a conversation by what is known of it."""
+    comments = [
+        "heuristic/turn scores each turn by how it ended, what failed, what was said and what its user made of it. It asks no",
+        "model, and doubts are cheap here: to settle them, put hybrid/cascade around it with llm/judge as its second stage.",
+    ]
+    gate = _gate({"on": "heuristic/turn", "min_pass_rate": PASS_RATE}, "turn")
+    return Choice(
+        [FileSection({"judges": ["heuristic/turn"]}, comments), gate],
+        f"each turn of the conversations ({source}), by heuristic/turn",
+    )
+
+
+def for_rows(guesses: Guesses, model: str | None) -> Choice:
+    """Judge rows by what they have: their own assertions, a reference, or the output alone."""
+    makes = "output" not in guesses.found
+    judged = _judged(guesses, model, makes=makes)
+    sections = []
+    if model is not None and (makes or judged.asks):
+        why = "Its key is in the provider's own environment variable: OPENAI_API_KEY, ANTHROPIC_API_KEY …"
+        sections.append(FileSection({"define": {"asked": model_of(model)}}, [why]))
+    if makes:
+        sections.append(_task(guesses, model))
+    sections.append(FileSection({"metrics": judged.metrics}, judged.comments))
+    scoring = {"combine": "truth"} | ({} if judged.pass_at is None else {"pass_at": judged.pass_at})
+    if len(judged.metrics) > 1 or judged.pass_at is not None:
+        sections.append(FileSection({"scoring": scoring}, _about_scoring(judged)))
+    gate = _gate({"min_pass_rate": judged.rate}, "row")
+    return Choice([*sections, gate], judged.how, makes, judged.asks or makes)
+
+
+def _judged(guesses: Guesses, model: str | None, *, makes: bool) -> _Judged:
+    assertions = next((name for name in _ASSERTIONS if name in guesses.rest), None)
+    output, reference = guesses.column("output"), guesses.column("reference")
+    if assertions is not None and installed("check/assertions"):
+        option = {} if assertions == "assert" else {"column": assertions}
+        about = [f"Each row's own list of checks, in column {_shown(assertions)}: a row passes where all of them hold."]
+        return _Judged(
+            [{"check/assertions": option} if option else "check/assertions"], "each row's own checks", about, 1.0
+        )
+    if reference is not None and reference.values:
+        return _compared(output, reference, model)
+    if model is not None and installed("llm/judge"):
+        return _asked(guesses, ["The output answers what the input asks.", "It invents nothing."], "by a model")
+    return _formal(output, makes=makes)
+
+
+def _compared(output: Column | None, reference: Column, model: str | None) -> _Judged:
+    """The comparison with the reference that fits it."""
+    against = f"against column {_shown(reference.name)}"
+    seen = f"{_shown(reference.name)} has {{}} (about {reference.length:.0f} characters)"
+    longer = output is None or output.length >= max(_LONGER * reference.length, reference.length + 10)
+    if reference.numeric and (output is None or output.numeric):
+        about = [
+            f"{_shown(reference.name)} has numbers: equal within rel_tol 1e-9, or what you write here as abs_tol or rel_tol."
+        ]
+        return _Judged(["diff/numeric"], f"{against}, as numbers", about)
+    if reference.json:
+        about = [
+            f"{seen.format('JSON')}: compared value by value, with keys in any order; ignore: [PATH] leaves places out."
+        ]
+        return _Judged([{"proxy/format": {"require_json": True}}, "diff/json"], f"{against}, as JSON", about, 1.0)
+    if reference.length <= SHORT and longer and installed("check/contains"):
+        about = [
+            f"{seen.format('short texts')}, the outputs are longer: one is right where it contains its reference, in whatever case."
+        ]
+        value = "{{ reference }}"
+        return _Judged([{"check/icontains": {"value": value}}], f"{against}, which it must contain", about)
+    if reference.length < LONG and not longer:
+        about = [
+            f"{seen.format('labels' if reference.labels else 'short texts')}: one is right where its words are equal, white space aside.",
+            "Where case does not matter: check/equals: {ignore_case: true}",
+        ]
+        return _Judged(["diff/match"], f"{against}, for equal words", about, 1.0)
+    if model is not None and installed("llm/judge"):
+        criteria = ["The output says what the reference says.", "It adds nothing that contradicts the reference."]
+        return _asked(None, criteria, f"{against}, by a model")
+    if find_spec("rapidfuzz"):
+        about = [
+            f"{seen.format('texts')}: how alike are they, letter by letter? Likeness knows no meaning:",
+            *_MODEL_HINT,
+        ]
+        return _Judged(["diff/similarity"], f"{against}, by likeness", about, _ALIKE)
+    about = [
+        f"{seen.format('texts')}: the share of words that both have in the same order. That knows no meaning:",
+        *_MODEL_HINT,
+        f"Or compare letters: {how_to_install('similarity')}, then diff/similarity.",
+    ]
+    return _Judged(["diff/match"], f"{against}, by the words they share", about, 0.5)
+
+
+_MODEL_HINT = ("dicast init DATA --model NAME has a model judge instead, which is asked for each row and paid for.",)
+
+
+def _asked(guesses: Guesses | None, criteria: list[str], how: str) -> _Judged:
+    context = {} if guesses is None or not guesses.contexts else {"context": guesses.contexts}
+    judge = {"llm/judge": {"model": "asked", "criteria": criteria} | context}
+    comments = [
+        "The model is asked about each row whose output is not empty. Write your own criteria, a sentence each."
+    ]
+    return _Judged(["proxy/format", judge], how, comments, _ALIKE, asks=True)
+
+
+def _formal(output: Column | None, *, makes: bool) -> _Judged:
+    is_json = output is not None and output.json
+    comments = [
+        "There is nothing to compare the outputs with, so this judges their form alone: not empty, "
+        + ("JSON." if is_json else "none of these phrases."),
+        "Add a column with what is expected (--fields reference=COLUMN), or a model that judges (--model NAME):",
+        "  - llm/judge: {model: {openai/chat: {model: NAME}}, criteria: [answers the question, invents nothing]}",
+    ]
+    form: list[Any] = (
+        [{"proxy/format": {"require_json": True}}]
+        if is_json
+        else ["proxy/format", {"proxy/keywords": {"forbidden": _PHRASES}}]
+    )
+    how = "nothing yet: no column has outputs" if makes else "by their form alone"
+    return _Judged(form, how, comments, 1.0, PASS_RATE if makes else FORM_RATE)
+
+
+def _task(guesses: Guesses, model: str | None) -> FileSection:
+    """The task that makes the outputs; without a *model* as an example in a comment."""
+    asked = {"prompt/chat": {"model": "asked" if model else {"openai/chat": {"model": "NAME"}}, "user": "{{ input }}"}}
+    if model is not None:
+        return FileSection(
+            {"task": asked},
+            ["No column has outputs: the model makes them. Write your prompt here; {{ NAME }} is a column."],
+        )
+    why = [
+        "No column has outputs, and no model was named (--model NAME): until a task makes them, this judges nothing."
+    ]
+    return FileSection({"task": asked}, [*why, "To have one made, remove the marks of these lines:"], active=False)
+
+
+def _gate(clause: Mapping[str, Any], what: str) -> FileSection:
+    rate = clause["min_pass_rate"]
+    comments = [
+        f"The run fails (exit code 1) where fewer than {rate:.0%} of the {what}s pass. The number is a place to start, not measured on your",
+        f"data: raise it to what you need. Where fewer than 95% of the {what}s could be judged, the run is undecided (exit code 3).",
+    ]
+    return FileSection({"gate": {**clause, "min_coverage": 0.95}}, comments)
+
+
+def _about_scoring(judged: _Judged) -> list[str]:
+    about = []
+    if judged.pass_at is not None:
+        about.append(f"A row passes with a score of {judged.pass_at:g} or more.")
+    if len(judged.metrics) > 1:
+        about.append("combine: truth keeps the cheap checks out of the score of what passes them.")
+    return about
+
+
+def installed(name: str) -> bool:
+    """Whether the component's plugin is installed."""
+    return name.partition("/")[0] in Registry().scan()
+
+
+def _shown(name: str) -> str:
+    return one_comment(repr(name))

@@ -1,0 +1,104 @@
+"""What the values of a column look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+import attrs
+import orjson
+
+LABELS = 20
+"""How many different values labels have at most."""
+
+SHORT, LONG = 60, 200
+"""Up to how many characters a reference is short; from how many on it is long."""
+
+
+@attrs.frozen(slots=False)
+class Column:
+    """The values of one column that are there: not null, and no empty text; *everywhere* says that each row has the column."""
+
+    name: str
+    values: Sequence[Any]
+    rows: int
+    everywhere: bool = True
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Column:
+        """The column *name* of *rows*."""
+        found = [row.get(name) for row in rows]
+        values = [value for value in found if value is not None and value != ""]
+        return cls(name, values, len(rows), all(name in row for row in rows))
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The values as texts."""
+        return [value if isinstance(value, str) else orjson.dumps(value).decode() for value in self.values]
+
+    @property
+    def full(self) -> bool:
+        """Whether every row has a value."""
+        return len(self.values) == self.rows > 0
+
+    @property
+    def differs(self) -> bool:
+        """Whether no two rows have the same."""
+        return len(set(self.texts)) == len(self.texts)
+
+    @property
+    def named(self) -> bool:
+        """Whether all values are fit for ids."""
+        return all(isinstance(value, str | int) and not isinstance(value, bool) for value in self.values)
+
+    @cached_property
+    def length(self) -> float:
+        """How many characters a value has, at the median."""
+        return median(map(len, self.texts)) if self.texts else 0
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether nearly all values are numbers."""
+        return self._mostly(_is_number)
+
+    @cached_property
+    def json(self) -> bool:
+        """Whether nearly all values are JSON objects or lists, or texts of such."""
+        return self._mostly(_is_json)
+
+    @property
+    def prose(self) -> bool:
+        """Whether most values are texts of several words."""
+        return sum(" " in text.strip() for text in self.texts) * 2 > len(self.texts) and not self.json
+
+    @property
+    def labels(self) -> bool:
+        """Whether there are few different values, each of which comes again."""
+        return len(set(self.texts)) <= min(LABELS, len(self.texts) // 2) and self.length <= SHORT
+
+    def _mostly(self, test: Any) -> bool:
+        return bool(self.values) and sum(map(test, self.values)) >= 0.9 * len(self.values)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        return math.isfinite(float(value.replace(",", "") if isinstance(value, str) else value))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _is_json(value: object) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, dict | list)
+    if value.strip()[:1] not in ("{", "["):
+        return False
+    try:
+        orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return False
+    return True

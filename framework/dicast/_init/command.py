@@ -1,0 +1,129 @@
+"""The command ``dicast init``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import attrs
+import click
+
+from .._kernel.cli.output import only_document, print_json
+from .._kernel.cli.runs import as_json, run_and_print, try_rows
+from .._kernel.pipeline.build import load_pipeline
+from .._kernel.run.run import Request
+from .._kernel.suite import load_experiments
+from .._kernel.timing.event_loop import in_loop
+from .._kernel.values.errors import RequestError
+from .._toolkit.printable import one_line
+from .draft import Draft, Wishes, drafted
+from .guesses import FIELDS, given_fields
+from .starter import ROWS
+from .written import refuse_existing, write_new
+
+TRIED = 3
+"""How many rows are tried."""
+
+_FILE = click.Path(path_type=Path)
+_FROM = (click.Choice(["promptfoo"]), _FILE)
+
+
+@click.command()
+@click.argument("data", nargs=-1, metavar="[DATA]")
+@click.option(
+    "--out", type=_FILE, default=Path("pipeline.yaml"), show_default=True, help="What is written; never over a file."
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["rows", "turns"]),
+    help="What DATA has: rows, or conversations, each turn of which is judged.",
+)
+@click.option(
+    "--fields", multiple=True, metavar="FIELD=COLUMN", help=f"Where a field is ({', '.join(FIELDS)}); repeatable."
+)
+@click.option("--model", metavar="NAME", help="A model that makes missing outputs, or judges what nothing else can.")
+@click.option(
+    "--from", "origin", type=_FROM, metavar="promptfoo FILE", help="Take over a promptfoo configuration instead."
+)
+@click.option("--try/--no-try", "tries", default=True, help=f"Try {TRIED} rows, unless that may cost money.")
+@as_json
+def init(
+    data: tuple[str, ...], out: Path, kind: str | None, fields: tuple[str, ...], model: str | None, origin: tuple[str, Path] | None,
+    tries: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Parquet) or of conversations, gzip too.
+
+    It looks at the first rows, guesses what each column is, and says in the file how it guessed. Without DATA it writes
+    a small example with rows of its own.
+    """  # fmt: skip
+    more = [text for text in data if text.partition("=")[0] in (*FIELDS, "context") and not Path(text).exists()]
+    named = [text for text in data if text not in more]
+    if len(named) + bool(origin) > 1:
+        raise click.UsageError(
+            f"init takes one file, and got {' and '.join(named + [str(name) for name in (origin or ())[1:]])}"
+        )
+    wishes = Wishes(kind, (*fields, *more), model)
+    given_fields(wishes.fields, None)
+    refuse_existing([out])
+    if origin is not None:
+        from .._promptfoo import taken_over  # few come from there
+
+        draft = taken_over(origin[1], out, model)
+    elif named:
+        asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not wishes.fields
+        draft = drafted(Path(named[0]), out, attrs.evolve(wishes, asked=asked))
+    else:
+        rows = out.with_name("answers.csv")
+        write_new({rows: ROWS})
+        draft = drafted(rows, out, wishes)
+        draft = attrs.evolve(draft, document={**draft.document, "files": [str(rows), str(out)]})
+    write_new(draft.files)
+    _finish(draft, out, tries=tries, as_json=as_json)
+
+
+def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
+    """Say what was written, try some rows, and say what can be done next."""
+    files: Sequence[str] = draft.document.get("files") or [str(path) for path in draft.files]
+    why, tried = draft.untried if tries else "--no-try", None
+    if not as_json:
+        click.echo("\n".join([*draft.says, f"Wrote {' and '.join(files)}."]))
+    if why is None:
+        try:
+            tried = _tried(out, as_json=as_json)
+        except RequestError as error:  # the file is there, and says the same when it is run
+            why = one_line(str(error))
+    elif tries:
+        why += _faults(out)
+    run, check = (f"dicast {command} {quote(str(out))}" for command in ("run", "check"))
+    following = [check, *([f"{run} --head {TRIED}"] if why is not None else []), run, "dicast show last"]
+    if draft.first is not None:
+        following = [draft.first, check]
+    if as_json:
+        said = {"pipeline": str(out), "files": files, "untried": why, "tried": tried, "next": following}
+        print_json({**draft.document, **said})
+        return
+    if why is not None:
+        click.echo(f"Tried no rows: {why}.")
+    click.echo("\nNext:\n" + "\n".join(f"  {command}" for command in following))
+
+
+def _faults(out: Path) -> str:
+    """What ``dicast check`` has to say of the file, such as what is to be installed."""
+    try:
+        load_experiments(out, ())
+    except RequestError as error:
+        return f"; dicast check says: {one_line('; '.join(map(str, error.problems)))}"
+    return ""
+
+
+def _tried(out: Path, *, as_json: bool) -> Mapping[str, Any] | None:
+    """Try the first rows: as a document, or printed as ``dicast run --head`` prints them."""
+    if not as_json:
+        click.echo(f"\nThe first {TRIED} rows:")
+        run_and_print(out, lambda _: Request(TRIED), head=True, as_json=False)
+        return None
+    with only_document(as_json):
+        return in_loop(try_rows(load_pipeline(out), Request(TRIED))).document

@@ -1,0 +1,139 @@
+"""From data to the text of a pipeline for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import attrs
+import click
+
+from .._kernel.values.errors import ConfigError, DataError
+from .choice import for_rows, for_turns
+from .guesses import FIELDS, Guesses, given_fields, guess
+from .sample import Sample, read_sample, source_of
+from .written import FileSection, file_text, one_comment
+
+
+@attrs.frozen
+class Wishes:
+    """What the user says about the data: options of the command. With *asked* the terminal is asked, too."""
+
+    kind: str | None = None
+    fields: Sequence[str] = ()
+    model: str | None = None
+    asked: bool = False
+
+
+@attrs.frozen
+class Draft:
+    """What is to be written: *files*, *says* what was found, *untried* why no rows are to be tried; *document* is for ``--json``.
+
+    *first* is the command to go on with where the pipeline cannot be run yet.
+    """
+
+    files: Mapping[Path, str]
+    says: Sequence[str]
+    document: Mapping[str, Any]
+    untried: str | None = None
+    first: str | None = None
+
+
+def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
+    """The pipeline *out* for *data*.
+
+    :raises RequestError: where the data cannot be read, or a column has to be named.
+    """
+    sample = read_sample(data, wishes.kind)
+    found = None if sample.turns else _checked(_guesses(sample, wishes), sample, data)
+    if found is None:
+        source_of(sample.source, data, sample.options).check()
+    choice = for_turns(sample.source) if found is None else for_rows(found, wishes.model)
+    what = "turn" if sample.turns else "row"
+    count = f"{len(sample.rows)}{'' if sample.whole else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
+    says = [] if found is None else _guessed(found)
+    path = os.path.relpath(data.absolute(), out.absolute().parent)
+    head = [
+        f"Written by dicast init from {one_comment(data.name)} ({count}). It says what it guessed: change what is wrong.",
+        f"dicast check {out.name} checks this file, dicast run {out.name} runs it.",
+    ]
+    sections = [
+        FileSection({"name": data.name.partition(".")[0] or "data"}),
+        FileSection({"source": {sample.source: {"path": path, **sample.options, **_option(found)}}}, says),
+        *choice.sections,
+    ]
+    untried = "it would ask a model, which may cost money" if choice.asks and wishes.model else None
+    first = None
+    if choice.makes and wishes.model is None:
+        untried = "no column has outputs, and no task makes them yet"
+        again = quote(str(out.with_stem(f"{out.stem}-2")))
+        first = f"dicast init {quote(str(data))} --model NAME --out {again}"
+    document = {
+        "source": sample.source,
+        "kind": "turns" if sample.turns else "rows",
+        "judged": choice.how,
+        "fields": {} if found is None else {field: {"column": one.column, "why": one.why} for field, one in found.found.items()},
+    }  # fmt: skip
+    says = [f"{data} has {count}; what is judged: {choice.how}.", *says]
+    return Draft({out: file_text(head, sections)}, says, document, untried, first)
+
+
+def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
+    """What was guessed and given.
+
+    :raises ConfigError: where no column can be told to have the outputs, or what they are made from.
+    """
+    given = given_fields(wishes.fields, sample.columns)
+    found = guess(sample, given)
+    if wishes.asked:
+        for field in ("input", "output", "reference"):
+            known = found.found[field].column if field in found.found else ""
+            question = f"Column of the {field} ({', '.join(sample.columns)}; empty: none)"
+            given[field] = click.prompt(question, default=known, show_default=bool(known)).strip()
+        found = guess(sample, given_fields([f"{field}={name}" for field, name in given.items()], sample.columns))
+    if "output" not in found.found and "input" not in found.found:
+        columns = ", ".join(map(one_comment, sample.columns)) or "none"
+        wrong = f"cannot tell which column has the outputs; the columns are {columns}"
+        raise ConfigError(f"{wrong}: say --fields output=COLUMN")
+    return found
+
+
+def _checked(found: Guesses, sample: Sample, data: Path) -> Guesses:
+    """*found*, checked on the whole file: where the column of ids fails there, rows are named by their lines.
+
+    :raises DataError: where anything else is wrong with the file.
+    """
+    try:
+        source_of(sample.source, data, {**sample.options, **_option(found)}).check()
+    except DataError:
+        if "id" not in found.found or found.found["id"].given:
+            raise
+        del found.found["id"]
+        return _checked(found, sample, data)
+    return found
+
+
+def _option(found: Guesses | None) -> dict[str, Any]:
+    fields = {} if found is None else found.fields()
+    return {"fields": fields} if fields else {}
+
+
+def _guessed(found: Guesses) -> list[str]:
+    """What each field was taken to be, a line each."""
+    lines = []
+    for field in FIELDS:
+        one = found.found.get(field)
+        if one is not None:
+            why = one.why if one.given else f"guessed: {one.why}"
+            lines.append(f"{field}: column {one_comment(repr(one.column))} ({why})")
+        elif field in ("id", "output"):
+            lines.append(f"{field}: none found{'; rows are named by their lines' if field == 'id' else ''}")
+    if found.contexts:
+        named = ", ".join(one_comment(repr(name)) for name in found.contexts)
+        lines.append(f"what answers may rest on: {named} (guessed: a word in the name)")
+    if rest := [name for name in found.rest if name not in found.contexts]:
+        lines.append(f"in each row's context: {one_comment(', '.join(map(repr, rest)), 100)}")
+    return lines

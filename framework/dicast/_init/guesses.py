@@ -1,0 +1,187 @@
+"""Which column is what: by the names that people give, then by what stands in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from .._kernel.values.errors import ConfigError, Problem
+from .._kernel.values.names import nearest
+from .columns import SHORT, Column
+from .sample import Sample
+from .written import one_comment
+
+FIELDS = ("id", "input", "output", "reference", "session_id")
+
+_NAMES = {
+    "id": "id qid row_id question_id example_id case_id task_id test_id sample_id item_id doc_id uid uuid key index idx",
+    "session_id": "session_id session conversation_id conversation thread_id thread chat_id dialog_id dialogue_id",
+    "output": "output response completion prediction generation generated model_output model_response model_answer actual_output "
+    "actual generated_answer llm_output hypothesis candidate predicted pred result reply answer",
+    "reference": "reference expected expected_output expected_answer gold golden ideal target ground_truth groundtruth reference_answer "
+    "gold_answer correct_answer correct truth label solution answer_key canonical_solution canonical_answer best_answer answer answers",
+    "input": "input question prompt query user_input instruction instructions request user_query user_message problem task user "
+    "message utterance source article document text",
+}
+"""By field, the names of its columns, the likeliest first."""
+
+_WORDS = {
+    "context": "context contexts passage passages evidence",
+    "reference": "expected gold golden ideal target truth reference correct label",
+    "output": "output response completion prediction generated answer reply",
+    "input": "input question prompt query instruction",
+}
+"""Words in longer names."""
+
+_EQUAL = 0.2
+"""From which share of equal rows on a column is taken for the reference."""
+
+
+@attrs.frozen
+class Guess:
+    """The *column* that a field is in, and *why*; *given* where the user has said so."""
+
+    column: str
+    why: str
+    given: bool = False
+
+
+@attrs.define
+class Guesses:
+    """The columns, *found* which of them is which field, and *contexts*: those that an answer may rest on."""
+
+    columns: Mapping[str, Column]
+    found: dict[str, Guess] = attrs.field(factory=dict)
+    refused: set[str] = attrs.field(factory=set)
+    contexts: list[str] = attrs.field(factory=list)
+
+    @property
+    def rest(self) -> list[str]:
+        """The columns that are no field."""
+        taken = {guess.column for guess in self.found.values()}
+        return [name for name in self.columns if name not in taken]
+
+    def column(self, field: str) -> Column | None:
+        """The column that *field* is in."""
+        return self.columns[self.found[field].column] if field in self.found else None
+
+    def add(self, field: str, name: str | None, why: str) -> None:
+        """Take *name* for *field*, unless there is one or the user wants none."""
+        if name is not None and field not in self.found and field not in self.refused:
+            self.found[field] = Guess(name, why)
+
+    def fields(self) -> dict[str, str]:
+        """The source's option ``fields``: what is not called so already."""
+        return {
+            field: self.found[field].column
+            for field in FIELDS
+            if field in self.found and self.found[field].column != field
+        }
+
+
+def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[str, str]:
+    """The columns that the user names: texts such as ``output=answer``, or several of them with commas between.
+
+    An empty column means that there is none. Without *columns* only the fields are checked.
+
+    :raises ConfigError: naming all that are wrong.
+    """
+    several = re.compile(rf",(?=(?:{'|'.join((*FIELDS, 'context'))})=)")
+    pairs = [one.partition("=") for text in texts for one in several.split(text)]
+    problems = [_unknown_field(field, sign) for field, sign, _ in pairs if not sign or field not in FIELDS]
+    if columns is not None:
+        problems += [
+            Problem(
+                f"--fields {field}={name}: the data has no column {name!r}; it has {', '.join(columns)}",
+                hint=nearest(name, columns),
+            )
+            for field, _, name in pairs
+            if name and name not in columns
+        ]
+    if problems:
+        raise ConfigError(problems)
+    return {field: name for field, _, name in pairs}
+
+
+def _unknown_field(field: str, sign: str) -> Problem:
+    if not sign:
+        return Problem(f"--fields takes FIELD=COLUMN, such as output=answer, not {field!r}")
+    return Problem(
+        f"--fields {field}=…: there is no field {field!r}; a row has {', '.join(FIELDS)}", hint=nearest(field, FIELDS)
+    )
+
+
+def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
+    """Say which column of *sample* is which field; *given* are those that the user named."""
+    guesses = Guesses({name: Column.of(name, sample.rows) for name in sample.columns})
+    for field, name in given.items():
+        if name:
+            guesses.found[field] = Guess(name, "as --fields says", given=True)
+        else:
+            guesses.refused.add(field)
+    for field in FIELDS:  # a source takes a column of the field's own name without being told
+        if field in guesses.rest:
+            guesses.add(field, field, "its name")
+    _by_names(guesses)
+    _by_contents(guesses)
+    return guesses
+
+
+def _by_names(guesses: Guesses) -> None:
+    for field in ("id", "session_id", "output", "reference", "input"):
+        spelt = {_plain(name): name for name in reversed(guesses.rest) if _fits(field, guesses.columns[name])}
+        guesses.add(field, next((spelt[name] for name in _NAMES[field].split() if name in spelt), None), "its name")
+    for field, words in _WORDS.items():
+        fitting = [name for name in guesses.rest if set(words.split()) & set(_plain(name).split("_"))]
+        if field == "context":
+            guesses.contexts = fitting
+        else:
+            free = [name for name in fitting if name not in guesses.contexts and _fits(field, guesses.columns[name])]
+            guesses.add(field, next(iter(free), None), "a word in its name")
+
+
+def _fits(field: str, column: Column) -> bool:
+    """Whether the values of *column* can be those of *field*."""
+    if not column.everywhere:  # a source refuses rows that lack a column that it is told
+        return False
+    if field == "id":
+        return column.full and column.differs and column.named
+    return column.named if field == "session_id" else bool(column.values)
+
+
+def _by_contents(guesses: Guesses) -> None:
+    free = [guesses.columns[name] for name in guesses.rest if name not in guesses.contexts]
+    columns = [column for column in free if _fits("output", column)]
+    texts = [column.name for column in columns if column.prose]
+    if "output" not in guesses.found and "output" not in guesses.refused:
+        beside = f" beside {one_comment(repr(guesses.found['input'].column))}" if "input" in guesses.found else ""
+        if "input" not in guesses.found and len(texts) == 2:
+            guesses.add("input", texts[0], "the first of two texts")
+            guesses.add("output", texts[1], "the second of two texts")
+        elif len(texts) == 1:
+            guesses.add("output", texts[0], f"the only text of several words{beside}")
+        elif len(columns) == 1:
+            guesses.add("output", columns[0].name, f"the only column{beside or ' that is left'}")
+    elif "input" not in guesses.found and len(texts) == 1:
+        guesses.add("input", texts[0], "the only other text of several words")
+    _reference_by_contents(guesses)
+
+
+def _reference_by_contents(guesses: Guesses) -> None:
+    output = guesses.column("output")
+    for name in guesses.rest if output is not None else ():
+        column = guesses.columns[name]
+        if output and column.full and output.full and column.length <= SHORT:
+            equal = sum(
+                one.strip().lower() == other.strip().lower()
+                for one, other in zip(column.texts, output.texts, strict=True)
+            )
+            if equal >= max(2, _EQUAL * column.rows):
+                guesses.add("reference", name, f"it is equal to the output in {equal} of {column.rows} rows")
+
+
+def _plain(name: str) -> str:
+    """*name* in lower case, its words joined by ``_``: ``expectedAnswer`` and ``Expected answer`` are ``expected_answer``."""
+    return re.sub(r"[\W_]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()

@@ -1,0 +1,184 @@
+"""The data's first rows, read through the sources that a pipeline reads them with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+from .._kernel.pipeline.build import load_pipeline
+from .._kernel.values import Subject
+from .._kernel.values.errors import ConfigError, DataError, Problem
+from .._toolkit.input_file import InputFile
+from .written import escaped
+
+MOST = 1000
+"""How many rows are looked at."""
+
+_BY_SUFFIX = {
+    ".csv": "rows/csv", ".tsv": "rows/csv", ".tab": "rows/csv", ".psv": "rows/csv",
+    ".jsonl": "rows/jsonl", ".ndjson": "rows/jsonl", ".yaml": "rows/yaml", ".yml": "rows/yaml",
+    ".parquet": "rows/parquet", ".pq": "rows/parquet",
+}  # fmt: skip
+_DELIMITERS = "\t;|"
+_LISTS = ("data", "rows", "examples", "items", "records", "results", "tests", "instances", "samples")
+_MOST_DOCUMENT = 64 * 2**20
+
+
+@attrs.frozen
+class Sample:
+    """What the first rows of a file are: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* says that they are all."""
+
+    source: str
+    options: Mapping[str, Any]
+    rows: tuple[Mapping[str, Any], ...]
+    whole: bool
+
+    @property
+    def turns(self) -> bool:
+        """Whether these are conversations, and each row stands for one turn."""
+        return self.source.startswith("traces/")
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+
+def read_sample(path: Path, kind: str | None) -> Sample:
+    """Look at *path*; *kind* (``rows`` or ``turns``) is as the user says, or None.
+
+    :raises DataError: where it cannot be read, or has no rows: with the place, and what was seen.
+    """
+    if str(path) == "-":
+        raise ConfigError("init looks at a file, not at standard input; write the data to a file first")
+    if path.is_dir():
+        raise DataError(Problem("this is a folder; name a file in it", str(path)))
+    source, options = _source(path)
+    first = _first(source, path, options)
+    if kind != "rows" and source == "rows/jsonl" and (found := _trace(first, kind)):
+        source = found
+    elif kind == "turns" or (kind is None and _is_chat(first)):
+        what = f"{source} reads rows, and has columns {', '.join(first) or 'none'}"
+        advice = "conversations are JSON lines, one object with messages, or one event, a line; --kind rows takes them as rows"
+        raise DataError(Problem(f"{what}: {advice}", str(path)))
+    if source.startswith("traces/"):
+        subjects = list(islice(source_of(source, path, options).subjects(), MOST + 1))
+        return Sample(source, options, tuple({"id": subject.id} for subject in subjects[:MOST]), len(subjects) <= MOST)
+    try:
+        rows = list(_rows(source, path, {**options, "fields": {"id": "id"}}, named=True))
+    except DataError:  # there is no such column; anything else is raised again
+        rows = list(_rows(source, path, options, named=False))
+    return Sample(source, options, tuple(rows[:MOST]), len(rows) <= MOST)
+
+
+def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
+    """The source component that a pipeline with these options would have."""
+    section = {source: {"path": escaped(str(path)), **escaped(options)}}
+    built = load_pipeline({"source": section, "metrics": ["proxy/format"]}).source
+    return built and built.component
+
+
+def _first(source: str, path: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first row; the whole file is checked where there is none."""
+    found = source_of(source, path, options)
+    try:
+        subject = next(iter(found.subjects()), None)
+    except DataError:
+        subject = None
+    if subject is None:
+        found.check()  # it says what is wrong, all over the file
+        raise DataError(Problem("there are no rows", str(path)))
+    return _row(subject, named=False)
+
+
+def _rows(source: str, path: Path, options: Mapping[str, Any], *, named: bool) -> Iterator[dict[str, Any]]:
+    for subject in islice(source_of(source, path, options).subjects(), MOST + 1):
+        yield _row(subject, named=named)
+
+
+def _row(subject: Subject, *, named: bool) -> dict[str, Any]:
+    """The columns of the row that became *subject*."""
+    own = {name: getattr(subject, name) for name in ("input", "output", "reference", "session_id")}
+    given = {name: value for name, value in own.items() if value is not None}
+    return ({"id": subject.id} if named else {}) | given | dict(subject.context)
+
+
+def _is_chat(row: Mapping[str, Any]) -> bool:
+    messages = row.get("messages")
+    return isinstance(messages, list) and bool(messages) and all(isinstance(m, dict) and "role" in m for m in messages)
+
+
+def _trace(row: Mapping[str, Any], kind: str | None) -> str | None:
+    """The source of conversations that a file with *row* is for, if it is one; with *kind* it is meant to be."""
+    if "messages" in row if kind == "turns" else _is_chat(row):
+        return "traces/messages"
+    is_event = isinstance(row.get("type"), str) and isinstance(row.get("payload"), dict)
+    return "traces/events" if is_event or kind == "turns" else None
+
+
+def _source(path: Path) -> tuple[str, dict[str, Any]]:
+    """The source for *path*, by its name, else by its first characters, and the options that it needs."""
+    suffix = next((one.lower() for one in reversed(path.suffixes) if one.lower() not in (".gz", ".gzip")), "")
+    source = _BY_SUFFIX.get(suffix)
+    if source in ("rows/parquet", "rows/yaml", "rows/jsonl"):
+        return source, {}
+    with InputFile.opened(path) as file:
+        lines = [line.strip() for _, line in islice(file.lines(), 50)]
+    lines = [line for line in lines if line]
+    first = lines[0] if lines else b""
+    if source is None and first.startswith(b"PAR1"):
+        return "rows/parquet", {}
+    if source is None and (suffix == ".json" or first[:1] in (b"[", b"{")):
+        return _of_json(path, lines)
+    return "rows/csv", _delimiter(suffix, first)
+
+
+def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
+    """What parts the columns, where it is no comma and the file's name does not say it."""
+    text = header.decode(errors="replace")
+    best = max(_DELIMITERS, key=text.count)
+    if suffix == ".tsv" or text.count(best) <= text.count(","):
+        return {}
+    return {"delimiter": best}
+
+
+def _of_json(path: Path, lines: list[bytes]) -> tuple[str, dict[str, Any]]:
+    """JSON lines, an array, or a document with a list somewhere in it."""
+    if lines and lines[0][:1] == b"{":
+        try:
+            orjson.loads(lines[0])
+        except orjson.JSONDecodeError:
+            return "rows/json", _list_in(path)
+        if len(lines) > 1:
+            return "rows/jsonl", {}
+        return ("rows/json", found) if (found := _list_in(path)) else ("rows/jsonl", {})
+    return "rows/json", {}
+
+
+def _list_in(path: Path) -> dict[str, Any]:
+    """Where the document at *path* has its list of objects; nothing where it has none, or more than one that may be meant."""
+    with InputFile.opened(path) as file:
+        text = b"".join(line for _, line in file.lines())
+    try:
+        document = orjson.loads(text) if len(text) <= _MOST_DOCUMENT else {}
+    except orjson.JSONDecodeError:
+        return {}
+    found = [at for at, value in _lists(document, "") if value and all(isinstance(one, dict) for one in value)]
+    known = [at for at in found if at.rpartition(".")[2] in _LISTS]
+    chosen = found if len(found) == 1 else known[:1]
+    return {"at": chosen[0]} if chosen else {}
+
+
+def _lists(value: object, path: str) -> Iterator[tuple[str, list[Any]]]:
+    """The lists below *value*, with their dotted paths; those inside lists are not looked for."""
+    for name, child in value.items() if isinstance(value, dict) else ():
+        here = f"{path}.{name}" if path else str(name)
+        if isinstance(child, list):
+            yield here, child
+        else:
+            yield from _lists(child, here)

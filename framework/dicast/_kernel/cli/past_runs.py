@@ -1,0 +1,143 @@
+"""``dicast runs``: the runs of a ledger, from what is recorded of their beginnings and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..._toolkit.terminal import print_lines
+from ..._toolkit.text_table import TextTable
+from ..api import read_ledger
+from ..contract.leasing import Leasing
+from ..contract.protocols import Ledger
+from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
+from ..stream.leases import living
+from ..values import BASES, Event, Query
+from .gate_summary import gate_answer
+from .output import MOST, print_json
+from .records import utc
+from .runs import as_json, ledger_path
+from .summary import short_run
+
+Listed = dict[str, Any]
+"""A run as ``dicast runs --json`` lists it."""
+
+
+@click.command()
+@click.option("--name", metavar="NAME", help="Only runs of the pipeline with this name.")
+@click.option("--since", metavar="TIME", help="Only runs that began at this ISO 8601 time or later.")
+@click.option("--limit", type=click.IntRange(0, MOST), default=20, show_default=True, metavar="N", help="At most N.")
+@ledger_path
+@as_json
+def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, as_json: bool) -> None:
+    """List the runs of the ledger, the one that began last first. --run takes the first or last characters of an id."""
+    least = None if since is None else utc(since, "--since", time.min)
+    found = read_ledger(ledger, lambda live: list(islice(past_runs(live, name, least), limit)))
+    if as_json:
+        print_json({"runs": found})
+    elif found:
+        print_lines([runs_table(found)])
+    else:
+        click.echo("no runs found", err=True)
+
+
+def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None) -> Iterator[Listed]:
+    """The runs of the pipeline *name* that began at *since* or later, by default all; the one that began last first."""
+    is_held = _held(ledger)
+    for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
+        begun = entry.event
+        if name in (None, begun.payload["name"]) and (since is None or begun.time >= since):
+            ended = Query(begun.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
+            end = next((each.event for each in ledger.read(ended)), None)
+            yield _listed(begun, end, held=is_held(begun.run_id))
+
+
+def _held(ledger: Ledger) -> Callable[[str], bool]:
+    """Tells whether a process carries out the run of an id; in a ledger that keeps no leases that is not known, and denied."""
+    alive = living(ledger)
+    return lambda run_id: isinstance(ledger, Leasing) and ledger.lease_of(run_id) is not None and alive(run_id)
+
+
+def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
+    if held:
+        state, end = "running", None
+    elif end is None:
+        state = "dead"
+    else:
+        state = "completed" if end.type == RUN_COMPLETED else "stopped"
+    done: Any = {} if end is None else end.payload
+    score = done.get("score") or {}
+    return {
+        "run_id": begun.run_id,
+        "name": begun.payload["name"],
+        "started_at": begun.time,
+        "ended_at": None if end is None else end.time,
+        "state": state,
+        "subjects": done.get("subjects"),
+        "scored": done.get("scored"),
+        "score": score.get("mean"),
+        "basis": _basis(score),
+        "gate": gate_answer(done["gate"]) if done else None,
+        "cost": done.get("cost"),
+    }
+
+
+def _basis(score: Listed) -> str | None:
+    """The weakest that a score of the run rests on; of earlier versions, which did not say it, the tier."""
+    bases = [basis for basis, count in (score.get("by_basis") or score.get("by_tier") or {}).items() if count]
+    return max(bases, key=BASES.index, default=None)
+
+
+_COLUMNS = ("began (UTC)", "run", "name", "gate", "scored", "score", "basis", "usd")
+_WHOLE = frozenset(_COLUMNS) - {"name"}
+
+
+def runs_table(found: Sequence[Listed]) -> TextTable:
+    """The runs of :func:`past_runs` as a table, short enough for 80 columns. Of a run that was not completed it says the state as its gate."""
+    newest = max((one["started_at"] for one in found), default="")
+    rows = [
+        (
+            _moment(one["started_at"], newest[:4]),
+            short_run(one["run_id"]),
+            one["name"],
+            one["gate"] if one["state"] == "completed" else one["state"],
+            None if one["subjects"] is None else f"{_count(one['scored'])}/{_count(one['subjects'])}",
+            None if one["score"] is None else f"{one['score']:.3f}",
+            one["basis"],
+            _spent(one["cost"]),
+        )
+        for one in found
+    ]
+    return TextTable(_COLUMNS, rows, right=("scored", "score", "usd"), whole=_WHOLE, least=10)
+
+
+def _moment(time: str, year: str) -> str:
+    """*time* to the minute, or its day where it lies in another *year*."""
+    return f"{time[5:10]} {time[11:16]}" if time[:4] == year else time[:10]
+
+
+def _count(number: int) -> str:
+    """*number* in four characters at most up to ten million, cut and not rounded."""
+    if number >= 10**6:
+        return f"{number // 10**5 / 10}M"
+    return str(number) if number < 10**4 else f"{number // 1000}k"
+
+
+def _spent(cost: Listed | None) -> str | None:
+    """What was spent in usd, and behind it what was in another unit; ``?`` is what is not known."""
+    if cost is None:
+        return None
+    others = (f" + {_rounded(amount)} {unit}" for unit, amount in cost.items() if unit != "usd" and amount != "0")
+    return _rounded(cost.get("usd", "0")) + "".join(others)
+
+
+def _rounded(amount: str | None) -> str:
+    """*amount* in six characters at most up to a thousand; ``?`` where it is not known."""
+    if amount is None or len(amount) <= 6:
+        return amount or "?"
+    return f"{float(amount):.{4 if float(amount) < 10 else 2}f}"

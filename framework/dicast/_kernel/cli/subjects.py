@@ -1,0 +1,150 @@
+"""A subject with the verdicts on it, in the runs that judged it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ..._toolkit.printable import one_line, short_name
+from ..._toolkit.terminal import Drawing, Line, Part, folded
+from ..._toolkit.text_table import TextTable
+from ..contract.protocols import Ledger
+from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
+from ..resume.reading import Selection, failure, subject, verdict
+from ..values import Event, Verdict
+from ..values.errors import ConfigError
+from .summary import cut, failure_line, tree
+
+_NAMED = 3
+"""How many runs are named to choose from."""
+
+
+@attrs.frozen
+class JudgedSubject:
+    """A subject as one run judged it: the run's ``run.started``, what was read, and what was said of it."""
+
+    begun: Event
+    subject: Mapping[str, Any]
+    verdicts: Sequence[Verdict]
+    failures: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, ledger: Ledger, subject_id: str, begun: Event) -> JudgedSubject:
+        """The subject in the run that *begun* began."""
+        wanted = Selection(begun.run_id, subject_id)
+        verdicts = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
+        failures = [failure(event) for event in wanted.events(ledger, EVAL_FAILED, RECORD_FAILED)]
+        return cls(begun, subject(ledger, subject_id, begun.run_id) or {}, verdicts, failures)
+
+    def json(self) -> dict[str, Any]:
+        """The document of one run."""
+        return {"subject": self.subject, "verdicts": self.verdicts, "failures": self.failures}
+
+    def lines(self) -> Iterator[Part]:
+        """The subject, and what each verdict rests on."""
+        shown = (key for key in ("input", "output", "reference") if self.subject.get(key) is not None)
+        run = f"run {self.begun.run_id} ({self.begun.payload['name']})"
+        yield Line(one_line(f"{self.subject['kind']} {short_name(self.subject['id'])}  in {run}"))
+        yield from (f"  {key}: {cut(repr(self.subject[key]))}" for key in shown)
+        record = self.subject.get("record", {})
+        for name, response in (record.get("responses") or {"response": record.get("response")}).items():
+            if response is not None:
+                yield f"  {name}: {cut(repr(response['content']))}"
+        if record.get("metrics"):
+            yield from map(one_line, tree("metrics", record["metrics"], 1))
+        for one in self.verdicts:
+            yield Line(verdict_line(one))
+            yield from _grounds(one)
+        yield from (Line(failure_line(one)) for one in self.failures)
+
+
+@attrs.frozen
+class ShownSubject:
+    """What ``dicast show`` has to say of a subject: in the *runs* shown, and that *others* have judged it, too."""
+
+    runs: Sequence[JudgedSubject]
+    others: int
+    every: bool
+
+    def json(self) -> dict[str, Any]:
+        """The document: of all runs together, oldest first, where *every* one is shown, and then of each under ``runs``."""
+        if not self.every:
+            return self.runs[0].json()
+        return {
+            "subject": self.runs[0].subject,
+            "verdicts": [one for run in reversed(self.runs) for one in run.verdicts],
+            "failures": [one for run in reversed(self.runs) for one in run.failures],
+            "runs": [{"run_id": run.begun.run_id, **run.json()} for run in self.runs],
+        }
+
+    def lines(self) -> Iterator[Part]:
+        """The subject in each run that is shown, the newest first."""
+        for number, run in enumerate(self.runs):
+            if number:
+                yield ""
+            yield from run.lines()
+        if self.others:
+            yield f"also judged in {self.others:,} other run{'s' * (self.others > 1)}; --all shows them"
+
+
+def shown_subject(
+    ledger: Ledger, subject_id: str, begun: Sequence[Event], only: str | None, *, every: bool
+) -> ShownSubject:
+    """The subject in the first of the runs *begun* that judged it, or in the run *only*, or in *every* one.
+
+    :raises ConfigError: when none has.
+    """
+    if not begun:
+        raise ConfigError(
+            f"the ledger has neither a run nor a subject {subject_id!r}; dicast runs and dicast verdicts list what it has"
+        )
+    wanted = begun if every else [event for event in begun if only in (None, event.run_id)][:1]
+    if not wanted:
+        named = ", ".join(event.run_id for event in begun[:_NAMED]) + (" …" if len(begun) > _NAMED else "")
+        raise ConfigError(f"run {only} has not judged {subject_id!r}; these have: {named}")
+    shown = [JudgedSubject.of(ledger, subject_id, event) for event in wanted]
+    return ShownSubject(shown, len(begun) - len(wanted), every)
+
+
+def _grounds(verdict: Verdict) -> Iterator[Part]:
+    """What each metric said; of a judge its signals."""
+    rows = [
+        (
+            f"    {score['metric']}",
+            f"{score['value']:.4f}",
+            str(score.get("basis", score["tier"])),
+            cut(str(score["details"])),
+        )
+        for score in verdict.scores
+    ]
+    for one in (*verdict.skipped, *verdict.spared):
+        why = f"skipped: {one['reason']}" if "reason" in one else "spared by the gate"
+        rows.append((f"    {one['metric']}", "", "", why))
+    lines = [folded(line) for row in rows for line in _ground(*row).split("\n")]
+    if any("\n" in said for *_, said in rows):  # a cell has one line
+        yield from lines
+    elif rows:
+        yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
+    if not verdict.scores:
+        by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
+        told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
+        yield Line(one_line("    " + cut(", ".join([f"by {by}", *(f"{key}: {value}" for key, value in told)]))))
+        if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
+            yield "    its reasons were not kept; capture_rationale: true keeps them"
+
+
+def _ground(metric: str, value: str, basis: str, said: str) -> str:
+    found = f"{one_line(metric)}  {value} ({basis})" if value else one_line(metric)
+    return found + ("  " + said.replace("\n", "\n      ") if said else "")
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """One verdict in one line."""
+    subject = f"{verdict.subject_kind} {short_name(verdict.subject_id)}"
+    rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
+    return one_line(
+        f"{verdict.created_at}  {subject}  {verdict.judge}: {verdict.score:.4f}, confidence {verdict.confidence:.2f} "
+        f"({verdict.basis}, {rubric})"
+    )

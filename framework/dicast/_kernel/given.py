@@ -1,0 +1,61 @@
+"""What a Python program hands to a run beside plain data: components, and a function as the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from .contract.kinds import KINDS
+from .contract.protocols import Task
+from .pipeline.overrides import put
+from .pipeline.read import PipelineFile
+from .pipeline.yaml_nodes import Place, from_data
+from .values.errors import ConfigError
+
+_MEMBERS = tuple({member for kind in KINDS.values() for member in kind.members})
+
+
+def plain(value: Any, ready: dict[str, object]) -> Any:
+    """*value* as plain data; each component in it is put into *ready*, and its name there stands in its place.
+
+    :raises ConfigError: at a function that is no component.
+    """
+    if isinstance(value, Mapping):
+        return {key: plain(one, ready) for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(one, ready) for one in value]
+    if attrs.has(value if isinstance(value, type) else type(value)):
+        return ready_name(value() if isinstance(value, type) else value, ready)
+    if callable(value) and not any(hasattr(value, member) for member in _MEMBERS):
+        called = getattr(value, "__name__", "it")
+        raise ConfigError(
+            f"{called!r} is a function, not a component: decorate it with @dicast.metric(tier='truth') or @dicast.judge(), "
+            "or hand it over as task="
+        )
+    return value
+
+
+def ready_name(component: object, ready: dict[str, object]) -> str:
+    """Put *component* into *ready*; return its name there, by which a pipeline refers to it."""
+    first = str(getattr(component, "name", type(component).__name__)).rpartition("/")[2]
+    names = (first, *(f"{first}_{number}" for number in range(2, len(ready) + 3)))
+    free = next(name for name in names if ready.get(name, component) is component)
+    ready[free] = component
+    return free
+
+
+def with_task(file: PipelineFile, task: Callable[..., Any] | Task, ready: dict[str, object]) -> PipelineFile:
+    """*file* with *task*, a function or a component, as its task.
+
+    :raises ConfigError: for a suite: its experiments name tasks of their own.
+    """
+    if file.experiments:
+        raise ConfigError("a suite's experiments have tasks of their own; name task/python in the file")
+    from .._toolkit.function_task import FunctionTask
+
+    name = ready_name(task if isinstance(task, Task) else FunctionTask(task), ready)
+    place = Place("task=", None, None, Path.cwd())
+    return attrs.evolve(file, root=put(file.root, "task", from_data(name, place)))

@@ -1,0 +1,87 @@
+"""What a task's answer may be: text, or an object with ``content`` or with ``responses`` by criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from .._kernel.values import ONLY, Answered, Failure, Subject
+from .._kernel.values.names import nearest
+
+_KEYS = ("content", "metrics")
+
+
+class BadAnswer(Exception):
+    """What was answered is of no use; the message says why."""
+
+
+def answered(
+    subject: Subject, answer: object, seconds: float, retry: Mapping[str, object] | None = None
+) -> Answered | Failure:
+    """*subject* with a task's *answer* as its output, or a ``judge_output_invalid`` Failure that says why it is none.
+
+    :param answer: text, or another JSON value, whose JSON text is the output; a mapping with ``content`` (and ``metrics``), or with
+        ``responses``, which are such mappings by criterion.
+    :param seconds: how long it took; ``metrics.latency_seconds`` where the answer does not say.
+    :param retry: how often it was tried: ``{attempts, max_attempts, history}``.
+    """
+    try:
+        found = _responses(answer)
+    except BadAnswer as error:
+        return Failure("judge_output_invalid", str(error), retry=retry)
+    first = next(iter(found))
+    found[first]["metrics"] = {"latency_seconds": round(seconds, 6), **found[first]["metrics"]}
+    if retry is not None:
+        found[first]["retry"] = retry
+    return Answered.of(subject, found)
+
+
+def _responses(answer: object) -> dict[str, dict[str, Any]]:
+    """The responses by criterion.
+
+    :raises BadAnswer: saying what is wrong.
+    """
+    if isinstance(answer, Mapping) and "responses" in answer:
+        return _named(answer)
+    whole = isinstance(answer, Mapping) and "content" in answer
+    return {ONLY: _response(answer if whole else {"content": answer}, "the answer")}
+
+
+def _named(value: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    named = value["responses"]
+    if len(value) > 1 or not isinstance(named, Mapping) or not named:
+        raise BadAnswer(
+            "an answer with 'responses' has them by criterion, and nothing else: {CRITERION: {content, metrics}}"
+        )
+    for name in named:
+        if not isinstance(name, str) or not name.strip() or "." in name:
+            raise BadAnswer(f"a criterion's name is not blank and has no dots: {name!r:.80}")
+    return {name: _response(one, f"the response {name!r:.80}") for name, one in named.items()}
+
+
+def _response(value: object, place: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadAnswer(f"{place} is {value!r:.80}, not {{content, metrics}}")
+    for key in value:
+        if key not in _KEYS:
+            near = nearest(str(key), _KEYS)
+            raise BadAnswer(
+                f"{place} has the key {key!r:.80}{f', did you mean {near!r}?' if near else '; put it under metrics'}"
+            )
+    content, metrics = value.get("content"), value.get("metrics") or {}
+    if content is None or (isinstance(content, str) and not content.strip()):
+        raise BadAnswer(f"{place} is empty")
+    if not isinstance(metrics, Mapping):
+        raise BadAnswer(f"{place} has metrics that are no object: {metrics!r:.80}")
+    return {"content": _text(content, place), "metrics": metrics}
+
+
+def _text(content: object, place: str) -> str:
+    if isinstance(content, str):
+        return content
+    try:
+        return orjson.dumps(content).decode()
+    except TypeError as error:
+        raise BadAnswer(f"{place} is neither text nor JSON: {error}") from error

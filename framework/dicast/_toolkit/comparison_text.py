@@ -1,0 +1,117 @@
+"""How two runs compare, for a reader: of a run with a baseline, and of ``dicast compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .terminal import Drawing
+from .text_table import WIDTH, TextTable, cell_text
+
+Figures = Mapping[str, Any]
+
+_MARGIN = "  "
+
+
+def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
+    """What the comparison *label* has *found*, ``{criteria: {NAME: figures}}``: a table, and why some of its figures are missing.
+
+    A is the baseline, B the variant. :func:`~dicast.print_lines` prints it.
+    """
+    criteria: Figures = found["criteria"]
+    title = next((text for field, text in _TITLES.items() if any(_has(one, field) for one in criteria.values())), "")
+    yield f"{label}: {title}" if title else label
+    if not criteria:
+        yield f"{_MARGIN}no criterion is in both runs"
+    else:
+        table = _table(criteria)
+        yield Drawing(table, [_MARGIN + line if line else "" for line in table.lines(WIDTH - len(_MARGIN))])
+    for (figure, why), names in _reasons(criteria).items():
+        yield f"{_MARGIN}{figure} of {', '.join(names)}: {why}"
+    for side, text in (("baseline", "only in A"), ("variant", "only in B")):
+        if alone := found.get(f"only_in_{side}"):
+            yield f"{_MARGIN}{text}: {', '.join(alone)}"
+
+
+def _table(criteria: Figures) -> TextTable:
+    """A row for each criterion; a figure alone is a difference of means."""
+    rows = {name: one if isinstance(one, Mapping) else {"mean_difference": one} for name, one in criteria.items()}
+    known = {field for _, fields, _ in _COLUMNS for field in fields} | _BESIDE
+    more = dict.fromkeys(field for one in rows.values() for field in one if field not in known)
+    there = [column for column in _COLUMNS if any(set(column[1]) <= one.keys() for one in rows.values())]
+    columns = [*there, *((field.replace("_", " "), (field,), _plain) for field in more)]
+    heads = ["", *(head for head, _, _ in columns)]
+    cells = [[name, *(_cell(one, fields, form) for _, fields, form in columns)] for name, one in rows.items()]
+    return TextTable(heads, cells, right=heads[1:], whole=heads)
+
+
+def _cell(one: Figures, fields: tuple[str, ...], form: Callable[..., str]) -> str | None:
+    found = [one.get(field) for field in fields]
+    return None if None in found else form(*found)
+
+
+def _reasons(criteria: Figures) -> Mapping[tuple[str, str], list[str]]:
+    """Which criteria have no figure, by figure and reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for criterion, one in criteria.items():
+        for reason in (one.get("reasons", {}) if isinstance(one, Mapping) else {}).items():
+            found.setdefault(reason, []).append(criterion)
+    return found
+
+
+def _has(one: object, field: str) -> bool:
+    return field in one if isinstance(one, Mapping) else field == "mean_difference"
+
+
+def _plain(value: object) -> str:
+    return cell_text(value)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:+.4f} to {high:+.4f}"
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value < 0.001 else f"{value:.4f}"
+
+
+def _passes(gained: int, lost: int) -> str:
+    return f"+{gained:,} -{lost:,}"
+
+
+_COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
+    ("pairs", ("n_pairs",), _plain),
+    ("n A", ("n_baseline",), _plain),
+    ("n B", ("n_variant",), _plain),
+    ("mean", ("mean_difference",), _signed),
+    ("interval", ("ci_low", "ci_high"), _interval),
+    ("bootstrap", ("bootstrap_ci_low", "bootstrap_ci_high"), _interval),
+    ("effect", ("effect_size",), _signed),
+    ("p", ("p_value",), _p),
+    ("adjusted", ("adjusted_p_value",), _p),
+    ("Wilcoxon", ("wilcoxon_p",), _p),
+    ("sign", ("sign_p",), _p),
+    ("McNemar", ("mcnemar_p",), _p),
+    ("passes", ("passes_gained", "passes_lost"), _passes),
+    ("delta", ("delta",), _signed),
+    ("size", ("interpretation",), _plain),
+)
+"""The heads of the columns, with the figures that each of them is made of."""
+
+_BESIDE = {
+    *("t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
+    *("pass_rate_difference", "pass_rate_ci_low", "pass_rate_ci_high"),
+}
+"""What has no column: it is in the document."""
+
+_TITLES = {
+    "n_pairs": "the same subjects in both runs",
+    "adjusted_p_value": "all subjects of each run, as if they were different ones",
+    "delta": "how much more often B is ahead than behind",
+    "mean_difference": "the difference of the means of all subjects",
+}
+"""What a comparison is about, by a figure that only such a one has."""

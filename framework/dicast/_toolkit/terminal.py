@@ -1,0 +1,205 @@
+"""What commands print: drawn by rich where standard output is a terminal, and as plain lines anywhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TextIO
+
+import attrs
+import click
+
+from .printable import Printable, one_line, printable
+from .text_table import WIDTH, TextTable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_GOOD, _BAD, _OPEN = "green", "bold red", "bold yellow"
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("passed", "ok", "better"), _GOOD),
+    **dict.fromkeys(("failed", "broken", "duplicate", "worse", "dead"), _BAD),
+    **dict.fromkeys(("undecided", "blocked", "no evidence", "stopped", "running"), _OPEN),
+}
+"""The words that have a colour where they are a whole cell, or say in a line what came of something."""
+_IN_LINES = (
+    (re.compile(r"^\S.*  (?:in )?run \S+.*$"), "bold"),
+    (re.compile(r"^[^\s:][^:]{,40}:(?= |$)"), "bold"),
+    (re.compile(r"^    \S+/\S+(?= \()"), "bold"),
+    (re.compile(r"^gate: (?P<word>passed|failed|undecided)(?=: |$)"), None),
+    (re.compile(r"^(?:\S+: )?(?P<word>better|worse|no evidence)\b"), None),
+    (re.compile(r"^\S+ +\S+ \S+ +(?P<word>ok|blocked|broken|duplicate)$"), None),
+    (re.compile(r"(?<=, )[\d,]+ failed(?=,|$)"), _BAD),
+    (re.compile(r"^(?:  NOT ALIKE|NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)"), _BAD),
+    (re.compile(r"^(?:warning|stopped)(?=:)"), _OPEN),
+)
+"""What of a line has a style; None is that of its word."""
+
+
+@attrs.frozen
+class Drawing:
+    """A *table* for a terminal, with the plain *lines* that say the same elsewhere; *marked* is the column of what went wrong."""
+
+    table: TextTable
+    lines: Sequence[str]
+    marked: str | None = None
+
+
+@attrs.frozen
+class Line:
+    """A line that is wrapped also where it is plain, at :data:`WIDTH`."""
+
+    text: str
+
+
+Part = str | Line | TextTable | Drawing
+"""What is printed: lines, without codes for a terminal, and tables."""
+
+
+def terminal(stream: Any) -> Printable | None:
+    """The *stream* where it is a terminal that takes more than lines, and nobody asked for these alone.
+
+    Codes that steer it go to the stream under it, for it escapes them; nothing of others may go there that is not escaped.
+    """
+    if not isinstance(stream, Printable) or stream.plain or os.environ.get("TERM") in ("dumb", "unknown"):
+        return None
+    return stream if stream.isatty() else None
+
+
+def coloured() -> bool:
+    """Whether colours are wanted: ``NO_COLOR`` says that they are not."""
+    return not os.environ.get("NO_COLOR")
+
+
+def width_of(stream: TextIO) -> int:
+    """How many columns the terminal has; ``COLUMNS`` counts before what it says."""
+    named = os.environ.get("COLUMNS", "")
+    try:
+        return (
+            int(named) if named.isdecimal() and int(named) else os.get_terminal_size(stream.fileno()).columns or WIDTH
+        )
+    except (OSError, ValueError):  # it does not say
+        return WIDTH
+
+
+def print_lines(parts: Iterable[Part]) -> None:
+    """Print *parts*, lines and tables, to standard output: drawn where it is a terminal, plain lines anywhere else.
+
+    Lines are coloured by what they say, and wrapped where the terminal ends. Nobody has to escape anything in them.
+    """
+    stream = terminal(sys.stdout) if coloured() else None
+    if stream is None:
+        click.echo(plain_lines(parts))
+    else:
+        click.echo(drawn(parts, width_of(stream.stream)), file=stream.stream, nl=False, color=True)
+
+
+def plain_lines(parts: Iterable[Part]) -> str:
+    """*parts* as lines."""
+    return "\n".join(line for part in parts for line in _lines_of(part))
+
+
+def _lines_of(part: Part) -> Iterable[str]:
+    if isinstance(part, str):
+        return (part,)
+    if isinstance(part, Line):
+        return (folded(part.text),)
+    return part.lines() if isinstance(part, TextTable) else part.lines
+
+
+def folded(line: str) -> str:
+    """*line* over as many lines as it needs."""
+    margin = " " * (len(line) - len(line.lstrip()) + 2)
+    return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+
+
+def drawn(parts: Iterable[Part], width: int) -> str:
+    """*parts* as a terminal of *width* columns shows them, with rich's own codes alone: the text has none."""
+    canvas = canvas_of(width)
+    for part in parts:
+        if isinstance(part, str | Line):
+            text = part if isinstance(part, str) else part.text
+            _draw_lines(printable(text).split("\n"), canvas)
+        else:
+            _draw_table(part if isinstance(part, Drawing) else Drawing(part, ()), canvas)
+    return text_of(canvas)
+
+
+def canvas_of(width: int) -> Console:
+    """What is drawn on with rich: a text of *width* columns, in which markup is text like any other."""
+    from rich.console import Console  # 40 ms, that only a terminal needs
+
+    return Console(
+        file=StringIO(),
+        force_terminal=True,
+        force_jupyter=False,
+        color_system="standard",
+        no_color=not coloured(),
+        width=width,
+        height=24,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+    )
+
+
+def text_of(canvas: Console) -> str:
+    """What was drawn on *canvas*."""
+    return str(canvas.file.getvalue())  # type: ignore[attr-defined]  # it is a StringIO
+
+
+def _draw_lines(lines: Iterable[str], canvas: Console) -> None:
+    for line in lines:
+        for text in _wrapped(line, canvas):
+            canvas.print(text)
+
+
+def _wrapped(line: str, canvas: Console) -> Iterator[Text]:
+    """*line* with its styles, in as many lines as it takes; all but the first are indented."""
+    from rich.text import Text
+
+    text = Text(line)
+    for style, start, stop in _styles(line):
+        text.stylize(style, start, stop)
+    if text.cell_len <= canvas.width:
+        yield text
+        return
+    margin = Text(" " * min(len(line) - len(line.lstrip()) + 2, canvas.width // 2))
+    for number, piece in enumerate(text.wrap(canvas, canvas.width - len(margin), overflow="fold")):
+        piece.rstrip()
+        yield margin + piece if number else piece
+
+
+def _styles(line: str) -> Iterator[tuple[str, int, int]]:
+    for pattern, style in _IN_LINES:
+        for found in pattern.finditer(line):
+            yield (_WORDS[found["word"]], *found.span("word")) if style is None else (style, *found.span())
+
+
+def _draw_table(drawing: Drawing, canvas: Console) -> None:
+    """Draw a table whose columns have room beside each other; of any other the plain lines."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = drawing.table
+    if "" in (lines := [*table.lines(canvas.width)]):
+        for before, line in zip(("", *lines), lines, strict=False):  # a block follows on an empty line, with its heads
+            canvas.print(Text(line, style="" if before else "bold"))
+        return
+    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for number, head in enumerate(table.columns):
+        side: Any = "right" if table.on_the_right(number) else "left"
+        grid.add_column(Text(one_line(head)), justify=side, no_wrap=head in table.whole, overflow="fold")
+    for row in table.cells():
+        styles = (
+            _BAD if head == drawing.marked else _WORDS.get(cell, "")
+            for head, cell in zip(table.columns, row, strict=True)
+        )
+        grid.add_row(*(Text(cell, style=style) for cell, style in zip(row, styles, strict=True)))
+    canvas.print(grid)

@@ -1,0 +1,107 @@
+"""Columns and rows for a reader: data that a terminal may draw in its own way, and plain lines of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from decimal import Decimal
+
+import attrs
+
+from .printable import one_line
+
+WIDTH = 80
+"""How many columns a line has."""
+
+MOST = 36
+"""How many characters of a text are shown."""
+
+_BETWEEN = "  "
+
+
+@attrs.frozen
+class TextTable:
+    """A table for a reader: the heads of its *columns*, and *rows* of texts, numbers and None, which stands for what is missing.
+
+    Columns of numbers are set to the right, and so are those named in *right*. Those named in *whole* are never cut.
+
+    :param least: how many characters of each text have to be left when texts are cut so that all columns have room.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    right: Collection[str] = ()
+    whole: Collection[str] = ()
+    least: int = 20
+
+    def cells(self) -> list[list[str]]:
+        """The rows as texts of one line, uncut."""
+        return [[cell_text(cell) for cell in row] for row in self.rows]
+
+    def on_the_right(self, column: int) -> bool:
+        """Whether the column of this number is set to the right."""
+        found = [row[column] for row in self.rows if row[column] is not None]
+        return self.columns[column] in self.right or (bool(found) and all(map(_is_number, found)))
+
+    def lines(self, width: int = WIDTH) -> Iterator[str]:
+        """The table as plain lines of at most *width* characters, where that can be.
+
+        Texts are cut first. Columns that still have no room come in further blocks below, each with the first column again.
+        """
+        heads, cells = [one_line(name) for name in self.columns], self.cells()
+        widths = self._widths([heads, *cells], width)
+        right = [self.on_the_right(column) for column in range(len(heads))]
+        for number, block in enumerate(_blocks(widths, width)):
+            if number:
+                yield ""
+            for row in (heads, *cells):
+                placed = (_placed(row[column], widths[column], right=right[column]) for column in block)
+                yield _BETWEEN.join(placed).rstrip()
+
+    def _widths(self, rows: Sequence[Sequence[str]], width: int) -> list[int]:
+        """The widths of the columns: the widest texts are cut until a line has room for all; where that cuts too much, none below the most."""
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        texts = [at for at, name in enumerate(self.columns) if name not in self.whole and not self.on_the_right(at)]
+        for column in texts:
+            most = min(MOST, (width - len(_BETWEEN)) // 2)  # so that any of them has room beside the first
+            widths[column] = min(widths[column], max(most, len(rows[0][column])))
+        cut = list(widths)
+        while (over := sum(cut) + len(_BETWEEN) * (len(cut) - 1) - width) > 0:
+            widest = max(texts, key=cut.__getitem__, default=None)
+            if widest is None or cut[widest] <= self.least:
+                return widths
+            second = max((cut[one] for one in texts if one != widest), default=0)
+            cut[widest] = max(self.least, cut[widest] - over, min(second, cut[widest] - 1))
+        return cut
+
+
+def cell_text(cell: object) -> str:
+    """One cell as a text of one line: ``-`` for None, four places of a number that is not whole."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return f"{cell:,}"
+    return one_line(f"{cell:f}" if isinstance(cell, Decimal) else str(cell))
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)
+
+
+def _blocks(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """The columns that stand beside each other; the first one in all blocks."""
+    block, room = [0], width - widths[0]
+    for column in range(1, len(widths)):
+        needed = len(_BETWEEN) + widths[column]
+        if needed > room and len(block) > 1:
+            yield block
+            block, room = [0], width - widths[0]
+        block.append(column)
+        room -= needed
+    yield block
+
+
+def _placed(text: str, width: int, *, right: bool) -> str:
+    text = text if len(text) <= width else f"{text[: width - 1]}…"
+    return text.rjust(width) if right else text.ljust(width)

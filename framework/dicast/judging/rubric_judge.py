@@ -1,0 +1,128 @@
+"""Judges that are a rubric: each asks as ``llm/judge`` does, by a rubric of its own, where the subject has what the rubric needs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, Protocol
+
+import attrs
+
+from .._kernel.api import rubric as installed
+from .._kernel.contract.protocols import ChatModel, Judge
+from .._kernel.contract.registry import Registry
+from .._kernel.values import Cost, Failure, Judgment, Rubric, Subject, Verdict
+from .._kernel.values.bounds import Within
+
+_BY_MODEL = "llm/judge"
+_OPTIONS = """\
+:param model: the chat model that is asked.
+:param rubric: what to judge by, by id or as a file.
+:param criteria: what to judge by besides, each in a sentence.
+:param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
+:param max_output_tokens: how long the reply may be.
+:param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
+:param seal: false for a model too small to copy the seal, as with ``llm/judge``.
+:param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+:param max_evidence_chars: how many characters are shown; what is cut is said to the model and in ``signals.evidence``.
+:param fallback: the judge that is asked instead where a cap leaves no room for this one."""
+
+
+class RubricOptions(Protocol):
+    """The options of a judge by :func:`rubric_judge` that say what a subject has to have."""
+
+    @property
+    def context(self) -> Sequence[str]:
+        """The columns that are shown."""
+        ...
+
+    @property
+    def criteria(self) -> Sequence[str]:
+        """What to judge by besides the rubric."""
+        ...
+
+
+Lacks = Callable[[Subject, RubricOptions], str | None]
+"""What a subject lacks, such as ``"reference"``; None where it can be judged."""
+
+
+def rubric_judge(
+    rubric: str, *, accepts: Sequence[str] = (), context: Sequence[str] = ()
+) -> Callable[[Lacks], type[Any]]:
+    """Make a judge of a function ``(subject, options) -> what the subject lacks, or None``.
+
+    The judge asks what ``llm/judge`` asks, by *rubric*. A subject that lacks something is ``missing_input``, and no model is asked. The
+    function's name is the judge's, and its docstring says what it judges; the options are those of every such judge.
+
+    :param rubric: the id of the rubric that is the default of the option ``rubric``.
+    :param accepts: the subject kinds it judges; any by default.
+    :param context: the default of the option ``context``.
+    """
+
+    def decorate(lacks: Lacks) -> type[Any]:
+        body = {
+            "__doc__": f"{inspect.cleandoc(lacks.__doc__ or '')}\n\n{_OPTIONS}",
+            "__module__": lacks.__module__,
+            "__qualname__": lacks.__qualname__,
+            "__attrs_post_init__": _make_asked,
+            "name": lacks.__name__,
+            "accepts": tuple(accepts),
+            "judge_kind": "llm",
+            "lacks": lacks,
+            "judge": _judge,
+            "estimate": _estimate,
+        }
+        fields = _fields(rubric, tuple(context))
+        made = attrs.make_class(lacks.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
+        made.__module__, made.__qualname__ = lacks.__module__, lacks.__qualname__
+        return made
+
+    return decorate
+
+
+def _fields(rubric: str, context: tuple[str, ...]) -> dict[str, Any]:
+    """The options, and in ``_asked`` the judge that asks with them."""
+    return {
+        "model": attrs.field(type=ChatModel),
+        "rubric": attrs.field(type=Rubric, default=rubric, converter=_as_rubric),
+        "criteria": attrs.field(type=Sequence[str], default=()),
+        "context": attrs.field(type=Sequence[str], default=context),
+        "max_output_tokens": attrs.field(type=int, default=256, validator=Within(1, inf, "1 or more")),
+        "retries": attrs.field(type=int, default=1, validator=Within(0, 10, "a number from 0 to 10")),
+        "seal": attrs.field(type=bool, default=True),
+        "capture_rationale": attrs.field(type=bool, default=False, metadata={"counts": False}),
+        "max_evidence_chars": attrs.field(type=int, default=60_000, validator=Within(1, inf, "1 or more")),
+        "fallback": attrs.field(type=Judge | None, default=None),  # type: ignore[arg-type]  # a union; attrs' stubs want a class
+        "_asked": attrs.field(type=Judge, init=False, eq=False, repr=False),
+    }
+
+
+def _as_rubric(given: Rubric | str) -> Rubric:
+    return given if isinstance(given, Rubric) else installed(given)
+
+
+def _make_asked(judge: Any) -> None:
+    """Found by name: a plugin that has such judges imports no other one."""
+    names = [
+        field.name for field in attrs.fields(type(judge)) if field.init and field.name != "fallback"
+    ]  # the kernel's to ask
+    options = {name: getattr(judge, name) for name in names}
+    object.__setattr__(judge, "_asked", Registry().find(_BY_MODEL, ("judge",)).cls(**options))
+
+
+async def _judge(judge: Any, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
+    """Ask the model; ``missing_input`` where the subject lacks what the rubric needs."""
+    lacks = type(judge).lacks(subject, judge)
+    if lacks is not None:
+        return Failure("missing_input", f"{subject.kind} {subject.id} has no {lacks}")
+    answer: Judgment | Failure = await judge._asked.judge(subject, children)  # noqa: SLF001  # its own
+    return answer
+
+
+def _estimate(judge: Any, subject: Subject) -> Cost:
+    """What the judgment may cost at most: all calls that *retries* allows, and nothing where no model is asked."""
+    if type(judge).lacks(subject, judge) is not None:
+        return Cost.zero()
+    cost: Cost = judge._asked.estimate(subject)  # noqa: SLF001  # its own
+    return cost

@@ -1,0 +1,15 @@
+"""Judges of agents, by their conversations."""
+
+from __future__ import annotations
+
+from dicast import Judge, hookimpl
+
+from .judges import argument_correctness, plan_quality, policy_adherence, task_completion, tool_correctness
+
+__all__ = ["argument_correctness", "plan_quality", "policy_adherence", "task_completion", "tool_correctness"]
+
+
+@hookimpl
+def dicast_judges() -> list[type[Judge]]:
+    """Offer the five."""
+    return [argument_correctness, plan_quality, policy_adherence, task_completion, tool_correctness]

@@ -1,0 +1,30 @@
+"""Checks under the names that people know: ``contains``, ``equals``, ``is_json`` and others, and a row's own list of them."""
+
+from __future__ import annotations
+
+from dicast import hookimpl
+
+from .assertions import Assertions
+from .limits import MaxCost, MaxLatency
+from .structure import ContainsJson, IsJson
+from .texts import Contains, ContainsAll, ContainsAny, Equals, Icontains, OneOf, Regex, StartsWith
+
+
+@hookimpl
+def dicast_metrics() -> list[type]:
+    """Offer what this plugin has."""
+    return [
+        Contains,
+        Icontains,
+        ContainsAny,
+        ContainsAll,
+        StartsWith,
+        Regex,
+        Equals,
+        OneOf,
+        IsJson,
+        ContainsJson,
+        MaxLatency,
+        MaxCost,
+        Assertions,
+    ]

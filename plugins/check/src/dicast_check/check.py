@@ -1,0 +1,101 @@
+"""What all checks share: an answer of yes or no, ``negate``, and values that are templates over the row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import MISSING, Failure, Score, Subject, check_field, columns, locate, lookup, nearest
+
+_TEMPLATE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_PASSED = Score(1.0)
+_SHOWN = 80
+
+
+class MissingColumn(Exception):
+    """A template names a column that the row does not have."""
+
+
+@attrs.frozen
+class Answer:
+    """Whether a check holds, and *why*, in words for either answer: ``contains 'a'``, ``does not contain 'a'``."""
+
+    holds: bool
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """A check that holds (1) or does not (0).
+
+    :param negate: turn the answer round: 1 where the check does not hold. What has no ``field`` fails either way.
+    :param field: look only at this place in the output, a dotted path (``steps.0.code``) or a JSON pointer (``/steps/0/code``); text is
+        read as JSON to get there.
+    """
+
+    tier = "truth"
+
+    negate: bool = False
+    field: str | None = attrs.field(default=None, validator=check_field)
+
+    def score(self, subject: Subject) -> Score | Failure:
+        """Ask whether the check holds for *subject*."""
+        output = subject.output if self.field is None else locate(subject.output, self.field)
+        if output is MISSING:
+            return Score(0.0, details=f"the output has no field {self.field!r}")
+        try:
+            answer = self.answer(output, subject)
+        except MissingColumn as error:
+            return Failure("missing_input", str(error))
+        if isinstance(answer, Failure):
+            return answer
+        return _PASSED if answer.holds is not self.negate else Score(0.0, details=f"the output {answer.why}")
+
+    def answer(self, output: Any, subject: Subject) -> Answer | Failure:
+        """Whether *output*, of *subject* or of its field, is as it should be."""
+        raise NotImplementedError
+
+
+def filled(value: Any, subject: Subject) -> Any:
+    """*value* with each ``{{ path }}`` in its texts replaced by the row's value there; one that is nothing else becomes that value.
+
+    :raises MissingColumn: when the row has no such column, or null in it.
+    """
+    if isinstance(value, list | tuple):
+        return [filled(one, subject) for one in value]
+    if not isinstance(value, str) or "{{" not in value:
+        return value
+    whole = _TEMPLATE.fullmatch(value.strip())
+    if whole:
+        return _column(subject, whole[1])
+    return _TEMPLATE.sub(lambda found: text_of(_column(subject, found[1])), value)
+
+
+def is_template(value: object) -> bool:
+    """Whether *value* is known only with the row."""
+    return isinstance(value, str) and _TEMPLATE.search(value) is not None
+
+
+def text_of(value: object) -> str:
+    """*value* as text: JSON where it is no text."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def shown(value: object) -> str:
+    """*value* in a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _column(subject: Subject, path: str) -> Any:
+    row: Mapping[str, Any] = columns(subject)
+    found = lookup(row, path)
+    if found is MISSING or found is None:
+        near = nearest(path, row)
+        there = ", ".join(row)
+        raise MissingColumn(f"the row has no {path!r}; it has {there}" + (f", did you mean {near!r}?" if near else ""))
+    return found

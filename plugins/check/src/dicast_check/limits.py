@@ -1,0 +1,79 @@
+"""Checks of what it took to make the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from math import inf
+from typing import Any
+
+import attrs
+
+from dicast import Answered, Failure, Score, Subject, Within
+
+from .check import Answer, Check
+
+
+def _figure(subject: Subject, name: str) -> list[Decimal]:
+    """What the task says of each response under *name*, or else the row's column of that name."""
+    responses: Mapping[str, Any] = subject.responses if isinstance(subject, Answered) else {}
+    found = [response["metrics"].get(name) for response in responses.values()]
+    found = [one for one in found if one is not None] or [subject.context.get(name)]
+    return [Decimal(str(one)) for one in found if isinstance(one, int | float) and not isinstance(one, bool)]
+
+
+class _Limit(Check):
+    def score(self, subject: Subject) -> Score | Failure:
+        """Ask whether the limit was kept; the output itself is not read."""
+        answer = self.answer(None, subject)
+        if isinstance(answer, Failure):
+            return answer
+        return Score(1.0 if answer.holds is not self.negate else 0.0, details=f"the output {answer.why}")
+
+
+@attrs.frozen
+class MaxLatency(_Limit):
+    """1 when the output took no longer than *seconds*, else 0. Of several responses the longest counts.
+
+    What it took is ``latency_seconds`` as the task records it, else the row's column of that name; where there is neither, it is
+    ``missing_input``.
+
+    :param seconds: the longest time.
+    """
+
+    name = "max_latency"
+    needs_output = False
+
+    seconds: float = attrs.field(validator=Within(0, inf, "0 or more"))
+
+    def answer(self, output: Any, subject: Subject) -> Answer | Failure:
+        """Compare what it took with the limit."""
+        took = _figure(subject, "latency_seconds")
+        if not took:
+            return Failure("missing_input", "neither the task nor a column of the row has latency_seconds")
+        return Answer(
+            max(took) <= Decimal(str(self.seconds)), f"took {max(took):.3f} s; the limit is {self.seconds:g} s"
+        )
+
+
+@attrs.frozen
+class MaxCost(_Limit):
+    """1 when the output cost no more than *usd*, else 0. What several responses cost is added.
+
+    What it cost is ``cost``, in US dollars, as the task records it, else the row's column of that name; where there is neither, it is
+    ``missing_input``.
+
+    :param usd: the highest cost, in US dollars.
+    """
+
+    name = "max_cost"
+    needs_output = False
+
+    usd: float = attrs.field(validator=Within(0, inf, "0 or more"))
+
+    def answer(self, output: Any, subject: Subject) -> Answer | Failure:
+        """Compare what it cost with the limit."""
+        cost = _figure(subject, "cost")
+        if not cost:
+            return Failure("missing_input", "neither the task nor a column of the row has a cost")
+        return Answer(sum(cost) <= Decimal(str(self.usd)), f"cost {sum(cost)} usd; the limit is {self.usd:g} usd")

@@ -1,0 +1,117 @@
+"""Checks of JSON: is the output JSON, or is some in it, and does it fit a schema?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import ConfigError, Subject, how_to_install, read_json
+
+from .check import Answer, Check
+
+_STARTS = 1000
+"""How many brackets in a text are tried as the beginning of JSON."""
+
+_KEPT = 64
+"""Compiled schemas that are kept for rows that bring their own."""
+
+
+def _check_schema(_instance: object, _attribute: attrs.Attribute[Any], schema: Mapping[str, object] | None) -> None:
+    if schema is None:
+        return
+    if find_spec("jsonschema_rs") is None:
+        raise ConfigError(f"a schema needs jsonschema-rs, which is not installed: {how_to_install('schemas')}")
+    _validator(orjson.dumps(schema))
+
+
+@lru_cache(_KEPT)
+def _validator(schema: bytes) -> Any:
+    """The validator of the JSON text *schema*.
+
+    :raises ConfigError: when it is wrong.
+    """
+    import jsonschema_rs  # 15 MB, and needed only where schemas are
+
+    try:
+        return jsonschema_rs.validator_for(orjson.loads(schema), validate_formats=True, offline=True)
+    except jsonschema_rs.ValidationError as error:
+        place = "".join(f"/{step}" for step in error.instance_path)
+        raise ConfigError(f"schema{place}: {error.message}") from error
+
+
+@attrs.frozen
+class _JsonCheck(Check):
+    schema: Mapping[str, object] | None = attrs.field(default=None, validator=_check_schema)
+
+    def _wrong(self, value: object) -> str | None:
+        """How *value* breaks the schema, where it does."""
+        if self.schema is None:
+            return None
+        error = next(iter(_validator(orjson.dumps(self.schema)).iter_errors(value)), None)
+        if error is None:
+            return None
+        place = "".join(f"/{step}" for step in error.instance_path)
+        return f"breaks the schema{f' at {place}' if place else ''}: {error.message:.200}"
+
+
+@attrs.frozen
+class IsJson(_JsonCheck):
+    """1 when the output is JSON, and fits *schema* where there is one, else 0.
+
+    :param schema: a JSON Schema; needs ``dicast[schemas]``. What it refers to is never fetched.
+    """
+
+    name = "is_json"
+
+    def answer(self, output: Any, subject: Subject) -> Answer:
+        """Read *output* as JSON; what is no text is JSON already."""
+        value = output
+        if isinstance(output, str):
+            try:
+                value = read_json(output)
+            except ValueError as error:
+                return Answer(False, f"is not JSON: {error}")
+        wrong = self._wrong(value)
+        return Answer(wrong is None, wrong or "is JSON")
+
+
+@attrs.frozen
+class ContainsJson(_JsonCheck):
+    """1 when the output contains a JSON object or list, which fits *schema* where there is one, else 0.
+
+    :param schema: a JSON Schema; needs ``dicast[schemas]``. What it refers to is never fetched.
+    """
+
+    name = "contains_json"
+
+    def answer(self, output: Any, subject: Subject) -> Answer:
+        """Look for JSON in *output*."""
+        why = "contains no JSON object or list"
+        for value in embedded(output) if isinstance(output, str) else (output,):
+            wrong = self._wrong(value)
+            if wrong is None:
+                return Answer(True, "contains JSON")
+            why = f"contains JSON that {wrong}"
+        return Answer(False, why)
+
+
+def embedded(text: str) -> Iterator[Any]:
+    """The JSON objects and lists in *text*, in their order; those inside of another are not taken for themselves."""
+    decoder, place, tried = json.JSONDecoder(), 0, 0
+    while tried < _STARTS:
+        starts = [found for found in (text.find("{", place), text.find("[", place)) if found >= 0]
+        if not starts:
+            return
+        start, tried = min(starts), tried + 1
+        try:
+            value, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            place = start + 1
+        else:
+            yield value

@@ -1,0 +1,34 @@
+"""Every check keeps the contract of a metric."""
+
+from __future__ import annotations
+
+from dicast.testing import MetricConformance
+
+CHECKS = {
+    "contains": {"value": "a"},
+    "icontains": {"value": "a"},
+    "contains_any": {"values": ["a", "{{ input }}"]},
+    "contains_all": {"values": ["a"]},
+    "starts_with": {"value": "a"},
+    "regex": {"pattern": "a+"},
+    "equals": {},
+    "one_of": {"values": ["a", 1]},
+    "is_json": {},
+    "contains_json": {},
+    "max_latency": {"seconds": 1.5},
+    "max_cost": {"usd": 0.5},
+    "assertions": {},
+}
+
+
+def test_every_check_is_tested_here():
+    from dicast_check import dicast_metrics
+
+    assert {kind.name for kind in dicast_metrics()} == set(CHECKS)
+
+
+for _name, _options in CHECKS.items():
+    _class = type(f"Test_{_name}", (MetricConformance,), {"metric": f"check/{_name}", "options": _options})
+    globals()[_class.__name__] = _class
+
+del _class

@@ -1,0 +1,65 @@
+"""What models cost, by the list that the package genai-prices ships. Nothing is fetched."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import attrs
+
+from dicast import Cost, Usage
+
+_NEEDED = ("input_mtok", "output_mtok")
+_UNCOUNTED = "requests_kcount"
+"""A price for each request, which usage does not say."""
+
+
+@attrs.frozen
+class ListedPrice:
+    """The prices of one *model* of a *provider*; *version* names the list."""
+
+    provider: Any
+    model: Any
+    version: str
+
+    def cost(self, usage: Usage) -> Cost:
+        """What *usage* costs now."""
+        return self._cost(usage, datetime.now(UTC))
+
+    def most(self, usage: Usage) -> Cost:
+        """What *usage* costs at most within a day: some prices depend on the hour."""
+        now = datetime.now(UTC)
+        hours = range(24) if isinstance(self.model.prices, list) else range(1)
+        return max(
+            (self._cost(usage, now + timedelta(hours=hour)) for hour in hours), key=lambda cost: cost.amount or 0
+        )
+
+    def _cost(self, usage: Usage, moment: datetime) -> Cost:
+        import genai_prices
+
+        tokens = genai_prices.Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        found = self.model.calc_price(tokens, self.provider, genai_request_timestamp=moment)
+        return Cost(found.total_price, "usd", self.version)
+
+
+@lru_cache(64)
+def listed(model: str, address: str) -> ListedPrice | None:
+    """The listed price of *model* at the endpoint *address*; None where the list knows no provider there, or no such model.
+
+    A model whose listed price is 0, or depends on something else than tokens, counts as not listed.
+    """
+    import genai_prices  # 0.2 s to import, and only prices that are not given need it
+    from genai_prices import data_snapshot
+
+    try:
+        provider, found = data_snapshot.get_snapshot().find_provider_model(model, None, None, address)
+    except LookupError:
+        return None
+    variants = [one.prices for one in found.prices] if isinstance(found.prices, list) else [found.prices]
+    for variant in variants:
+        said = vars(variant)
+        if any(said.get(name) is None for name in _NEEDED) or said.get(_UNCOUNTED):
+            return None
+    price = ListedPrice(provider, found, f"genai-prices {genai_prices.__version__}")
+    return None if price.cost(Usage(1000, 1000)).is_zero else price

@@ -1,0 +1,143 @@
+"""The source ``rows/parquet``: the rows of a columnar file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import chain
+from math import inf, isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath, Problem, Within, how_to_install
+
+from .fields import check_fields, taker
+from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+
+GZIP = b"\x1f\x8b"
+
+
+@attrs.frozen
+class Parquet:
+    """Rows from a Parquet file, read in batches: each row becomes a subject. It needs pyarrow, of the extra ``parquet``.
+
+    Dates and times become texts in ISO 8601, decimals become texts; bytes, NaN and infinity are errors.
+
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here must be in
+        every row. Without an ``id`` a row is named by its number, counted from 1.
+    :param kind: the subject kind of the rows.
+    :param batch_rows: how many rows are made at a time, 1,000 by default; they, and what pyarrow holds of their row group, are in memory.
+    """
+
+    path: InputPath
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    kind: str = "row"
+    batch_rows: int = attrs.field(default=1000, validator=Within(1, inf, "1 or more"))
+
+    open, check, subjects = open_rows, check_rows, each_row
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+        if importlib.util.find_spec("pyarrow") is None:
+            raise ConfigError(f"rows/parquet needs pyarrow, which is not installed: {how_to_install('parquet')}")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file, ExitStack() as stack:
+            items = Items(file, "row")
+            batches = _Batches(file, self.batch_rows, items, stack)
+            yield Rows(
+                file, taker(self.kind, self.fields), batches.rows, self.kinds, self.fields, items.fault, items.unit
+            )
+
+
+@attrs.define
+class _Batches:
+    """How a Parquet file is read; what is wrong with a row goes to *items*. *plain* is where its bytes are, once unpacked."""
+
+    file: InputFile
+    size: int
+    items: Items
+    stack: ExitStack
+    plain: Path | None = None
+
+    def rows(self, check: InputCheck | None) -> Numbered:
+        """Yield each row with its number; faults go to *check*, or are raised."""
+        import pyarrow as pa  # type: ignore[import-untyped]  # 40 MB, which only this source needs
+        from pyarrow import parquet
+
+        plain = self._unpacked(check)
+        try:
+            with parquet.ParquetFile(plain) as table:
+                twice = [name for name, times in Counter(table.schema_arrow.names).items() if times > 1]
+                if twice:
+                    self.items.fault(f"the file has the column {twice[0]!r} twice", 0, check)
+                else:
+                    yield from self._rows(table, check)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            self.items.fault(f"the file cannot be read as Parquet: {error}", 0, check)
+
+    def _rows(self, table: Any, check: InputCheck | None) -> Numbered:
+        number = 0
+        for batch in table.iter_batches(self.size):
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
+                number += 1
+                try:
+                    found = {name: _plain(value, name) for name, value in row.items()}
+                except DataError as error:
+                    self.items.fault(error, number, check)
+                else:
+                    yield number, found
+
+    def _unpacked(self, check: InputCheck | None) -> Path:
+        """Where the bytes of the file are without gzip; *check* digests them."""
+        if check is None and self.plain is not None:
+            return self.plain
+        pieces = chunks(self.file, lambda what: self.items.fault(what, 0, check), check)
+        first = next(pieces, b"")
+        with self.file.path.open("rb") as file:
+            packed = file.read(len(GZIP)) == GZIP
+        self.plain = self.file.path
+        if packed:
+            self.plain = Path(self.stack.enter_context(TemporaryDirectory(prefix="dicast-")), "rows.parquet")
+            with self.plain.open("wb") as copy:
+                copy.writelines(chain((first,), pieces))
+        else:
+            deque(pieces, maxlen=0)
+        return self.plain
+
+
+def _plain(value: Any, path: str) -> Any:
+    """*value*, which is found at *path*, as JSON data.
+
+    :raises DataError: (without a file) when it is none.
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if isfinite(value):
+            return value
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case dict():
+            return {str(name): _plain(each, f"{path}.{name}") for name, each in value.items()}
+        case list():
+            return [_plain(each, f"{path}.{place}") for place, each in enumerate(value)]
+    what = f"is {value}" if isinstance(value, float) else f"holds {type(value).__name__}"
+    wrong = f"the column {path!r} {what}, which JSON does not have; write the file with null, a text, or without it"
+    raise DataError(Problem(wrong, path=path))

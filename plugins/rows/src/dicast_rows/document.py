@@ -1,0 +1,248 @@
+"""The source ``rows/json``: the objects of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import inf
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import (
+    MAX_LINE_BYTES,
+    ConfigError,
+    InputCheck,
+    InputFile,
+    InputPath,
+    Problem,
+    Within,
+    inexact,
+    nearest,
+    too_deep,
+)
+
+from .fields import check_fields, taker
+from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
+from .scanning import Scanner, TooLong
+
+_JSON_TYPES = {b"{": "an object", b"[": "an array", b'"': "a string"}
+_SHOWN = 40
+
+
+@attrs.frozen
+class Json:
+    """Rows from a JSON document: each object of an array becomes a subject.
+
+    The file is read item by item, twice: what is in memory is one item, however long the array is.
+
+    :param path: the file, UTF-8; gzip is recognised, ``-`` is standard input.
+    :param at: where in the document the array is, a dotted path (``data.rows``, ``results.0.items``); by default the document is
+        the array.
+    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here must be in
+        every row. Without an ``id`` a row is named by its place in the array, counted from 1.
+    :param kind: the subject kind of the rows.
+    :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked
+        at.
+    """
+
+    path: InputPath
+    at: str | None = None
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    kind: str = "row"
+    max_item_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+
+    open, check, subjects = open_rows, check_rows, each_row
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+        if self.at is not None and not all(self.at.split(".")):
+            what = f"{self.at!r} is no path into a document; write names and places with dots between them: data.rows"
+            raise ConfigError(Problem(what, path="at", value=self.at))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file:
+            items = Items(file, "item")
+            array = _Array(file, self.at, self.max_item_bytes, items)
+            yield Rows(
+                file, taker(self.kind, self.fields), array.rows, self.kinds, self.fields, items.fault, items.unit
+            )
+
+
+@attrs.frozen
+class _Array:
+    """How an array is read; what is wrong with an item goes to *items*."""
+
+    file: InputFile
+    at: str | None
+    most: int
+    items: Items
+
+    def rows(self, check: InputCheck | None) -> Numbered:
+        """Yield each object with its place in the array; faults go to *check*, or are raised."""
+        self.items.line = 1
+        broken = False
+
+        def fault(what: str | Problem) -> None:
+            nonlocal broken
+            broken = True
+            self.items.fault(what, 0, check)
+
+        scanner = Scanner(chunks(self.file, fault, check), self.most)
+        try:
+            depth = _descend(scanner, self.at, fault)
+            if depth is not None:
+                yield from self._items(scanner, check)
+                if not broken:
+                    self._end(scanner, depth, check)
+        except TooLong as long:
+            self.items.line = long.line
+            self.items.fault(f"a value is longer than max_item_bytes ({self.most:,})", 0, check)
+
+    def _items(self, scanner: Scanner, check: InputCheck | None) -> Numbered:
+        number = 0
+        while scanner.peek() not in (b"]", b"}", b""):
+            number += 1
+            if number > 1:
+                self._expect_comma(scanner, number, check)
+            if scanner.peek() in (b"]", b"}", b""):
+                return
+            self.items.line, column = scanner.line, scanner.column
+            item = scanner.value()
+            if not item:
+                scanner.skip(b":")
+                self.items.fault(Problem("there is no value", column=column), number, check)
+            elif (row := self._row(item, number, check)) is not None:
+                yield number, row
+
+    def _expect_comma(self, scanner: Scanner, number: int, check: InputCheck | None) -> None:
+        self.items.line, column = scanner.line, scanner.column
+        if not scanner.skip(b","):
+            self.items.fault(Problem("a comma is missing before it", column=column), number, check)
+        elif scanner.peek() in (b"]", b"}", b""):
+            self.items.fault(Problem("there is no value behind the comma", column=column), number, check)
+
+    def _end(self, scanner: Scanner, depth: int, check: InputCheck | None) -> None:
+        """Look at what is behind the last item."""
+        closed = scanner.peek() != b"}" and scanner.leave(depth)
+        self.items.line = scanner.line
+        if not closed:
+            self.items.fault("the array, or what it is in, has no end", 0, check)
+        elif scanner.peek():
+            self.items.fault("there is something behind the end of the document", 0, check)
+
+    def _row(self, item: bytes, number: int, check: InputCheck | None) -> dict[str, Any] | None:
+        """The object that *item* is; else what is wrong with it is reported."""
+        try:
+            value = orjson.loads(item)
+        except orjson.JSONDecodeError as error:
+            self.items.fault(_not_json(item, error, self.items.line or 1), number, check)
+            return None
+        if type(value) is not dict:
+            wrong = f"it is {_kind(item[:1])}, it must be a JSON object"
+        elif check is None:
+            return value
+        elif too_deep(item, value):
+            wrong = "it is nested too deeply to be recorded; flatten it, or keep its deep part as text"
+        elif (digits := inexact(item)) is not None:
+            wrong = f"the number {digits:.{_SHOWN}} cannot be recorded exactly in 64 bits; write it as a string"
+        else:
+            return value
+        self.items.fault(wrong, number, check)
+        return None
+
+
+def _not_json(item: bytes, error: orjson.JSONDecodeError, line: int) -> Problem:
+    try:
+        item.decode()
+    except UnicodeDecodeError as wrong:
+        before = item[: wrong.start].count(b"\n")
+        return Problem(f"byte 0x{item[wrong.start]:02x} is not UTF-8; save the file as UTF-8", line=line + before)
+    return Problem(f"it is not JSON: {error.msg}", line=line + error.lineno - 1)
+
+
+def _descend(scanner: Scanner, at: str | None, fault: Any) -> int | None:
+    """Go to the first item of the array *at*; return in how many containers that is, None where there is no such array."""
+    depth, rest = 0, at
+    while rest is not None:
+        opening, seen = scanner.peek(), list[str]()
+        depth += 1
+        if scanner.skip(b"{"):
+            found = _find_key(scanner, rest, seen)
+        elif scanner.skip(b"["):
+            found = _find_place(scanner, rest, seen)
+        else:
+            fault(f"there is nothing at {at!r}: {_kind(opening)} has no {rest!r}")
+            return None
+        if found is None:
+            has = f"it has {names(seen)}" if opening == b"{" else f"the array there has {len(seen):,} items"
+            fault(Problem(f"the document has nothing at {at!r}; {has}", path="at", value=at, hint=nearest(rest, seen)))
+            return None
+        rest = found or None
+    opening = scanner.peek()
+    if scanner.skip(b"["):
+        return depth + 1
+    fault(_no_array(scanner, at, opening))
+    return None
+
+
+def _find_key(scanner: Scanner, rest: str, seen: list[str]) -> str | None:
+    """Go to the value of the key that *rest* begins with, and return what is left of it; None where there is none."""
+    for key in _keys(scanner):
+        seen.append(key)
+        if key == rest or rest.startswith(f"{key}."):
+            return rest[len(key) + 1 :]
+        scanner.value()
+    return None
+
+
+def _find_place(scanner: Scanner, rest: str, seen: list[str]) -> str | None:
+    first, _, behind = rest.partition(".")
+    while scanner.peek() not in (b"", b"]"):
+        if first == str(len(seen)):
+            return behind
+        seen.append(str(len(seen)))
+        if not scanner.value() or not scanner.skip(b","):
+            return None
+    return None
+
+
+def _keys(scanner: Scanner) -> Iterator[str]:
+    """The keys of the object that the place is in; each value has to be taken before the next is asked for."""
+    while scanner.peek() == b'"':
+        try:
+            key = orjson.loads(scanner.value())
+        except orjson.JSONDecodeError:
+            return
+        if not scanner.skip(b":"):
+            return
+        yield key
+        scanner.skip(b",")
+
+
+def _no_array(scanner: Scanner, at: str | None, opening: bytes) -> Problem:
+    """That what is *at* the place is no array, and where one may be."""
+    where = "the document" if at is None else f"what is at {at!r}"
+    wrong = f"{where} is {_kind(opening)}, it must be an array"
+    arrays = []
+    if scanner.skip(b"{"):
+        for key in _keys(scanner):
+            arrays += [key if at is None else f"{at}.{key}"] if scanner.peek() == b"[" else []
+            scanner.value()
+        scanner.skip(b"}")
+        if at is None and scanner.peek() == b"{":
+            return Problem(f"{wrong}; more objects follow: one object a line is read by rows/jsonl")
+    if not arrays:
+        return Problem(wrong, path="at", value=at)
+    return Problem(f"{wrong}; there are arrays at {names(arrays)}: say at: {arrays[0]}", path="at", value=at)
+
+
+def _kind(opening: bytes) -> str:
+    return _JSON_TYPES.get(opening, "a single value" if opening else "empty")

@@ -1,0 +1,66 @@
+"""The source ``rows/jsonl``: one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from math import inf
+from typing import Literal
+
+import attrs
+
+from dicast import MAX_LINE_BYTES, InputFile, InputPath, Within, dataset_records
+
+from .fields import check_fields, example_taker, taker
+from .rows import KEPT, Rows, check_rows, each_row, open_rows
+
+MAX_RECORDS = 10_000
+"""How many bad lines are named of a dataset."""
+
+
+@attrs.frozen
+class Jsonl:
+    """Rows from a file of JSON lines: one object a line, each becomes a subject.
+
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+        ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
+        must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
+        in the context, after those of an object in ``context``.
+    :param kind: the subject kind of the rows.
+    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
+        bad line is named. A record may have any fields: rows are named by line numbers unless ``fields`` has an ``id``, and the
+        context has the whole record as ``example``, which is what an evaluator is sent.
+    """
+
+    path: InputPath
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    kind: str = "row"
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
+
+    open, check, subjects = open_rows, check_rows, each_row
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file:
+            dataset = self.protocol is not None
+            yield Rows(
+                file,
+                example_taker(self.kind, self.fields) if dataset else taker(self.kind, self.fields),
+                partial(dataset_records if dataset else InputFile.objects, file, self.max_line_bytes),
+                self.kinds,
+                self.fields,
+                file.fault,
+                kept=MAX_RECORDS if dataset else KEPT,
+            )

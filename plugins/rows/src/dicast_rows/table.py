@@ -1,0 +1,187 @@
+"""The source ``rows/csv``: values between delimiters."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+
+import attrs
+
+from dicast import (
+    MAX_LINE_BYTES,
+    ConfigError,
+    InputCheck,
+    InputFile,
+    InputPath,
+    Problem,
+    Within,
+    nearest,
+)
+
+from .encodings import UTF_8, known, texts
+from .fields import check_fields, taker
+from .rows import Numbered, Rows, check_rows, each_row, names, open_rows
+
+_TABS = ("\t", "\\t", "tab")
+_RETURN = "a carriage return ends no line; save the file with LF or CRLF line ends"
+_LIKELY = ";\t|,"
+"""Delimiters that files have, when it is not the one given."""
+
+
+@attrs.frozen
+class Csv:
+    r"""Rows from a file of values between commas, tabs or other delimiters: each record becomes a subject, every value a string.
+
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+        ``context``, values names of columns; a column of that name by default. A column given here must be in the header.
+        Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
+        the context.
+    :param kind: the subject kind of the rows.
+    :param max_line_bytes: the longest line and the longest value that are read, in bytes (in characters, of an encoding such as
+        UTF-16); 64 MiB by default.
+    :param delimiter: the character between two values; ``tab`` or ``\t`` is the tab. By default the tab in a ``.tsv`` file, else the
+        comma.
+    :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``, ``shift_jis``); UTF-8 by default, with
+        or without a byte order mark. Bytes that are not in it are an error with their place.
+    :param header: whether the first record has the columns' names. Of a file without them ``false`` names the columns ``column_1``,
+        ``column_2`` and so on, and a list gives them names.
+    """
+
+    path: InputPath
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    kind: str = "row"
+    max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    delimiter: str | None = attrs.field(default=None, metadata={"later": True})
+    encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
+    header: bool | tuple[str, ...] = attrs.field(default=True, metadata={"later": True})
+
+    open, check, subjects = open_rows, check_rows, each_row
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+        known(self.encoding)
+        if self.delimiter is not None and not _is_delimiter(self.delimiter):
+            what = f"{self.delimiter!r} is no delimiter; it is one character, no quote and no line end, or tab"
+            raise ConfigError(Problem(what, path="delimiter", value=self.delimiter))
+        if not isinstance(self.header, bool) and (wrong := [*_header_faults(self.header)]):
+            raise ConfigError(attrs.evolve(problem, path="header") for problem in wrong)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file:
+            delimiter, sure = _delimiter(self.delimiter, self.path), self.delimiter is not None
+            table = _Table(file, self.fields, self.max_line_bytes, delimiter, sure, known(self.encoding), self.header)
+            yield Rows(file, taker(self.kind, self.fields), table.rows, self.kinds, self.fields, file.fault)
+
+
+@attrs.frozen
+class _Table:
+    """How a file of values is read."""
+
+    file: InputFile
+    fields: Mapping[str, str]
+    max_line_bytes: int
+    delimiter: str
+    sure: bool  # of the delimiter, since it was given
+    encoding: str
+    header: bool | Sequence[str]
+
+    def rows(self, check: InputCheck | None) -> Numbered:
+        """Yield each record with the number of the line it starts on; faults go to *check*, or are raised."""
+        header: list[str] | None = None
+        for line, record in self._records(check):
+            if header is None:
+                header = self._names(record)
+                if self._refuse(header, record, line, check):
+                    return
+                if self.header is True:
+                    continue
+            if len(record) == len(header):
+                yield line, dict(zip(header, record, strict=True))
+            else:
+                whose = "the header" if self.header is True else "the option header" if self.header else "the first"
+                wrong = f"the record has {len(record)} values, {whose} has {len(header)} columns"
+                self.file.fault(wrong, line, check)
+
+    def _records(self, check: InputCheck | None) -> Iterator[tuple[int, list[str]]]:
+        """Each record that is not blank, with the line it starts on."""
+        csv.field_size_limit(
+            self.max_line_bytes
+        )  # The module has one limit for the whole process, far lower by default.
+        lines = texts(self.file, self.encoding, self.max_line_bytes, check)
+        reader = csv.reader(lines, strict=True, delimiter=self.delimiter)
+        while True:
+            line = reader.line_num + 1
+            try:
+                record = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                why = _RETURN if "new-line character" in str(error) else error
+                self.file.fault(f"the record is not CSV: {why}", line, check)
+            else:
+                if record:
+                    yield line, record
+
+    def _names(self, first: list[str]) -> list[str]:
+        """The columns' names, where *first* is the first record."""
+        if self.header is True:
+            return first
+        return list(self.header) if self.header else [f"column_{number}" for number in range(1, len(first) + 1)]
+
+    def _refuse(self, header: list[str], first: list[str], line: int, check: InputCheck | None) -> bool:
+        """Report what is wrong with the header, and say whether anything was."""
+        problems = [*_header_faults(header)]
+        problems += [
+            Problem(
+                f"the header has no {path!r}; it has {names(header)}{self._other(first)}",
+                path=f"fields.{name}",
+                hint=nearest(path, header),
+            )
+            for name, path in self.fields.items()
+            if path not in header
+        ]
+        if not problems and self.header is True and (other := self._other(first)):
+            problems.append(Problem(f"the header has one column, {first[0]!r}{other}", value=first[0]))
+        if self.header is not True and first == header:
+            problems.append(Problem("the first record has the names that the option header gives; leave header out"))
+        for problem in problems:
+            self.file.fault(problem, line, check)
+        return bool(problems)
+
+    def _other(self, first: list[str]) -> str:
+        """Which delimiter the file may have, where its *first* record is one value that has it."""
+        found = next((mark for mark in _LIKELY if mark in first[0]), None)
+        if len(first) > 1 or self.sure or found is None:
+            return ""
+        shown = "tab" if found == "\t" else f"'{found}'"
+        return f"; is it delimited by {shown}? Then say delimiter: {shown}"
+
+
+def _is_delimiter(given: str) -> bool:
+    return given in _TABS or (len(given) == 1 and given not in '"\r\n\0')
+
+
+def _delimiter(given: str | None, path: Path) -> str:
+    if given is None:
+        return "\t" if ".tsv" in path.suffixes[-2:] else ","
+    return "\t" if given in _TABS else given
+
+
+def _header_faults(header: Sequence[str]) -> Iterator[Problem]:
+    for name, times in Counter(header).items():
+        if times > 1 or not name:
+            wrong = f"the header names {name!r} twice" if name else "the header has a column without a name"
+            yield Problem(wrong, value=name)
+    if not header:
+        yield Problem("the header names no columns; leave it out, or let it be true or false")

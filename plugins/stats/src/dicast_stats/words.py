@@ -1,0 +1,77 @@
+"""One sentence on a paired comparison: better, worse, or how many more pairs it would take to know."""
+
+from __future__ import annotations
+
+from math import ceil, floor, isfinite, log10
+from statistics import NormalDist
+
+ALPHA, POWER = 0.05, 0.8
+"""Two-sided, and how often a difference that is there shows."""
+
+_WIDEST = 1e15
+"""An interval that is wider has no digits that a sentence could show."""
+
+
+def sentence(
+    pairs: int,
+    mean: float | None,
+    low: float | None,
+    high: float | None,
+    deviation: float | None,
+    difference: float,
+    needed: int = 2,
+) -> str:
+    """What the *mean* difference of so many *pairs* says, with its 95 % interval from *low* to *high*.
+
+    *deviation* is the differences' standard deviation, 0 where all are alike; *difference* is what is large enough to matter; so many
+    pairs are *needed* to say anything.
+    """
+    if pairs < needed:
+        return f"too few pairs to tell: {pairs:,} of the {needed:,} needed"
+    if mean is None or low is None or high is None or not high - low < _WIDEST:
+        if deviation != 0 or mean is None:
+            return f"not known over {pairs:,} pairs: the scores are too large"
+        return (
+            f"no difference: all {pairs:,} pairs agree" if mean == 0 else f"all {pairs:,} pairs differ by {mean:+.4g}"
+        )
+    places = _places(high - low)
+    found = f"{mean:+.{places}f}, 95 % {low:.{places}f} to {high:.{places}f}"
+    if low > 0:
+        return f"better: {found}"
+    if high < 0:
+        return f"worse: {found}"
+    return f"no evidence either way; {_more(pairs, deviation, difference)} (now {found})"
+
+
+def _more(pairs: int, deviation: float | None, difference: float) -> str:
+    needed = None if deviation is None else pairs_needed(deviation, difference)
+    if needed is None:
+        return f"how many pairs would tell a difference of {difference:g} is not known"
+    if needed <= pairs:
+        return f"{pairs:,} pairs are enough to tell a difference of {difference:g}"
+    return f"about {_rounded(needed - pairs):,} more pairs would tell a difference of {difference:g}"
+
+
+def pairs_needed(deviation: float, difference: float) -> int | None:
+    """How many pairs a two-sided paired t-test at 5 % needs to see *difference* in 80 % of cases; None where that is no number.
+
+    ``n = (z1 + z2)² · (deviation / difference)² + z1² / 2`` with z1 of .975 and z2 of .8: W. C. Guenther, Sample size formulas for normal
+    theory t tests, The American Statistician 35, 1981, 243-244. The last term is for the deviation being estimated.
+    """
+    one, two = (NormalDist().inv_cdf(share) for share in (1 - ALPHA / 2, POWER))
+    try:
+        found = ((one + two) * deviation / difference) ** 2 + one**2 / 2
+    except OverflowError:
+        return None
+    return max(2, ceil(found)) if isfinite(found) else None
+
+
+def _rounded(count: int) -> int:
+    """*count* to two digits, upwards."""
+    step = int(10 ** max(0, floor(log10(count)) - 1))
+    return -(-count // step) * step
+
+
+def _places(width: float) -> int:
+    """How many decimal places show two digits of an interval's *width*, from 2 to 6."""
+    return min(6, max(2, 1 - floor(log10(width)))) if width > 0 else 2

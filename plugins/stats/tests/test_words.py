@@ -1,0 +1,92 @@
+"""The sentence on a paired comparison."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ConfigError
+from dicast_stats import Paired
+from dicast_stats.words import pairs_needed, sentence
+
+
+def words(results, one, other, **options):
+    return Paired(**options).compare(results({"a": one}), results({"a": other}))["words"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ([0.1, 0.2, 0.3, 0.4], [0.2, 0.35, 0.42, 0.5], "better: +0.117, 95 % 0.080 to 0.155"),
+        ([0.2, 0.35, 0.42, 0.5], [0.1, 0.2, 0.3, 0.4], "worse: -0.117, 95 % -0.155 to -0.080"),
+        ([0.1, 0.2], [0.1, 0.2], "no difference: all 2 pairs agree"),
+        ([0.1, 0.2], [0.2, 0.3], "all 2 pairs differ by +0.1"),
+        ([0.1], [0.2], "too few pairs to tell: 1 of the 2 needed"),
+        ([None], [0.2], "too few pairs to tell: 0 of the 2 needed"),
+    ],
+)
+def test_it_says_which_is_better_by_how_much_and_how_sure_that_is(results, one, other, said):
+    assert words(results, one, other) == said
+
+
+def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
+    one, other = [0.5] * 20, [0.5 + 0.2 * (-1) ** row for row in range(20)]
+    said = words(results, one, other)
+    assert (
+        said
+        == "no evidence either way; about 120 more pairs would tell a difference of 0.05 (now +0.00, 95 % -0.10 to 0.10)"
+    )
+    assert "; 20 pairs are enough to tell a difference of 0.2 (" in words(results, one, other, difference=0.2)
+
+
+@pytest.mark.parametrize("difference", [0, -1])
+def test_the_least_difference_that_matters_is_more_than_0(difference):
+    with pytest.raises(ConfigError, match="difference"):
+        Paired(difference=difference)
+
+
+def test_of_different_criteria_each_has_its_own(results):
+    one = results({"a": [0.1, 0.2], "b": [0, 0]})
+    other = results({"a": [0.1, 0.2], "b": [0.5, 0.5], "c": [1, 1]})
+    assert Paired().compare(one, other)["words"] == "a: no difference: all 2 pairs agree. b: all 2 pairs differ by +0.5"
+    assert Paired(criteria=("b",)).compare(one, other)["words"] == "b: all 2 pairs differ by +0.5"
+    assert Paired().compare(results({"x": [1]}), other)["words"] == "no criterion is in both runs"
+
+
+@pytest.mark.parametrize("deviation", [0.05, 0.1, 0.2, 0.5])
+def test_so_many_pairs_have_the_power_that_is_promised(deviation):
+    """By the noncentral t distribution, of which Guenther's formula is an approximation."""
+    from scipy import stats
+
+    def power(count):
+        bound, shift = stats.t.ppf(0.975, count - 1), 0.05 / deviation * count**0.5
+        return stats.nct.sf(bound, count - 1, shift) + stats.nct.cdf(-bound, count - 1, shift)
+
+    needed = pairs_needed(deviation, 0.05)
+    assert power(needed) >= 0.795
+    assert power(needed - 2) < 0.805
+
+
+NUMBERS = st.one_of(st.none(), st.floats(-1e300, 1e300))
+
+
+@given(
+    st.integers(0, 10**6),
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.one_of(st.none(), st.floats(0, 1e308)),
+    st.floats(1e-300, 1e300),
+)
+def test_there_is_a_sentence_for_whatever_is_known(pairs, mean, low, high, deviation, difference):
+    low, high = sorted((low, high)) if None not in (low, high) else (low, high)
+    said = sentence(pairs, mean, low, high, deviation, difference)
+    assert re.match("better: |worse: |no evidence either way; |no difference: |all |too few pairs|not known", said)
+
+
+@pytest.mark.parametrize("width", [2e15, 1e308, float("inf")])
+def test_scores_that_are_too_large_for_digits_are_said_to_be(width):
+    assert sentence(5, 0.0, -width, width, width, 0.05) == "not known over 5 pairs: the scores are too large"

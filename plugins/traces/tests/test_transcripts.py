@@ -1,0 +1,174 @@
+"""``dicast watch`` over conversations: lines that are added, written again, and longer then."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import dicast
+from dicast_traces.watch import watch
+
+PIPELINE = """\
+source: {traces/messages: {path: chats.jsonl, subjects: [tool_cycle, turn, session], id: "{{ chat }}"}}
+judges: [heuristic/tool_cycle, heuristic/turn, heuristic/session]
+ledger: {ledger/sqlite: {path: watched.db}}
+"""
+
+
+def turn(number: int, call_id: str) -> list[dict[str, object]]:
+    call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": f'{{"n": {number}}}'}}
+    return [
+        {"role": "user", "content": f"question {number}"},
+        {"role": "assistant", "content": "let me see", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": "found"},
+        {"role": "assistant", "content": f"answer {number}"},
+    ]
+
+
+def chat(name: str, turns: int, calls: str | None = None, **more: object) -> dict[str, object]:
+    """A conversation whose tool calls are called like *calls*, by default like itself."""
+    system = {"role": "system", "content": "Be brief."}
+    told = (each for number in range(turns) for each in turn(number, f"{calls or name}{number}"))
+    return {"chat": name, "messages": [system, *told], **more}
+
+
+class Shop:
+    """A folder with a pipeline and its conversations."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.chats = folder, folder / "chats.jsonl"
+        self.chats.touch()
+        (folder / "watch.yaml").write_text(PIPELINE)
+
+    def write(self, *chats: object) -> None:
+        with self.chats.open("a") as file:
+            file.write("".join(json.dumps(each) + "\n" for each in chats))
+
+    def watch(self, *options: str) -> tuple[int, list[str]]:
+        """Take what is there; return the exit code, and what was judged by it, in order. *said* is what stderr has then."""
+        before = len(self.judged())
+        done = CliRunner().invoke(watch, ["watch.yaml", "--once", *options], standalone_mode=False)
+        self.said = str(done.exception or done.stderr)
+        code = 2 if isinstance(done.exception, dicast.RequestError) else done.return_value
+        return code, self.judged()[before:]
+
+    def judged(self) -> list[str]:
+        return [f"{kind} {id}" for kind, id, _, _ in verdicts(self.folder / "watched.db")]
+
+
+def verdicts(ledger: Path) -> list[tuple[str, str, object, object]]:
+    """Each verdict in order: kind, id, what was judged, and what came of it."""
+    if not ledger.exists():
+        return []
+    query = (
+        "SELECT type, subject_kind, subject_id, payload FROM events "
+        "WHERE type IN ('subject.read', 'eval.completed') ORDER BY seq"
+    )
+    found, read, contents = [], {}, {}
+    with closing(sqlite3.connect(ledger)) as database:
+        for type_, kind, id, payload in database.execute(query):
+            told = json.loads(payload)
+            if type_ == "subject.read":
+                content = contents.setdefault(told["digest"], told["content"])  # the ledger has it once
+                read[kind, id] = [content[name] for name in ("input", "output", "context")]
+            else:
+                signals = {name: value for name, value in told["signals"].items() if name != "child_eval_ids"}
+                found.append((kind, id, read[kind, id], [told["score"], told["confidence"], signals]))
+    return found
+
+
+def one(found: list[tuple[str, str, object, object]]) -> dict[tuple[str, str], object]:
+    return {(kind, id): (read, came) for kind, id, read, came in found}
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Shop(tmp_path)
+
+
+def test_conversations_are_judged_as_run_judges_the_finished_file(shop):
+    shop.write(chat("a", 2, lang="en"), chat("b", 1))
+    first = shop.watch()
+    assert first[0] == 0, shop.said
+    shop.write(chat("d", 1), chat("e", 0))
+    second = shop.watch()
+    assert second[0] == 0, shop.said
+    assert [each for each in first[1] if "tool" not in each] == [
+        "turn a/1",
+        "turn a/2",
+        "session a",
+        "turn b/1",
+        "session b",
+    ]
+    assert [each for each in second[1] if "tool" not in each] == ["turn d/1", "session d", "session e"]
+    (shop.folder / "run.yaml").write_text(PIPELINE.replace("watched.db", "run.db"))
+    dicast.run("run.yaml")
+    assert one(verdicts(shop.folder / "watched.db")) == one(verdicts(shop.folder / "run.db"))
+
+
+def test_conversation_that_has_gone_on_has_its_new_turns_judged_and_itself_again(shop):
+    shop.write(chat("a", 1))
+    assert shop.watch() == (0, ["tool_cycle a0", "turn a/1", "session a"])
+    shop.write(chat("a", 1), chat("a", 3, mood="good"))
+    assert shop.watch() == (0, ["tool_cycle a1", "tool_cycle a2", "turn a/2", "turn a/3", "session a"])
+    *_, (_, _, (_, _, context), came) = verdicts(shop.folder / "watched.db")
+    assert (context, came[2]["turn_count"]) == ({"chat": "a", "mood": "good"}, 3)
+    shop.write(chat("a", 2), chat("a", 3, mood="good"))  # an earlier state of it, and the same
+    assert shop.watch() == (0, [])
+
+
+def test_conversation_that_is_another_now_is_a_bad_line_and_changes_nothing(shop):
+    other = chat("a", 2)
+    other["messages"][4]["content"] = "something else"
+    shop.write(chat("a", 1), other, {"chat": "b"}, {"messages": []}, chat("c", 1))
+    code, judged = shop.watch()
+    assert code == 3
+    assert sorted(judged) == ["session a", "session c", "tool_cycle a0", "tool_cycle c0", "turn a/1", "turn c/1"]
+    assert "chats.jsonl:2: conversation 'a' was taken before, and turn 'a/1' was another" in shop.said
+    assert "chats.jsonl:3: a conversation needs 'messages'" in shop.said
+    assert "chats.jsonl:4: the record has no 'chat'" in shop.said
+
+
+def test_calls_that_share_an_id_are_told_apart_by_their_turns_from_the_second_conversation_on(shop):
+    shop.write(chat("a", 1, "x"), chat("b", 1, "x"))
+    assert [each for each in shop.watch()[1] if "tool" in each] == ["tool_cycle x0", "tool_cycle b/1/x0"]
+    shop.write(chat("b", 2, "x"))
+    assert shop.watch() == (0, ["tool_cycle x1", "turn b/2", "session b"])
+
+
+def test_line_numbers_that_come_twice_say_how_to_name_conversations(shop):
+    numbered = ("--set", "source.traces/messages.id=null")
+    shop.write(chat("a", 1))
+    assert shop.watch(*numbered) == (0, ["tool_cycle a0", "turn 1/1", "session 1"])
+    shop.chats.write_text(json.dumps(chat("a", 1, "z")) + "\n")
+    assert shop.watch(*numbered) == (3, [])
+    assert "where a line number can come twice, name conversations by the option id" in shop.said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["source.traces/messages.history=true"], "dicast watch gives no execution_history"),
+        (
+            ["source.traces/messages.id=null", "source.traces/messages.path=."],
+            "the line numbers of several files are no ids",
+        ),
+        (["source={rows/jsonl: {path: chats.jsonl}}"], "has to be traces/events or traces/messages"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(shop, options, said):
+    assert shop.watch(*(each for option in options for each in ("--set", option))) == (2, [])
+    assert said in shop.said
+
+
+def test_conversations_of_a_directory_are_followed_where_they_have_ids(shop):
+    shop.write(chat("a", 1))
+    (shop.folder / "more.jsonl").write_text(json.dumps(chat("b", 1)))
+    code, judged = shop.watch("--set", "source.traces/messages.path=.")
+    assert (code, {each for each in judged if "session" in each}) == (0, {"session a", "session b"})

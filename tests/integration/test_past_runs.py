@@ -1,0 +1,240 @@
+"""``dicast runs``, ids of runs by their ends, and subjects that several runs have judged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import attrs
+import pytest
+
+from dicast import Event
+from dicast._kernel.cli.past_runs import past_runs, runs_table
+from dicast._kernel.run.window import Judging
+from dicast._kernel.values.clock import Clock
+from dicast_ledger import Sqlite
+
+NIGHTLY = "name: nightly\nmetrics: [proxy/format]\n"
+EVENT = [field.name for field in attrs.fields(Event)]
+FIELDS = ["run_id", "name", "started_at", "ended_at", "state", "subjects", "scored", "score", "basis", "gate", "cost"]
+
+
+def run(shop, text, *outputs, code=0):
+    shop.rows(*outputs)
+    done = shop.run(text)
+    assert done.code == code, done.err
+    return done.json["run_id"]
+
+
+@pytest.fixture
+def two(shop):
+    """Two pipelines over different files whose rows have the same ids: the ids of their runs."""
+    failing = "name: weekly\nmetrics: [proxy/format]\ngate: {min_score: 0.9}\n"
+    return run(shop, NIGHTLY, "old", "words"), run(shop, failing, "new", "", code=1)
+
+
+def listed(shop, *arguments):
+    done = shop.dicast("runs", "--json", *arguments)
+    assert done.code == 0, done.err
+    return done.json["runs"]
+
+
+def break_off(shop, monkeypatch, text):
+    async def broken(self, subject):
+        raise RuntimeError("the lights went out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Judging, "_take", broken)
+        assert shop.run(text).code == 70
+
+
+def test_runs_are_listed_newest_first_with_what_they_came_to(shop, two):
+    weekly, nightly = listed(shop)
+    assert list(weekly) == FIELDS
+    assert [nightly["run_id"], weekly["run_id"]] == list(two)
+    assert {key: weekly[key] for key in FIELDS[4:]} == {
+        "state": "completed",
+        "subjects": 2,
+        "scored": 2,
+        "score": 0.5,
+        "basis": "proxy",
+        "gate": "failed",
+        "cost": {"usd": "0", "msat": "0"},
+    }
+    assert nightly["gate"] == "passed"
+    assert nightly["started_at"] <= nightly["ended_at"] <= weekly["started_at"]
+
+
+def test_filters_keep_runs_of_a_name_from_a_time_on_and_so_many(shop, two):
+    assert [one["name"] for one in listed(shop, "--name", "nightly")] == ["nightly"]
+    assert [one["name"] for one in listed(shop, "--limit", "1")] == ["weekly"]
+    assert len(listed(shop, "--since", "2020-01-01")) == 2
+    assert listed(shop, "--since", "2999-01-01T00:00:00Z") == []
+    none = shop.dicast("runs", "--name", "monthly")
+    assert (none.code, none.out, none.err) == (0, "", "no runs found\n")
+    wrong = shop.dicast("runs", "--since", "yesterday")
+    assert (wrong.code, "--since is no ISO 8601 time: 'yesterday'" in wrong.err) == (2, True)
+
+
+def test_a_run_is_running_while_a_process_holds_it_and_dead_when_that_is_gone_without_a_word(shop, monkeypatch):
+    shop.rows("a", "b")
+    break_off(shop, monkeypatch, NIGHTLY)
+    (dead,) = listed(shop)
+    assert (dead["state"], dead["ended_at"], dead["score"], dead["gate"]) == ("dead", None, None, None)
+    seen = []
+
+    original = Judging.run
+
+    async def watched(self, *arguments):
+        seen.extend(past_runs(self._ledger))
+        return await original(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Judging, "run", watched)
+        assert shop.run(NIGHTLY).code == 0
+    assert [one["state"] for one in seen] == ["running", "dead"]
+    assert [one["state"] for one in listed(shop)] == ["completed", "dead"]
+
+
+def test_the_table_of_runs_fits_80_columns_however_long_the_names_are():
+    one = {
+        "run_id": "01M81VZGDZAQ1FREZCFDXZ0PXQ",
+        "name": "a-pipeline-with-a-name-that-says-everything-there-is-to-say",
+        "started_at": "2026-11-24T10:11:12.000Z",
+        "ended_at": None,
+        "state": "completed",
+        "subjects": 1_000_000,
+        "scored": 999_999,
+        "score": 0.123456,
+        "basis": "heuristic",
+        "gate": "undecided",
+        "cost": {"usd": "12.345678", "msat": "0"},
+    }
+    old = {
+        **one,
+        "started_at": "2025-01-02T03:04:05.000Z",
+        "state": "dead",
+        "subjects": None,
+        "score": None,
+        "cost": None,
+    }
+    lines = list(runs_table([one, old]).lines())
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split() == [
+        "11-24",
+        "10:11",
+        "XZ0PXQ",
+        "a-pipeline-…",
+        "undecided",
+        "999k/1.0M",
+        "0.123",
+        "heuristic",
+        "12.35",
+    ]
+    assert lines[2].split() == ["2025-01-02", "XZ0PXQ", "a-pipeline-…", "dead", "-", "-", "heuristic", "-"]
+
+
+def test_a_run_is_meant_by_the_last_or_first_characters_of_its_id(shop, two):
+    nightly, weekly = two
+    assert shop.dicast("show", nightly[-6:], "--json").json["run_id"] == nightly
+    assert shop.dicast("verdicts", "--run", weekly[-6:].lower(), "--json").json["verdicts"][0]["run_id"] == weekly
+    compared = shop.dicast("compare", nightly[-6:], weekly[-6:], "--allow-incomparable", "--json").json
+    assert (compared["a"]["run_id"], compared["b"]["run_id"]) == two
+    both = shop.dicast("verdicts", "--run", nightly[:4])
+    assert both.code == 2
+    assert f"'{nightly[:4]}' may be any of 2 runs: {nightly}, {weekly}; give more characters" in both.err
+    assert shop.dicast("verdicts", "--run", nightly[-3:]).code == 2  # too short to mean anything
+    assert nightly[-6:] in shop.dicast("runs").out
+
+
+def test_a_run_is_taken_up_by_the_end_of_its_id(shop, monkeypatch):
+    shop.rows("a", "b")
+    break_off(shop, monkeypatch, NIGHTLY)
+    (dead,) = listed(shop)
+    assert shop.dicast("run", "p.yaml", "--json", "--resume", dead["run_id"][-6:]).json["run_id"] == dead["run_id"]
+
+
+def test_a_subject_named_like_the_end_of_a_runs_id_is_the_subject(shop, two):
+    nightly, _ = two
+    shop.write("data.jsonl", [{"id": nightly[-6:], "output": "named so"}])
+    shop.run(NIGHTLY)
+    assert shop.dicast("show", nightly[-6:], "--json").json["subject"]["output"] == "named so"
+    assert shop.dicast("show", nightly, "--json").json["run_id"] == nightly
+
+
+# Subjects of several runs
+
+
+def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_output(shop, two):
+    nightly, weekly = two
+    found = shop.dicast("show", "r0", "--json").json
+    assert list(found) == ["subject", "verdicts", "failures"]
+    assert found["subject"]["output"] == "new"
+    assert [one["run_id"] for one in found["verdicts"]] == [weekly]
+    text = shop.dicast("show", "r0").out
+    assert text.startswith(f"row r0  in run {weekly} (weekly)\n  output: 'new'\n")
+    assert text.endswith("also judged in 1 other run; --all shows them\n")
+    assert "old" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_subject_is_shown_as_the_run_that_is_asked_for_judged_it(shop, two):
+    nightly, weekly = two
+    found = shop.dicast("show", "r0", "--run", nightly, "--json").json
+    assert (found["subject"]["output"], [one["run_id"] for one in found["verdicts"]]) == ("old", [nightly])
+    assert shop.dicast("show", "r0", "--run", "last", "--json").json["subject"]["output"] == "new"
+    shop.rows("else", name="other.jsonl")
+    other = run(shop, "name: other\nsource: {rows/jsonl: {path: other.jsonl}}\nmetrics: [proxy/format]\n")
+    refused = shop.dicast("show", "r1", "--run", "last")
+    assert refused.code == 2
+    assert f"run {other} has not judged 'r1'; these have: {weekly}, {nightly}" in refused.err
+    assert shop.dicast("show", "r1", "--run", "last", "--all").code == 2
+
+
+def test_all_shows_a_subject_in_each_run_newest_first(shop, two):
+    nightly, weekly = two
+    found = shop.dicast("show", "r0", "--all", "--json").json
+    assert [(one["run_id"], one["subject"]["output"]) for one in found["runs"]] == [(weekly, "new"), (nightly, "old")]
+    assert [one["run_id"] for one in found["verdicts"]] == [nightly, weekly]
+    text = shop.dicast("show", "r0", "--all").out
+    assert text.index("'new'") < text.index("'old'")
+    assert "also judged" not in text
+
+
+def test_the_run_that_only_read_a_subject_is_not_the_one_that_judged_it(shop, two, monkeypatch):
+    break_off(shop, monkeypatch, NIGHTLY)
+    assert shop.dicast("show", "r0", "--json").json["verdicts"][0]["run_id"] == two[1]
+
+
+def test_failures_of_a_subject_say_their_run(shop):
+    failed = run(shop, "metrics: [fake/act]\n", "raise", code=3)
+    found = shop.dicast("show", "r0", "--json").json
+    assert [(one["run_id"], one["failure_mode"]) for one in found["failures"]] == [(failed, "crashed")]
+
+
+def test_verdicts_and_failures_have_a_column_with_their_run(shop, two):
+    nightly, weekly = two
+    runs = [line.split()[0] for line in shop.dicast("verdicts").out.splitlines()]
+    assert runs == [nightly[-6:]] * 2 + [weekly[-6:]] * 2
+    failed = run(shop, "metrics: [fake/act]\n", "raise", code=3)
+    assert shop.dicast("verdicts", "--failed").out.startswith(f"{failed[-6:]}  row r0  ")
+
+
+@pytest.mark.slow
+def test_a_ledger_of_300_runs_and_100_000_events_answers_at_once(shop):
+    run(shop, NIGHTLY, *"ab" * 5)
+    events = [Event(**{key: one[key] for key in EVENT}) for one in shop.events()]
+    clock = Clock()
+
+    async def multiply():
+        async with Sqlite(shop / ".dicast/ledger.db").open() as live:
+            for _ in range(300):
+                run_id, others = clock.id(), 100_000 // 300 // len(events)
+                more = [events[:1], *[events[1:-1]] * others, events[-1:]]
+                live.append([attrs.evolve(one, id=clock.id(), run_id=run_id) for some in more for one in some])
+
+    asyncio.run(multiply())
+    began = time.perf_counter()
+    assert len(listed(shop, "--limit", "300")) == 300
+    assert time.perf_counter() - began < 0.5

@@ -1,0 +1,327 @@
+"""``dicast init``: what it guesses of data, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from importlib.util import find_spec
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dicast._kernel.cli import main
+from dicast._kernel.contract.registry import Registry
+
+
+@pytest.fixture
+def init(tmp_path, monkeypatch, capsys):
+    """Write a file of data, look at it: ``init(text, "answers.csv", …)`` returns the exit code, the document and the pipeline."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text, name, *options, tries=False):
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / name).write_bytes(content)
+        code = main(["init", name, *options, "--json", *(() if tries else ("--no-try",))])
+        document = json.loads(capsys.readouterr().out)
+        written = tmp_path / "pipeline.yaml"
+        return code, document, yaml.safe_load(written.read_text()) if written.exists() else None
+
+    return run
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def of_source(pipeline):
+    ((name, options),) = pipeline["source"].items()
+    return name, options
+
+
+ANSWERS = "qid,Question,model_answer,Expected Answer,notes\n" + "".join(
+    f"q{n},How many legs have {n} spiders?,{8 * n},{8 * n},-\n" for n in range(1, 7)
+)
+
+
+def test_columns_are_known_by_the_names_that_people_give_them(init):
+    code, document, pipeline = init(ANSWERS, "spiders.csv")
+    assert code == 0
+    fields = {"id": "qid", "input": "Question", "output": "model_answer", "reference": "Expected Answer"}
+    assert of_source(pipeline) == ("rows/csv", {"path": "spiders.csv", "fields": fields})
+    assert {field: one["column"] for field, one in document["fields"].items()} == fields
+    assert pipeline["name"] == "spiders"
+    assert pipeline["metrics"] == ["diff/numeric"]
+    assert pipeline["gate"] == {"min_pass_rate": 0.8, "min_coverage": 0.95}
+
+
+def test_guesses_stand_in_comments_of_the_file(init, tmp_path):
+    init(ANSWERS, "spiders.csv")
+    text = (tmp_path / "pipeline.yaml").read_text()
+    assert "# output: column 'model_answer' (guessed: its name)\n" in text
+    assert "# in each row's context: 'notes'\n" in text
+
+
+TALES = [
+    ("a short tale of one goat", "The goat went home, and it slept there until noon."),
+    ("tell me of two bees", "Both bees flew."),
+]
+
+
+def test_columns_without_known_names_are_known_by_their_contents(init):
+    text = "k,theme,story\n" + "".join(f'{n},"{one}","{other}"\n' for n, (one, other) in enumerate(TALES))
+    code, document, pipeline = init(text, "tales.csv")
+    assert code == 0
+    assert document["fields"]["input"] == {"column": "theme", "why": "the first of two texts"}
+    assert document["fields"]["output"] == {"column": "story", "why": "the second of two texts"}
+    assert of_source(pipeline)[1]["fields"] == {"input": "theme", "output": "story"}
+
+
+def test_a_column_that_is_often_equal_to_the_output_is_the_reference(init):
+    text = "prompt,output,kind\n" + "".join(f"text {n},{'ab'[n % 2]},{'ab'[n % 2]}\n" for n in range(8))
+    _, document, _ = init(text, "labels.csv")
+    assert document["fields"]["reference"]["column"] == "kind"
+
+
+@pytest.mark.parametrize(
+    ("rows", "metrics", "pass_at"),
+    [
+        ([{"output": "12", "expected": "12.0"}, {"output": "7", "expected": "8"}], ["diff/numeric"], None),
+        ([{"output": "yes", "expected": "yes"}, {"output": "no", "expected": "yes"}], ["diff/match"], 1),
+        ([{"output": {"a": 1}, "expected": {"a": 1}}], [{"proxy/format": {"require_json": True}}, "diff/json"], 1),
+        ([{"output": "The capital is Ankara, I think.", "expected": "Ankara"}], [{"check/icontains": {"value": "{{ reference }}"}}], None),
+        ([{"output": "Fine weather.", "assert": [{"check": "contains", "value": "Fine"}]}], ["check/assertions"], 1),
+        ([{"output": '{"a": 1}'}], [{"proxy/format": {"require_json": True}}], 1),
+    ],
+)  # fmt: skip
+def test_metrics_are_chosen_by_what_is_there(rows, metrics, pass_at, init):
+    code, document, pipeline = init(lines(*rows), "rows.jsonl", tries=True)
+    assert (code, document["untried"], document["tried"]["failed"]) == (0, None, 0)
+    assert pipeline["metrics"] == metrics
+    assert pipeline.get("scoring", {}).get("pass_at") == pass_at
+
+
+def test_the_gate_fails_where_half_of_the_rows_are_wrong(init, capsys):
+    init("question,answer,expected\n" + "".join(f"q {n},{n % 2},1\n" for n in range(10)), "half.csv")
+    assert main(["run", "pipeline.yaml"]) == 1
+    capsys.readouterr()
+
+
+def test_transcripts_are_judged_turn_by_turn(init):
+    talk = {
+        "messages": [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello, how can I help?"}]
+    }
+    code, document, pipeline = init(gzip.compress(lines(talk, talk).encode()), "talks.jsonl.gz", tries=True)
+    assert code == 0
+    assert (document["kind"], pipeline["source"]) == ("turns", {"traces/messages": {"path": "talks.jsonl.gz"}})
+    assert pipeline["judges"] == ["heuristic/turn"]
+    assert pipeline["gate"]["on"] == "heuristic/turn"
+    assert document["tried"]["scored"] == 2
+
+
+def test_trace_events_are_judged_turn_by_turn(init):
+    event = {
+        "type": "turn.completed",
+        "session_id": "s",
+        "turn_id": "t",
+        "payload": {"stop_reason": "end_turn", "signals_extra": {"final_response_text": "Done."}},
+    }
+    code, _, pipeline = init(lines(event), "trace.jsonl")
+    assert (code, list(pipeline["source"])) == (0, ["traces/events"])
+
+
+def test_without_outputs_a_task_makes_them_where_a_model_is_named(init):
+    text = "question,expected\nWhat is the capital of Turkey?,Ankara\nAnd of Peru?,Lima\n"
+    code, document, pipeline = init(text, "asked.csv", "--model", "anthropic/claude-x", tries=True)
+    assert code == 0
+    assert pipeline["define"] == {"asked": {"litellm/chat": {"model": "anthropic/claude-x"}}}
+    assert pipeline["task"] == {"prompt/chat": {"model": "asked", "user": "{{ input }}"}}
+    assert pipeline["metrics"] == [{"check/icontains": {"value": "{{ reference }}"}}]
+    assert document["tried"] is None
+    assert document["untried"].startswith("it would ask a model, which may cost money")
+
+
+def test_a_pipeline_that_is_not_tried_is_checked(init, monkeypatch):
+    monkeypatch.setenv("DICAST_BLOCK", "prompt")
+    code, document, _ = init("question,expected\nTurkey?,Ankara\n", "asked.csv", "--model", "a/b", tries=True)
+    assert code == 0
+    assert "; dicast check says: pipeline.yaml:" in document["untried"]
+    assert "plugin 'prompt'" in document["untried"]
+
+
+def test_without_outputs_and_a_model_the_task_is_an_example_in_a_comment(init, tmp_path):
+    code, document, pipeline = init("question,expected\nTurkey?,Ankara\n", "asked.csv", tries=True)
+    assert (code, document["tried"], "task" in pipeline) == (0, None, False)
+    assert document["next"] == [
+        "dicast init asked.csv --model NAME --out pipeline-2.yaml",
+        "dicast check pipeline.yaml",
+    ]
+    assert "# task:\n#   prompt/chat:\n" in (tmp_path / "pipeline.yaml").read_text()
+    assert main(["check", "pipeline.yaml"]) == 0
+
+
+def test_flags_win_over_guesses(init):
+    code, document, pipeline = init(
+        ANSWERS, "spiders.csv", "--fields", "output=notes", "--fields", "reference=", "--out", "pipeline.yaml"
+    )
+    assert (code, document["fields"]["output"]) == (0, {"column": "notes", "why": "as --fields says"})
+    assert "reference" not in of_source(pipeline)[1]["fields"]
+
+
+def test_several_fields_may_follow_one_flag(init):
+    _, document, _ = init(ANSWERS, "spiders.csv", "--fields", "output=notes", "reference=model_answer")
+    assert [document["fields"][name]["column"] for name in ("output", "reference")] == ["notes", "model_answer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options", "said"),
+    [
+        ("", "a.csv", (), "a.csv: there are no"),
+        ("a,b\n", "a.csv", (), "a.csv: there are no"),
+        ("a,b\n1,2\n3\n", "a.csv", (), "a.csv:3: the record has 1 values, the header has 2 columns"),
+        (b"a,b\n1,\xff\n", "a.csv", (), "a.csv:2:3: byte 0xff is not UTF-8"),
+        ('{"a": 1}\n{"a": \n', "a.jsonl", (), "a.jsonl:2:"),
+        ("a,b\n1,2\n", "a.csv", (), "the columns are a, b: say --fields output=COLUMN"),
+        ("a,b\n1,2\n", "a.csv", ("--fields", "outptu=a"), "did you mean 'output'?"),
+        ("answr,b\n1,2\n", "a.csv", ("--fields", "output=answer"), "the data has no column 'answer'; it has answr, b, did you mean 'answr'?"),
+        ("a,b\n1,2\n", "a.csv", ("--kind", "turns"), "conversations are JSON lines"),
+        ("a,b\n1,2\n", "a.csv", ("b.csv",), "init takes one file, and got a.csv and b.csv"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_or_guessed_is_said(text, name, options, said, init):
+    code, document, pipeline = init(text, name, *options)
+    assert (code, pipeline) == (2, None)
+    assert said in document["error"]["message"]
+
+
+def test_a_column_that_some_rows_lack_is_not_guessed(init):
+    _, document, _ = init(
+        lines({"question": "Why?", "answer": "So."}, {"question": "Who?", "answer": "He.", "gold": "She."}), "a.jsonl"
+    )
+    assert {field: one["column"] for field, one in document["fields"].items()} == {
+        "input": "question",
+        "output": "answer",
+    }
+
+
+ROWS = [{"question": f"Twice {n}?", "answer": f"It is {2 * n}, I think.", "expected": str(2 * n)} for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "source", "option"),
+    [
+        ("a.json", json.dumps(ROWS), "rows/json", {}),
+        ("b.json", json.dumps({"meta": {"n": 5}, "data": ROWS}), "rows/json", {"at": "data"}),
+        ("c.yaml", yaml.safe_dump(ROWS), "rows/yaml", {}),
+        ("d.csv", "question;answer\nWhy is it?;Because it is, and so on.\n", "rows/csv", {"delimiter": ";"}),
+        ("e.tsv", "question\tanswer\nWhy is it?\tBecause it is.\n", "rows/csv", {}),
+        ("f", lines(*ROWS), "rows/jsonl", {}),
+    ],
+)  # fmt: skip
+def test_a_file_is_read_by_the_source_that_fits_it(name, text, source, option, init):
+    registry = Registry()
+    if not any(one.name == "rows/json" for one in registry.load("rows")) and source != "rows/jsonl":
+        pytest.skip("this dicast-rows reads JSON lines and CSV with commas")
+    code, document, pipeline = init(text, name, tries=True)
+    assert (code, document["untried"], list(pipeline["source"])) == (0, None, [source])
+    assert {key: value for key, value in of_source(pipeline)[1].items() if key not in ("path", "fields")} == option
+
+
+def test_a_missing_file_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "nothing.csv"]) == 2
+    assert "nothing.csv: no such file" in capsys.readouterr().err
+
+
+def test_nothing_is_written_over(init, tmp_path, capsys):
+    (tmp_path / "pipeline.yaml").write_text("mine: 1\n")
+    code, document, pipeline = init(ANSWERS, "spiders.csv")
+    assert (code, pipeline) == (2, {"mine": 1})
+    assert document["error"]["message"] == "pipeline.yaml exists already; choose another name: --out FILE.yaml"
+    assert main(["init", "spiders.csv", "--out", "sub/other.yaml", "--no-try"]) == 0
+    assert of_source(yaml.safe_load((tmp_path / "sub" / "other.yaml").read_text()))[1]["path"] == "../spiders.csv"
+    capsys.readouterr()
+
+
+def test_without_data_there_is_an_example_that_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".dicast", "answers.csv", "pipeline.yaml"]
+    shown = capsys.readouterr().out
+    assert "Wrote answers.csv and pipeline.yaml.\n" in shown
+    assert shown.endswith("Next:\n  dicast check pipeline.yaml\n  dicast run pipeline.yaml\n  dicast show last\n")
+    assert main(["run", "pipeline.yaml"]) == 0
+    assert main(["init", "--out", "second.yaml"]) == 2
+    assert "answers.csv exists already" in capsys.readouterr().err
+    assert not (tmp_path / "second.yaml").exists()
+
+
+def test_a_terminal_is_asked_with_the_guess_as_the_default(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.csv").write_text("question,answer,note\nwhy is it,because it is so,x\n")
+    monkeypatch.chdir(tmp_path)
+    typed = io.StringIO("\n\nnote\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin", typed)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["init", "a.csv", "--no-try"]) == 0
+    fields = of_source(yaml.safe_load((tmp_path / "pipeline.yaml").read_text()))[1]["fields"]
+    assert fields == {"input": "question", "output": "answer", "reference": "note"}
+    capsys.readouterr()
+
+
+def test_an_id_that_occurs_twice_further_down_is_no_id(init):
+    rows = "".join(f"{n},text {n},answer {n}\n" for n in range(1100)) + "5,again,again\n"
+    code, document, _ = init("qid,question,answer\n" + rows, "many.csv")
+    assert (code, "id" in document["fields"]) == (0, False)
+
+
+@pytest.mark.skipif(find_spec("dicast_prompt") is None, reason="needs prompt/chat")
+def test_a_model_judges_where_there_is_nothing_to_compare_with(init):
+    text = "question,answer\n" + "".join(f'"Why is it {n}?","It is so because of {n}."\n' for n in range(3))
+    _, document, pipeline = init(text, "open.csv", "--model", "gpt-x", tries=True)
+    assert pipeline["define"] == {"asked": {"openai/chat": {"model": "gpt-x"}}}
+    assert list(pipeline["metrics"][1]) == ["llm/judge"]
+    assert document["tried"] is None
+
+
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1, max_size=12
+)
+VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=40)
+KNOWN = st.sampled_from(
+    [
+        "question",
+        "answer",
+        "expected",
+        "context",
+        "qid",
+        "output",
+        "reference",
+        "id",
+        "session_id",
+        "${HOME}",
+        "a.b",
+        "no",
+    ]
+)
+
+
+@st.composite
+def tables(draw):
+    header = draw(st.lists(NAMES | KNOWN, min_size=1, max_size=5, unique=True))
+    row = st.lists(VALUES, min_size=len(header), max_size=len(header))
+    return [header, *draw(st.lists(row, min_size=1, max_size=4))]
+
+
+@settings(max_examples=25)
+@given(table=tables())
+def test_whatever_it_writes_for_a_csv_file_is_a_pipeline(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("init")
+    with (folder / "data.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(table)
+    code = main(["init", str(folder / "data.csv"), "--out", str(folder / "made.yaml"), "--no-try"])
+    assert code in (0, 2)
+    assert code == 2 or main(["check", str(folder / "made.yaml")]) == 0

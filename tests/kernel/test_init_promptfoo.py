@@ -1,0 +1,208 @@
+"""``dicast init --from promptfoo``: what goes over, what does not, and that rows pass and fail as they did there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dicast._kernel.cli import main
+
+EXAMPLE = Path(__file__).with_name("promptfoo")
+QUIET = {
+    "PROMPTFOO_DISABLE_TELEMETRY": "1",
+    "PROMPTFOO_DISABLE_UPDATE": "1",
+    "PROMPTFOO_DISABLE_REMOTE_GENERATION": "1",
+}
+
+
+@pytest.fixture
+def take(tmp_path, monkeypatch, capsys):
+    """Take a configuration over: ``take(text, …)`` returns the exit code, the document, the pipeline and the rows."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text, *options):
+        (tmp_path / "promptfooconfig.yaml").write_text(text)
+        code = main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--json", *options])
+        document = json.loads(capsys.readouterr().out)
+        if code:
+            return code, document, None, None
+        rows = [json.loads(line) for line in (tmp_path / "pipeline.rows.jsonl").read_text().splitlines()]
+        return code, document, yaml.safe_load((tmp_path / "pipeline.yaml").read_text()), rows
+
+    return run
+
+
+def verdicts(capsys):
+    """What the last run made of each row: whether it passes, in the order of the rows."""
+    assert main(["verdicts", "--run", "last", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["verdicts"]
+    return [verdict["score"] == 1 for verdict in sorted(found, key=lambda verdict: int(verdict["subject_id"]))]
+
+
+def test_each_row_passes_and_fails_as_promptfoo_recorded_it(tmp_path, monkeypatch, capsys):
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--no-try", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["not_carried"] == []
+    assert main(["run", "pipeline.yaml", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    recorded = json.loads((EXAMPLE / "results.json").read_text())["results"]
+    rows = [json.loads(line) for line in (tmp_path / "pipeline.rows.jsonl").read_text().splitlines()]
+    assert [row["output"] for row in rows] == [one["output"] for one in recorded]
+    assert verdicts(capsys) == [one["passed"] for one in recorded]
+    assert document["score"]["passes"]["passed"] == sum(one["passed"] for one in recorded)
+
+
+@pytest.mark.slow
+def test_promptfoo_itself_says_what_was_recorded(tmp_path):
+    folder = os.environ.get("DICAST_PROMPTFOO")
+    program = shutil.which("promptfoo", path=None if folder is None else f"{folder}/node_modules/.bin")
+    if program is None:
+        pytest.skip("no promptfoo: npm install --prefix FOLDER promptfoo, and DICAST_PROMPTFOO=FOLDER")
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    command = [program, "eval", "--no-cache", "--no-write", "-o", "made.json"]
+    environment = os.environ | QUIET | {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home")}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=120)
+    made = json.loads((tmp_path / "made.json").read_text())["results"]["results"]
+    found = [
+        {"output": one["response"]["output"], "passed": one["success"]}
+        for one in sorted(made, key=lambda one: one["testIdx"])
+    ]
+    assert found == json.loads((EXAMPLE / "results.json").read_text())["results"]
+
+
+SUITE = """
+prompts:
+  - {label: brief, raw: "Briefly: {{question}}"}
+  - '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "{{question}} {{context}}"}]'
+providers:
+  - openai:chat:gpt-x
+  - {id: "anthropic:messages:claude-x", label: claude, config: {temperature: 0.5, max_tokens: 50, top_k: 3}}
+tests:
+  - vars: {question: Why?, context: a text}
+    assert: [{type: contains, value: because}, {type: llm-rubric, value: is polite}]
+"""
+
+
+def test_prompts_and_providers_become_a_suite(take):
+    code, document, pipeline, rows = take(SUITE)
+    assert code == 0
+    assert list(pipeline["experiments"]) == ["brief-gpt-x", "brief-claude", "prompt2-gpt-x", "prompt2-claude"]
+    assert pipeline["experiments"]["prompt2-claude"]["set"]["task"]["prompt/chat"] == {
+        "model": {"litellm/chat": {"model": "anthropic/claude-x"}},
+        "system": "Be kind.",
+        "user": "{{question}} {{context_}}",
+        "temperature": 0.5,
+        "max_output_tokens": 50,
+    }
+    assert pipeline["metrics"] == [
+        "check/assertions",
+        {"llm/judge": {"model": {"openai/chat": {"model": "gpt-x"}}, "criteria": ["is polite"]}},
+    ]
+    assert rows == [
+        {"test": "1", "question": "Why?", "context_": "a text", "assert": [{"check": "contains", "value": "because"}], "rubric": "is polite"}
+    ]  # fmt: skip
+    assert [(one["line"], one["what"]) for one in document["not_carried"]] == [
+        (7, "top_k of anthropic:messages:claude-x")
+    ]
+    assert document["untried"].startswith("it would ask a model, which may cost money")
+
+
+def test_echoes_of_several_prompts_are_rows_of_each_experiment(take, capsys):
+    text = "prompts: ['one {{x}}', 'two {{x}}']\nproviders: [echo]\ntests:\n  - {vars: {x: a}, assert: [{type: contains, value: one}]}\n"
+    code, document, pipeline, rows = take(text)
+    assert document["untried"] == "these are several experiments"
+    assert (code, rows[0]["outputs"]) == (0, {"prompt1": "one a", "prompt2": "two a"})
+    assert main(["run", "pipeline.yaml", "--json"]) == 1
+    made = json.loads(capsys.readouterr().out)["experiments"]
+    assert [one["gate"]["passed"] for one in made.values()] == [True, False]
+    assert list(made) == list(pipeline["experiments"])
+
+
+def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_path):
+    text = (
+        "prompts: ['{{x}}']\n"
+        "providers: [echo, 'exec:answer.sh']\n"
+        "scenarios: []\n"
+        "tests:\n"
+        "  - vars: {x: a}\n"
+        "    options: {prefix: Please}\n"
+        "    assert:\n"
+        "      - {type: javascript, value: 'output > 3'}\n"
+        "      - {type: contains, value: '{{ x | upper }}'}\n"
+        "      - {type: contains, value: a, transform: output.trim()}\n"
+        "      - {type: llm-rubric, value: polite}\n"
+        "      - {type: contains, value: a}\n"
+        "  - vars: {x: b}\n"
+    )
+    code, document, _, rows = take(text)
+    assert code == 0
+    assert [(one["line"], one["what"]) for one in document["not_carried"]] == [
+        (2, "provider exec:answer.sh"),
+        (3, "scenarios"),
+        (6, "option prefix"),
+        (8, "javascript"),
+        (9, "contains"),
+        (10, "contains with transform"),
+        (11, "llm-rubric"),
+        (13, "a test without an assertion that goes over"),
+    ]
+    assert all(one["file"] == "promptfooconfig.yaml" and one["instead"] for one in document["not_carried"])
+    assert [row["x"] for row in rows] == ["a"]
+    assert (
+        "# promptfooconfig.yaml:8: javascript; write it as a metric of your own"
+        in (tmp_path / "pipeline.yaml").read_text()
+    )
+    assert main(["check", "pipeline.yaml"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\n", "this is no promptfoo configuration: it has neither prompts nor tests"),
+        ("prompts: [a\n", "promptfooconfig.yaml:2:"),
+        ("- a\n", "this is no promptfoo configuration"),
+        ("prompts: []\ntests: []\n", "there is no test and no prompt"),
+    ],
+)  # fmt: skip
+def test_what_is_no_configuration_is_refused(text, said, take):
+    code, document, _, _ = take(text)
+    assert code == 2
+    assert said in document["error"]["message"]
+
+
+def test_rows_are_not_written_over_either(take, tmp_path):
+    (tmp_path / "pipeline.rows.jsonl").write_text("mine")
+    code, document, _, _ = take(SUITE)
+    assert (code, document["error"]["message"]) == (
+        2,
+        "pipeline.rows.jsonl exists already; choose another name: --out FILE.yaml",
+    )
+    assert not (tmp_path / "pipeline.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("odd", "found"),
+    [
+        ("description: {a: 1}\n", 0),
+        ("providers: [{'openai:m': {config: 3}}, echo]\n", 0),
+        ("tests: file://broken.jsonl\n", 2),
+        ("tests: [{vars: {x: a}, threshold: most, assert: [{type: contains, value: a, weight: much}, {type: equals, value: a}]}]\n", 0),
+    ],
+)  # fmt: skip
+def test_odd_values_are_left_out_or_refused(odd, found, take, tmp_path):
+    (tmp_path / "broken.jsonl").write_text('{"vars": \n')
+    given = {
+        "prompts": "['{{x}}']",
+        "providers": "[echo]",
+        "tests": "[{vars: {x: a}, assert: [{type: contains, value: a}]}]",
+    }
+    text = odd + "".join(f"{name}: {value}\n" for name, value in given.items() if not odd.startswith(name))
+    code, document, _, _ = take(text)
+    assert (code, "broken.jsonl:1:1: the line is not JSON" in str(document)) == (found, found == 2)

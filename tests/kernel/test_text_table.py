@@ -1,0 +1,42 @@
+"""Tables for readers as data, and as plain lines."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import TextTable
+
+
+def test_numbers_stand_on_the_right_and_what_is_missing_is_a_dash():
+    table = TextTable(("id", "n", "score"), (("a", 1234, 0.5), ("long", None, None)))
+    assert list(table.lines()) == ["id        n   score", "a     1,234  0.5000", "long      -       -"]
+
+
+def test_the_widest_texts_are_cut_first_and_stay_in_one_line():
+    table = TextTable(("id", "input", "output"), (("1", "two\nlines " * 9, "short"),), least=10)
+    assert max(map(len, table.lines(30))) <= 30
+    assert "short" in list(table.lines(30))[1]
+
+
+def test_columns_without_room_come_below_with_the_first_one_again():
+    table = TextTable(("id", *(f"metric_number_{n}" for n in range(4))), (("a", 1, 2, 3, 4),))
+    lines = list(table.lines(50))
+    assert lines[0].split() == ["id", "metric_number_0", "metric_number_1"]
+    assert lines[2:4] == ["", "id  metric_number_2  metric_number_3"]
+    assert lines[4].split() == ["a", "3", "4"]
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.integers(-(10**6), 10**6),
+    st.floats(0, 1),
+    st.text(st.characters(min_codepoint=33), min_size=1, max_size=60),
+)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=4), st.integers(40, 120))
+def test_no_line_is_longer_than_it_may_be_and_no_row_is_lost(rows, width):
+    lines = list(TextTable(("first", "second", "third"), rows).lines(width))
+    assert max(map(len, lines)) <= width
+    assert len([line for line in lines if line]) % (len(rows) + 1) == 0

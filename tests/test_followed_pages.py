@@ -1,0 +1,103 @@
+"""Every page, followed literally: its blocks in their order, in a fresh folder with a copy of ``examples/``.
+
+- A block with ``title="NAME"`` is written to that file when it is reached.
+- A ``bash`` block is run by bash as it stands; of a ``console`` block the lines that begin with ``$ `` are. All of a page share a folder and
+  the environment that they export.
+- Each ends with exit code 0, or N where the fence says ``exit=N``.
+- ``norun`` in the fence says that a command needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
+- ``JUDGE_URL`` is a model of the tests' own, as a reader would have one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CHANGES_THE_CLONE = {"docs/how-to/first-contribution.md"}
+"""tests/test_first_contribution.py follows it in a copy of the repository."""
+PAGES = sorted(
+    {ROOT / "README.md", *(path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts)}
+    - {ROOT / name for name in CHANGES_THE_CLONE}
+)
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NORUN = 15
+"""How many commands are not run, at most."""
+SECONDS = 120
+
+
+def blocks(page):
+    return [match.groups() for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def commands(language, text):
+    if language == "bash":
+        return [line for line in text.splitlines() if line and not line.startswith("#")]
+    return re.findall(r"^\$ (.*(?:\\\n.*)*)$", text, re.MULTILINE) if language == "console" else []
+
+
+def is_run(info):
+    return "norun" not in info.split() and "title=" not in info
+
+
+def makes_a_plugin(page):
+    """Whether the page has the reader install a plugin that stands on it; tests/test_docs.py runs those, with the metadata made by hand."""
+    return any(language == "toml" and "entry-points" in text for language, _, text in blocks(page))
+
+
+def has_commands(page):
+    return any(commands(language, text) and is_run(info) for language, info, text in blocks(page))
+
+
+FOLLOWED = [page for page in PAGES if has_commands(page) and not makes_a_plugin(page)]
+PLUGINS = 8
+"""How many pages have a plugin installed, at most."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(ROOT).with_suffix("")))
+def test_a_page_can_be_followed_literally(page, tmp_path, chat_server):
+    if page.stem in ("sandbox", "sandboxes") and shutil.which("bwrap") is None:
+        pytest.skip("there is no bubblewrap here (apt install bubblewrap)")
+    chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
+    kept = tmp_path.parent / f"{tmp_path.name}.environment"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DICAST_", "PYTEST_", "COV_"))
+    }
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "JUDGE_URL": chat_server.url,
+        "JUDGE_KEY": "no-key",
+    }
+    for language, info, text in blocks(page):
+        title = re.search(r'title="([^"]+)"', info)
+        if title:
+            (tmp_path / title[1]).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / title[1]).write_text(text, encoding="utf-8")
+        expected = int((re.search(r"exit=(\d+)", info) or [0, 0])[1])
+        for command in commands(language, text) if is_run(info) else ():
+            script = f"[ ! -f {kept} ] || . {kept}\n{command}\ncode=$?\nexport -p > {kept}\nexit $code"
+            done = subprocess.run(
+                ["bash", "-c", script], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=SECONDS, check=False,
+            )  # fmt: skip
+            assert done.returncode == expected, f"$ {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_few_commands_are_left_out():
+    left = [
+        f"{page.name}: {command}"
+        for page in PAGES
+        for language, info, text in blocks(page)
+        if "norun" in info.split()
+        for command in commands(language, text)
+    ]
+    assert len(left) <= NORUN, left
+    assert len([page for page in PAGES if has_commands(page) and makes_a_plugin(page)]) <= PLUGINS
