@@ -144,6 +144,32 @@ def test_a_field_of_the_output_is_checked_and_a_missing_one_fails_either_way():
         assert (found.value, found.details) == (0.0, "the output has no field 'nmae'")
 
 
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("check", [Contains, Equals, IsJson, ContainsJson, Regex])
+def test_a_row_without_an_output_is_missing_however_it_is_asked(check, negate):
+    given = {} if check in (IsJson, ContainsJson) else {"pattern" if check is Regex else "value": "null"}
+    found = check(**given, negate=negate).score(row(None))
+    assert found == Failure("missing_input", "row 1 has no output to check; an empty text would be one")
+    item = {"check": check.name, "negate": negate, **({"value": "null"} if given else {})}
+    assert Assertions().score(row(None, **{"assert": [item]})) == found
+
+
+def test_limits_alone_need_no_output():
+    limit = {"check": "max_cost", "value": 1}
+    assert Assertions().score(row(None, cost=0.5, **{"assert": [limit]})).value == 1.0
+    assert Assertions().score(row(None, cost=0.5, **{"assert": [limit, {"check": "is_json"}]})).kind == "missing_input"
+
+
+@pytest.mark.parametrize("check", [ContainsAny, ContainsAll, OneOf])
+def test_a_list_of_values_comes_from_the_file_or_from_a_column_and_is_no_text(check):
+    assert holds(check("{{ choices }}"), "a", choices=["a"])
+    for choices in ("a,b", [], {"a": 1}):
+        found = check("{{ choices }}").score(row("a", choices=choices))
+        assert found.message.startswith("values is a list of one or more, and '{{ choices }}' is ")
+    with pytest.raises(ConfigError, match="values is a list"):
+        check("a,b")
+
+
 # JSON
 
 
@@ -235,6 +261,10 @@ def test_the_score_is_the_share_by_weight_and_the_feedback_names_what_failed():
         ({"check": "starts-with", "value": "It"}, 1.0),
         ({"check": "regex", "value": "ank", "ignore_case": True}, 1.0),
         ({"check": "contains-any", "value": ["Rome", "Ankara"]}, 1.0),
+        ({"check": "contains-any", "value": "Rome, Ankara"}, 1.0),
+        ({"check": "contains-any", "value": "xyz,apple"}, 0.0),
+        ({"check": "contains-all", "value": 'is,"It is A",'}, 1.0),
+        ({"check": "contains-all", "value": "is,Rome"}, 0.0),
         ({"check": "one_of", "value": ["Rome"]}, 0.0),
         ({"check": "is-json"}, 0.0),
         ({"check": "contains", "value": "{{ city }}"}, 1.0),
@@ -257,7 +287,23 @@ def test_an_item_is_a_check_by_name_with_its_value_and_options(item, value):
             "assert: item 2: contains has no 'valeu'; it has negate, field",
         ),
         ([{"check": "contains", "value": "a", "weight": -1}], "assert: item 1: weight is a number above 0, not -1"),
-        ([{"check": "regex", "value": "("}], "assert: item 1: regex: pattern '(' is no regular expression"),
+        ([{"check": "regex", "value": "("}], "assert: item 1: regex: pattern '(' "),
+        (
+            [{"check": "contains", "value": "a", "negate": "false"}],
+            "assert: item 1: negate is true or false, not 'false'",
+        ),
+        (
+            [{"check": "contains", "value": "a", "ignore_case": 1}],
+            "assert: item 1: ignore_case is true or false, not 1",
+        ),
+        (
+            [{"check": "regex", "value": "^(a+)+(?=$)$"}],
+            "assert: item 1: regex: pattern '^(a+)+(?=$)$' cannot be read by RE2",
+        ),
+        ([{"check": "regex", "value": "{{ output }}(?=b)"}], "regex: the row's pattern 'a(?=b)' cannot be read by RE2"),
+        ([{"check": "one_of", "value": "a,b"}], "assert: item 1: one_of: values is a list, as ['a,b']"),
+        ([{"check": "contains_any", "value": " , "}], "assert: item 1: contains_any: values is an empty list"),
+        ([{"check": "contains_any", "value": "a\nb,c"}], "assert: item 1: contains_any: "),
         ([{"value": "a"}], "assert: item 1 is no {check, value, weight, negate}"),
         ([], "assert: it is a list of"),
         ("{no", "assert: it is not JSON"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Failure, Judgment, Subject, TraceEvent, Trail
@@ -251,10 +251,14 @@ def judged_titles(subject):
     return re.findall(r"^([A-Z ]+ ?(?:\(cut: .*\))?):$", message, re.MULTILINE)
 
 
-@given(
-    st.lists(st.text(max_size=400), max_size=30), st.lists(st.text(min_size=1, max_size=900), min_size=1, max_size=30),
-    st.integers(1, 5000),
-)  # fmt: skip
+def texts(shortest, longest):
+    return st.builds(
+        lambda piece, times: (piece * times)[:longest], st.text(min_size=1, max_size=9), st.integers(shortest, longest)
+    )
+
+
+@settings(max_examples=40)
+@given(st.lists(texts(0, 400), max_size=30), st.lists(texts(1, 900), min_size=1, max_size=30), st.integers(1, 5000))
 def test_evidence_never_exceeds_its_bound_by_more_than_heads(earlier, own, most):
     before = tuple(completed(f"e-{n}", text, "!") for n, text in enumerate(earlier))
     said = tuple(event("message.sent", role="assistant", text=text) for text in own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
@@ -10,10 +11,10 @@ import attrs
 
 from dicast import MISSING, Failure, Score, Subject, Within, columns, lookup, nearest, read_json
 
-from .check import Check
-from .limits import MaxCost, MaxLatency
+from .check import Check, is_template, no_output
+from .limits import Limit, MaxCost, MaxLatency
 from .structure import ContainsJson, IsJson
-from .texts import Contains, ContainsAll, ContainsAny, Equals, Icontains, OneOf, Regex, StartsWith
+from .texts import Contains, ContainsAll, ContainsAny, Equals, Icontains, OneOf, Regex, StartsWith, linear
 
 _CHECKS: Mapping[str, type[Check]] = {
     kind.name: kind
@@ -26,6 +27,9 @@ _VALUES = {
     "contains_json": "schema", "max_latency": "seconds", "max_cost": "usd",
 }  # fmt: skip
 """The option that ``value`` stands for, where it is not ``value`` itself."""
+
+_LISTS = ("contains_any", "contains_all")
+"""The checks whose list may be a text in commas, as it is in other tools."""
 
 _OWN = ("check", "type", "value", "weight", "negate")
 
@@ -40,8 +44,10 @@ class Assertions:
 
     The row's column holds a list of ``{check, value, weight, negate}``, as a list or as its JSON text (a CSV file's): ``check`` is the name
     of a check of this plugin (``contains``, ``equals`` …; hyphens do for underscores, and ``not-contains`` is ``contains`` negated),
-    ``value`` what that check compares with, ``weight`` 1 by default. The check's other options may stand there too (``ignore_case``,
-    ``field``). A row without the column is ``missing_input``, and so is one whose list cannot be read: the message says which item.
+    ``value`` what that check compares with (a list for ``contains_any`` and ``contains_all``, or a text that is one in commas),
+    ``weight`` 1 by default. The check's other options may stand there too (``ignore_case``, ``field``). A row without the column is
+    ``missing_input``, and so is one whose list cannot be read (the message says which item), one that has no output, unless all its
+    checks are limits, and one whose pattern RE2 cannot read.
 
     :param column: the row's column, a dotted path.
     :param threshold: the score with which a row passes, in [0, 1]; ``pass_at`` beside the component wins.
@@ -66,6 +72,8 @@ class Assertions:
             made = [_made(number, item) for number, item in enumerate(items, 1)]
         except _BadList as error:
             return Failure("missing_input", f"{self.column}: {error}")
+        if subject.output is None and not all(isinstance(check, Limit) for _, check, _ in made):
+            return no_output(subject)
         passed, failed = 0.0, list[str]()
         for name, check, weight in made:
             found = check.score(subject)
@@ -122,18 +130,25 @@ def _made(number: int, item: Any) -> tuple[str, Check, float]:
             f"item {number}: there is no check {said!r}"
             + (f", did you mean {near!r}?" if near else f"; there are {', '.join(_CHECKS)}")
         )
-    weight, negate = item.get("weight", 1), item.get("negate", False)
+    weight = item.get("weight", 1)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight) or weight <= 0:
         raise _BadList(f"item {number}: weight is a number above 0, not {weight!r}")
     options = {key: value for key, value in item.items() if key not in _OWN}
-    if "value" in item and item["value"] is not None:
+    if item.get("value") is not None:
         options[_VALUES.get(name, "value")] = item["value"]
+    for key in ("negate", "ignore_case"):
+        if not isinstance(item.get(key, False), bool):
+            raise _BadList(f"item {number}: {key} is true or false, not {item[key]!r:.80}")
     allowed = [field.name for field in attrs.fields(kind) if field.init]
     for key in options:
         if key not in allowed:
             raise _BadList(f"item {number}: {name} has no {key!r}; it has {', '.join(allowed)}")
     try:
-        made = kind(**options, negate=bool(negate) is not negated)
+        if name in _LISTS and isinstance(text := options.get("values"), str) and not is_template(text):
+            options["values"] = [one for one in next(csv.reader([text], skipinitialspace=True), ()) if one.strip()]
+        made = kind(**options, negate=item.get("negate", False) is not negated)
+        if isinstance(made, Regex) and not is_template(made.pattern):
+            linear(made.pattern, made.ignore_case)  # Python's re, which may hang, is for patterns of the pipeline file
     except Exception as error:  # the border: the row's values are anybody's
         raise _BadList(f"item {number}: {said}: {error}") from error
     return said, made, float(weight)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import attrs
 import orjson
@@ -38,12 +38,15 @@ class Check:
     """
 
     tier = "truth"
+    needs_output: ClassVar[bool | Literal["always"]] = "always"
 
     negate: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score | Failure:
         """Ask whether the check holds for *subject*."""
+        if subject.output is None:
+            return no_output(subject)
         output = subject.output if self.field is None else locate(subject.output, self.field)
         if output is MISSING:
             return Score(0.0, details=f"the output has no field {self.field!r}")
@@ -58,6 +61,11 @@ class Check:
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
         """Whether *output*, of *subject* or of its field, is as it should be."""
         raise NotImplementedError
+
+
+def no_output(subject: Subject) -> Failure:
+    """The failure of a check of *subject*, which has no output."""
+    return Failure("missing_input", f"{subject.kind} {subject.id} has no output to check; an empty text would be one")
 
 
 def filled(value: Any, subject: Subject) -> Any:
@@ -76,7 +84,7 @@ def filled(value: Any, subject: Subject) -> Any:
 
 
 def is_template(value: object) -> bool:
-    """Whether *value* is known only with the row."""
+    """Whether a column of the row fills *value* or a part of it."""
     return isinstance(value, str) and _TEMPLATE.search(value) is not None
 
 

@@ -22,7 +22,11 @@ def _figure(subject: Subject, name: str) -> list[Decimal]:
     return [Decimal(str(one)) for one in found if isinstance(one, int | float) and not isinstance(one, bool)]
 
 
-class _Limit(Check):
+class Limit(Check):
+    """A check of what it took, for which no output is needed."""
+
+    needs_output = False
+
     def score(self, subject: Subject) -> Score | Failure:
         """Ask whether the limit was kept; the output itself is not read."""
         answer = self.answer(None, subject)
@@ -32,7 +36,7 @@ class _Limit(Check):
 
 
 @attrs.frozen
-class MaxLatency(_Limit):
+class MaxLatency(Limit):
     """1 when the output took no longer than *seconds*, else 0. Of several responses the longest counts.
 
     What it took is ``latency_seconds`` as the task records it, else the row's column of that name; where there is neither, it is
@@ -42,7 +46,6 @@ class MaxLatency(_Limit):
     """
 
     name = "max_latency"
-    needs_output = False
 
     seconds: float = attrs.field(validator=Within(0, inf, "0 or more"))
 
@@ -57,7 +60,7 @@ class MaxLatency(_Limit):
 
 
 @attrs.frozen
-class MaxCost(_Limit):
+class MaxCost(Limit):
     """1 when the output cost no more than *usd*, else 0. What several responses cost is added.
 
     What it cost is ``cost``, in US dollars, as the task records it, else the row's column of that name; where there is neither, it is
@@ -67,7 +70,6 @@ class MaxCost(_Limit):
     """
 
     name = "max_cost"
-    needs_output = False
 
     usd: float = attrs.field(validator=Within(0, inf, "0 or more"))
 

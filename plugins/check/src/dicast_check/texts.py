@@ -17,9 +17,24 @@ _KEPT = 256
 """Compiled patterns that are kept for rows that bring their own."""
 
 
-def _check_values(_instance: object, attribute: attrs.Attribute[Any], values: Sequence[object]) -> None:
+def _check_values(_instance: object, attribute: attrs.Attribute[Any], values: Sequence[object] | str) -> None:
+    if isinstance(values, str) and not is_template(values):
+        raise ConfigError(
+            f"{attribute.name} is a list, as [{values!r}], or a template over the row; not the text {values!r}"
+        )
     if not values:
         raise ConfigError(f"{attribute.name} is an empty list; write at least one")
+
+
+def _values_of(values: Sequence[object] | str, subject: Subject) -> Sequence[Any]:
+    """The *values* filled from the row of *subject*.
+
+    :raises MissingColumn: when a column that stands for the list has none.
+    """
+    found = filled(values, subject)
+    if not isinstance(found, list) or not found:
+        raise MissingColumn(f"values is a list of one or more, and {values!r} is {shown(found)} in this row")
+    return found
 
 
 def _folded(text: str, ignore_case: bool) -> str:
@@ -68,13 +83,13 @@ class Icontains(Contains):
 
 @attrs.frozen
 class _Several(TextCheck):
-    values: Sequence[object] = attrs.field(validator=_check_values)
+    values: Sequence[object] | str = attrs.field(validator=_check_values)
 
     def _occurring(self, output: Any, subject: Subject) -> tuple[list[str], list[str]]:
         """The values that *output* contains, and those that it does not."""
         text = _folded(text_of(output), self.ignore_case)
         there, absent = list[str](), list[str]()
-        for value in (text_of(filled(one, subject)) for one in self.values):
+        for value in map(text_of, _values_of(self.values, subject)):
             (there if _folded(value, self.ignore_case) in text else absent).append(value)
         return there, absent
 
@@ -161,9 +176,7 @@ class OneOf(TextCheck):
 
     def answer(self, output: Any, subject: Subject) -> Answer:
         """Compare *output* with each value."""
-        values = filled(self.values, subject)
-        if isinstance(values, str):
-            raise MissingColumn(f"values are a list, and {self.values!r} is {shown(values)}")
+        values = _values_of(self.values, subject)
         found = any(_equal(output, value, self.ignore_case) for value in values)
         return Answer(found, f"{'is' if found else 'is not'} one of {shown(values)}")
 
@@ -192,7 +205,8 @@ class Regex(TextCheck):
 
     The pattern is read by RE2, which takes time in proportion to the text whatever is asked: ``\w \d \s \b`` know ASCII alone, ``$`` is the
     very end unless ``(?m)``. One with lookaround or backreferences, which RE2 does not have, is read by Python's ``re`` (with
-    ASCII classes) and ends at the metric's ``timeout``.
+    ASCII classes), which may take any time: it ends at the metric's ``timeout``. So such a pattern has to stand in the pipeline
+    file; one from a row is ``missing_input``.
 
     :param pattern: a regular expression, or a template over the row.
     """
@@ -205,9 +219,10 @@ class Regex(TextCheck):
         """Look for the pattern in *output*."""
         pattern = text_of(filled(self.pattern, subject))
         try:
-            found = _compiled(pattern, self.ignore_case).search(text_of(output)) is not None
+            compiled = (linear if is_template(self.pattern) else _compiled)(pattern, self.ignore_case)
         except ConfigError as error:
             return Failure("missing_input", f"the row's {error}")
+        found = compiled.search(text_of(output)) is not None
         return Answer(found, f"{'matches' if found else 'does not match'} {shown(pattern)}")
 
 
@@ -220,10 +235,10 @@ class Pattern(Protocol):
 
 
 @lru_cache(_KEPT)
-def _compiled(pattern: str, ignore_case: bool) -> Pattern:
-    """*pattern* for RE2, or for Python where RE2 lacks what it needs.
+def linear(pattern: str, ignore_case: bool) -> Pattern:
+    """*pattern* for RE2, which takes time in proportion to the text.
 
-    :raises ConfigError: when it is wrong for both.
+    :raises ConfigError: when RE2 cannot read it.
     """
     import re2  # type: ignore[import-untyped]  # 3 ms to import, and only patterns need it
 
@@ -231,8 +246,24 @@ def _compiled(pattern: str, ignore_case: bool) -> Pattern:
     options.case_sensitive, options.log_errors = not ignore_case, False
     try:
         found: Pattern = re2.compile(pattern, options)
-        return found
-    except re2.error:
+    except re2.error as error:
+        said = error.args[0] if error.args else error
+        said = said.decode(errors="replace") if isinstance(said, bytes) else said
+        raise ConfigError(
+            f"pattern {shown(pattern)} cannot be read by RE2, which has neither lookaround nor backreferences: {said}"
+        ) from error
+    return found
+
+
+@lru_cache(_KEPT)
+def _compiled(pattern: str, ignore_case: bool) -> Pattern:
+    """*pattern* for RE2, or for Python where RE2 lacks what it needs.
+
+    :raises ConfigError: when it is wrong for both.
+    """
+    try:
+        return linear(pattern, ignore_case)
+    except ConfigError:
         try:
             return re.compile(pattern, re.ASCII | (re.IGNORECASE if ignore_case else 0))
         except (re.error, OverflowError, RecursionError) as error:
