@@ -90,9 +90,9 @@ from ._kernel.values.errors import (
     RequestError,
     ScoringError,
 )
-from ._kernel.values.json_path import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
 from ._kernel.values.names import identifier, nearest
 from ._toolkit.flat import flat
+from ._toolkit.json_values import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
 from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:

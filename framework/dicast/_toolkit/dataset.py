@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from .._kernel.values.errors import Problem
-from .._kernel.values.json_path import MAX_DEPTH, too_deep
 from .._kernel.values.names import json_type
 from .input_file import MAX_LINE_BYTES, InputCheck, InputFile, Numbered
+from .json_values import MAX_DEPTH, too_deep
 
 MAX_RECORDS = 10_000
 

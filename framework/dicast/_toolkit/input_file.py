@@ -23,8 +23,8 @@ import attrs
 import orjson
 
 from .._kernel.values.errors import DataError, Problem
-from .._kernel.values.json_path import MAX_DEPTH, inexact, too_deep
 from .._kernel.values.names import json_type, nearest
+from .json_values import MAX_DEPTH, inexact, too_deep
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import attrs
 import orjson
 
-from .._kernel.values.json_path import too_deep
+from .json_values import too_deep
 
 Syntax = Literal["lenient", "strict"]
 

@@ -79,10 +79,9 @@ class Question:
             attempt=attempt,
         )
 
-    def estimate(self, model: ChatModel, retries: int) -> Cost:
-        """What asking may cost at most: every call is made, and each costs what *model* says."""
-        one = estimate(model, self.request(_DEAREST))
-        return total([one] * (retries + 1))
+    def estimate(self, model: ChatModel) -> Cost:
+        """What asking once may cost at most; asking again is reserved when it happens."""
+        return estimate(model, self.request(_DEAREST))
 
 
 def is_free(model: ChatModel) -> bool:

@@ -521,15 +521,15 @@ class Tariff:
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-def test_the_estimate_is_at_least_what_all_calls_come_to(retries):
+def test_the_estimate_is_at_least_what_one_call_comes_to(retries):
     """Whatever words are drawn: a digit is counted as more tokens than a letter."""
     judge = LlmJudge(Tariff(), retries=retries)
     estimates = {judge.estimate(ROW) for _ in range(20)}
     assert len(estimates) == 1
     for _ in range(20):
         _, (request,) = ask(told(), retries=retries)
-        least = (retries + 1) * Decimal(request.input_tokens) / 100
-        assert least <= min(estimate.amount for estimate in estimates) <= least + (retries + 1) * Decimal("0.7")
+        least = Decimal(request.input_tokens) / 100
+        assert least <= min(estimate.amount for estimate in estimates) <= least + Decimal("0.7")
 
 
 def test_a_model_that_says_no_price_is_estimated_at_nothing():
@@ -537,7 +537,7 @@ def test_a_model_that_says_no_price_is_estimated_at_nothing():
 
 
 def test_the_estimate_holds_for_a_subject_without_output():
-    assert LlmJudge(FakeChatModel(cost=CENT)).estimate(Subject("row", "1")) == Cost("0.02")
+    assert LlmJudge(FakeChatModel(cost=CENT)).estimate(Subject("row", "1")) == CENT
 
 
 def test_a_judge_can_be_pickled():

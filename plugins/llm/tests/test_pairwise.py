@@ -230,11 +230,11 @@ def test_own_system_prompt_is_its_own_rubric():
     assert "data WORD" in model.asked[0].messages[0].content
 
 
-def test_estimate_is_both_orders_with_every_re_ask():
+def test_estimate_is_both_orders_each_asked_once():
     judge = Pairwise(FakeChatModel(cost=Cost("0.01")), retries=2)
-    assert judge.estimate(ROW) == Cost("0.06")
+    assert judge.estimate(ROW) == Cost("0.02")
     assert judge.estimate(attrs.evolve(ROW, reference=None)).is_zero
-    assert Pairwise(FakeChatModel(cost=Cost("0.01")), opponent="last").estimate(ROW) == Cost("0.04")
+    assert Pairwise(FakeChatModel(cost=Cost("0.01")), opponent="last").estimate(ROW) == Cost("0.02")
 
 
 def test_a_run_pays_for_both_calls():

@@ -145,7 +145,7 @@ class BudgetGate:
         From then on its calls are reserved for like others, so that an overrun blocks the next call.
         """
         before = self.dearest.get(component, Cost.zero(cost.unit))
-        if cost.amount is not None and (before.unit != cost.unit or _exceeds(cost, before)):
+        if cost.amount is not None and (before.unit != cost.unit or exceeds(cost, before)):
             self.dearest[component] = cost
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._emit(claim.event, self._settled(reservation, cost, unit))
@@ -167,7 +167,7 @@ class BudgetGate:
             "unit": cost.unit,
             "pricing_version": cost.pricing_version,
             "eval_id": reservation.eval_id,
-            "overrun": _exceeds(cost, reservation.projected),
+            "overrun": exceeds(cost, reservation.projected),
             **unit,
         }
         return self._record.event(SPEND_SETTLED, payload, reservation.subject, sensitivity(payload))
@@ -240,7 +240,8 @@ class BudgetGate:
         self._changed = asyncio.get_running_loop().create_future()
 
 
-def _exceeds(cost: Cost, projected: Cost) -> bool:
+def exceeds(cost: Cost, projected: Cost) -> bool:
+    """Whether *cost* is known to be more than was *projected*."""
     if cost.amount is None or projected.amount is None or cost.unit != projected.unit:
         return False
     return cost.amount > projected.amount

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -19,144 +14,13 @@ from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, Judge, estimate
 from ..pipeline.plain_values import unstructure
 from ..pipeline.sections import Slot
-from ..report.tally import nothing
 from ..stream.opening import Opener
-from ..values import ChatRequest, Cost, Failure, Judgment, Refusal, Reply, Subject, Verdict
+from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
-from .budget import BudgetGate, Reservation
 from .call import Call
-from .scoring import Skip
+from .call_scope import SCOPE, CallScope, under_way
 from .turns import call_turn
-
-SHARE_INSIDE = 0.95
-"""Of the time that a call has left, how much a judge inside it may take."""
-
-
-class Asker(ABC):
-    """Asks for a unit or for a task, and pays: what a call may cost is reserved before it, and settled after it."""
-
-    _budget: BudgetGate
-    _eval_id: str | None
-
-    @abstractmethod
-    def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: CallScope) -> Any:
-        """The answer of a judge inside the component whose call is *around*, to be awaited unless it is there at once."""
-
-    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
-        if cost.unit in scope.held or cost.is_zero:
-            return None
-        if cost.amount is None:
-            return throttled(Skip("unknown_price", cost))
-        seconds = max(0.0, scope.until - time.monotonic())
-        alone = not scope.held and (scope.around is None or not scope.around.held)
-        held = await self._budget.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
-        if isinstance(held, Refusal):
-            return throttled(Skip(held.cap.reason, cost))
-        scope.held[cost.unit] = held
-        return None
-
-    def settle(self, scope: CallScope, owed: Mapping[str, Cost], bought: Mapping[str, Any], path: str) -> None:
-        """Settle what is *owed* in each unit for a call at *path*; what was *bought* goes with the first amount."""
-        settled = bought
-        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
-            if unit in scope.held:
-                self._budget.settle(scope.held[unit], owed[unit], settled)
-            else:
-                self._budget.charge(scope.subject, self._eval_id, owed[unit], settled, path)
-            settled = {**bought, "calls": 0, "tokens": None, "reply": None}
-        if settled is bought:
-            self._budget.note(scope.subject, self._eval_id, bought)
-
-
-def throttled(skip: Skip) -> Failure:
-    """What a judge's subject ends in when there is no room for its call."""
-    upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
-    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
-    return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
-
-
-@attrs.define
-class CallScope:
-    """One call of a component, and what the chat models and judges inside it have cost.
-
-    *received* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
-    have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
-    for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
-    *queued* that one was given up; without *cut*, before it was sent.
-    """
-
-    asker: Asker
-    subject: Subject
-    rollout: int
-    around: CallScope | None = None
-    held: dict[str, Reservation] = attrs.field(factory=dict)
-    covering: asyncio.Lock = attrs.field(factory=asyncio.Lock)
-    cut: bool = False
-    queued: bool = False
-    received: dict[str, Cost] = attrs.field(factory=nothing)
-    settled: dict[str, Cost] = attrs.field(factory=nothing)
-    spent: tuple[Cost, ...] = ()
-    model: str | None = None
-    calls: int = 0
-    tokens: int | None = None
-    until: float = math.inf
-
-    @property
-    def seconds_inside(self) -> float:
-        """How long a judge inside may take, so that its owner has time left to make something of its failure."""
-        return max(0.0, self.until - time.monotonic()) * SHARE_INSIDE
-
-    def receive(self, answer: Reply | Failure) -> None:
-        """Count what a chat model answered."""
-        self.received[answer.cost.unit] += answer.cost
-        if isinstance(answer, Failure):
-            self.calls += not answer.cost.is_zero
-            return
-        self.model = answer.model or self.model
-        if answer.metrics.get("cached") is True:
-            return
-        self.calls += 1
-        if answer.usage is not None:
-            self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
-
-    def give_up_unsent(self) -> None:
-        """Count a chat model's call that was given up before it was sent."""
-        self.queued = True
-
-    def give_up(self, wire: RequestTrace) -> None:
-        """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
-        self.receive(Failure("timeout", "given up", cost=wire.spent))
-        self.queued = True
-        self.cut = self.cut or wire.cut or not wire.paced
-        if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
-            self.held[wire.spent.unit] = attrs.evolve(held, projected=held.projected + wire.spent)
-
-    def owed(self, said: Cost) -> dict[str, Cost]:
-        """What is still to be settled in each unit, where the component itself has *said* what the whole call cost.
-
-        Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
-        """
-        inside, received = self.settled[said.unit].amount, self.received[said.unit].amount
-        if inside is None or received is None or (said.amount is not None and said.amount - inside <= received):
-            return self.received
-        beyond = None if said.amount is None else said.amount - inside
-        return {**self.received, said.unit: attrs.evolve(said, amount=beyond)}
-
-
-SCOPE: ContextVar[CallScope | None] = ContextVar("dicast_scope", default=None)
-"""The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
-
-
-@contextmanager
-def under_way(scope: CallScope | None) -> Iterator[None]:
-    """Let what is inside a component find *scope* while the block runs."""
-    token = SCOPE.set(scope)
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)
 
 
 @attrs.frozen
@@ -178,13 +42,24 @@ class MeteredModel:
             return written(await maybe_await(self.live.complete(request)), self.live)
         request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
         async with call_turn(scope.give_up_unsent):
-            if not self._units or not scope.held.keys() >= self._units:
+            scope.again = scope.again or request.attempt > 0
+            if scope.again or not self._units or not scope.held.keys() >= self._units:
                 self._units.add((projected := estimate(self.live, request)).unit)
+                if scope.again and not projected.is_zero:
+                    return await self._ask_again(request, scope, projected)
                 async with scope.covering:  # one reservation a unit, however many models it asks at once
                     refused = await scope.asker.cover(scope, projected)
                 if refused is not None:
                     return refused
             return await completed(self.live, request, scope)
+
+    async def _ask_again(self, request: ChatRequest, scope: CallScope, projected: Cost) -> Reply | Failure:
+        """Ask what may cost *projected*, and what was not reserved for when the call began; nothing else of the call is under way then."""
+        async with scope.covering:
+            while scope.asking:
+                await asyncio.wait(scope.asking)
+            refused = await scope.asker.cover_again(scope, projected)
+            return await completed(self.live, request, scope) if refused is None else refused
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)
@@ -196,6 +71,7 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
     *scope* notes what came back and what it cost, what was given up, and what ended without an answer.
     """
     token = WIRE.set(wire := RequestTrace())
+    scope.asking.add(ended := asyncio.get_running_loop().create_future())
     with under_way(None):
         try:
             answer: object = await maybe_await(model.complete(request))
@@ -215,6 +91,8 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
         finally:
             WIRE.reset(token)
+            scope.asking.discard(ended)
+            ended.set_result(None)
     if not isinstance(answer, Reply | Failure):
         return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
     scope.receive(answer := written(answer, model))

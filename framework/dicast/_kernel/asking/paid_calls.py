@@ -19,7 +19,7 @@ from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
 from .budget import BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
-from .metering import Asker, CallScope, throttled, under_way
+from .call_scope import Asker, CallScope, throttled, under_way
 from .scoring import Answer, Skip
 from .turns import call_turn
 
@@ -91,17 +91,17 @@ class PaidCalls(Asker):
     async def _as_score(
         self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
     ) -> Answer:
-        found = self._closed(call, CallScope(self, subject, rollout), await self._run.caller.answered(call, answer))
+        found = self._closed(call, self._scope(call, subject, rollout), await self._run.caller.answered(call, answer))
         return as_score(found) if isinstance(found, Judgment) else found
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
         """Ask a component, again while its failure is retryable and the slot has retries left."""
         call = self._run.calls[slot.path]
         for _ in range(slot.retries):
-            answer = await self._once(call, self._children, CallScope(self, subject, rollout))
+            answer = await self._once(call, self._children, self._scope(call, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
                 return answer
-        return await self._once(call, self._children, CallScope(self, subject, rollout))
+        return await self._once(call, self._children, self._scope(call, subject, rollout))
 
     def ask_inside(
         self, call: Call, subject: Subject, children: Children, around: CallScope
@@ -123,7 +123,7 @@ class PaidCalls(Asker):
         around: CallScope,
         begun: Answered | Awaitable[object] | None = None,
     ) -> Answered:
-        scope = CallScope(self, subject, around.rollout, around)
+        scope = self._scope(call, subject, around.rollout, around)
         if begun is None:
             async with call_turn():
                 call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
@@ -164,7 +164,10 @@ class PaidCalls(Asker):
         except BaseException as error:
             self._break_off(call, scope, error)
             raise
-        return self._closed(call, scope, answer)
+        found = self._closed(call, scope, answer)
+        if call.fallback is None or not isinstance(found, Failure) or found.throttled_reason is None:
+            return found
+        return await self._fallback(call, children, scope, Skip(found.throttled_reason, projected))
 
     def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
         """Settle a call that was refused access or given up; what did not come back may have been paid, too."""
@@ -196,10 +199,7 @@ class PaidCalls(Asker):
         answer = _costing(answer, next(iter(scope.spent), Cost.zero(said)))
         spent = scope.calls or not all(cost.is_zero for cost in owed.values())
         if spent or (scope.held and not isinstance(answer, Failure)):
-            for unit, cost in owed.items():
-                if unit in scope.held or not cost.is_zero:
-                    self.bill[unit] += cost
-            self.settle(scope, owed, self._reply(call, scope, answer), call.slot.path)
+            self.settle(scope, owed, **_kept(answer, scope))
         elif scope.held:
             self._budget.release(*scope.held.values())
         return answer
@@ -211,19 +211,24 @@ class PaidCalls(Asker):
         if own := scope.model or (None if call.nests else said):
             self.answered.setdefault(call.slot.label, set()).add(own)
 
-    def _reply(self, call: Call, scope: CallScope, answer: Answered) -> Payload:
-        """What was bought, so that a resumed run need not buy it again."""
-        also = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
-        return {
-            "model": scope.model or (answer.judge_model if isinstance(answer, Judgment) else None),
-            "calls": scope.calls,
-            "tokens": scope.tokens,
-            "judge": self._label,
-            "metric": call.slot.label,
-            "rollout": scope.rollout,
-            "reply": None if isinstance(answer, Failure) else unstructure(_without_text(answer)),
-            **also,
-        }
+    def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
+        """Settle as every asker does, and put it on the bill."""
+        for unit, cost in owed.items():
+            if unit in scope.held or not cost.is_zero:
+                self.bill[unit] += cost
+        super().settle(scope, owed, **answered)
+
+    def _scope(self, call: Call, subject: Subject, rollout: int, around: CallScope | None = None) -> CallScope:
+        return CallScope(self, subject, rollout, call.slot.path, self._label, call.slot.label, around)
+
+
+def _kept(answer: Answered, scope: CallScope) -> Payload:
+    """What of *answer* is kept, so that a resumed run need not buy it again."""
+    also = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
+    if isinstance(answer, Failure):
+        return also
+    model = scope.model or (answer.judge_model if isinstance(answer, Judgment) else None)
+    return {"model": model, "reply": unstructure(_without_text(answer)), **also}
 
 
 _UNHEARD = ("timeout", "crashed", "invalid_score")
@@ -232,7 +237,7 @@ _UNHEARD = ("timeout", "crashed", "invalid_score")
 
 def _is_unheard(answer: Answered, scope: CallScope) -> bool:
     """Whether nobody can say what a failed call cost: a request ended unheard, or its component gave no answer of its own."""
-    if not isinstance(answer, Failure) or not answer.cost.is_zero:
+    if not isinstance(answer, Failure) or not (answer.cost.is_zero or scope.again):  # what came before was settled then
         return False
     known = scope.calls or (scope.queued and answer.kind == "timeout")
     return scope.cut or (answer.kind in _UNHEARD and not known)

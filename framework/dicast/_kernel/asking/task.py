@@ -26,7 +26,8 @@ from ..stream.stream import Stream
 from ..values import ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
-from .metering import SCOPE, Asker, CallScope, completed, under_way, written
+from .call_scope import SCOPE, Asker, CallScope, under_way
+from .metering import completed, written
 from .paid_calls import RunServices
 from .turns import call_turn
 
@@ -81,7 +82,7 @@ class TaskReplies(Asker):
     async def _buy(
         self, model: ChatModel, request: ChatRequest, key: str, asked: Mapping[str, object]
     ) -> Reply | Failure:
-        scope = self._scope()
+        scope = self._scope(request.label)
         projected = estimate(model, request)
         if projected.is_zero:
             projected = self._budget.dearest.get(self._call.slot.path, projected)
@@ -91,9 +92,9 @@ class TaskReplies(Asker):
         try:
             answer = await completed(model, request, scope)
         except BaseException as error:
-            self._break_off(scope, error, request.label)
+            self._break_off(scope, error)
             raise
-        self._close(scope, answer, request.label)
+        self._close(scope, answer)
         if isinstance(answer, Reply):
             seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
             answer = self._bought[key] = attrs.evolve(answer, metrics={**seconds, **answer.metrics})
@@ -105,8 +106,9 @@ class TaskReplies(Asker):
         self._stream.emit([self._stream.event(TASK_REPLIED, payload, self._subject, "user_controlled")])
         self._stream.commit_soon()
 
-    def _scope(self) -> CallScope:
-        return CallScope(self, self._subject, self._rollout, until=time.monotonic() + self._call.seconds)
+    def _scope(self, criterion: str = "") -> CallScope:
+        slot, until = self._call.slot, time.monotonic() + self._call.seconds
+        return CallScope(self, self._subject, self._rollout, slot.path, slot.label, criterion, until=until)
 
     def _kept(self, key: str) -> Reply | None:
         """What was bought under *key*, in this process or by an earlier one of this run."""
@@ -120,29 +122,20 @@ class TaskReplies(Asker):
         """A task makes what is judged, and judges nothing itself."""
         return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
 
-    def _break_off(self, scope: CallScope, error: BaseException, criterion: str) -> None:
+    def _break_off(self, scope: CallScope, error: BaseException) -> None:
         """Settle a request that was refused access or given up; what did not come back may have been paid, too."""
         if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
             spent = sum(scope.received.values(), Cost.zero())  # by one model, so in one unit
-            self._close(scope, Failure("refused", str(error), cost=spent), criterion)
+            self._close(scope, Failure("refused", str(error), cost=spent))
         else:
             self._budget.forfeit(*scope.held.values())
 
-    def _close(self, scope: CallScope, answer: Reply | Failure, criterion: str) -> None:
+    def _close(self, scope: CallScope, answer: Reply | Failure) -> None:
         """Settle what the request cost, in place of what was reserved."""
-        bought = {
-            "model": scope.model,
-            "calls": scope.calls,
-            "tokens": scope.tokens,
-            "judge": self._call.slot.label,
-            "metric": criterion,
-            "rollout": self._rollout,
-            "reply": None,
-        }
         if scope.held and isinstance(answer, Failure) and answer.cost.is_zero:
             (self._budget.forfeit if scope.cut else self._budget.release)(*scope.held.values())
         elif scope.held or scope.calls or not answer.cost.is_zero:
-            self.settle(scope, {**nothing(), answer.cost.unit: answer.cost}, bought, self._call.slot.path)
+            self.settle(scope, {**nothing(), answer.cost.unit: answer.cost})
 
 
 @attrs.frozen

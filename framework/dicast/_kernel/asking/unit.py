@@ -12,7 +12,7 @@ from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..pipeline.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
 from .call import Children
-from .metering import throttled
+from .call_scope import throttled
 from .paid_calls import UNPAID, PaidCalls, Payload, RunServices
 from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from .task import Made

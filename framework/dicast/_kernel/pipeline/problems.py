@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from ..._toolkit.json_values import MISSING
 from ..contract.kinds import parts
 from ..values.errors import ConfigError, PluginError, Problem
-from ..values.json_path import MISSING
 from .faults import Fault, shown
 from .read import Document, dotted
 

@@ -11,8 +11,8 @@ from typing import cast
 
 import attrs
 
+from ..._toolkit.json_values import MISSING
 from ..values.errors import ConfigError, Problem
-from ..values.json_path import MISSING
 from ..values.names import nearest
 from ..values.paths import descriptor
 from .include import Composer

@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 import orjson
 
+from ..._toolkit.json_values import MISSING
 from ..contract.kinds import parts
 from ..contract.protocols import Extractor, estimate
 from ..contract.registry import Registry
 from ..values import KINDS, PARENTS, Rubric, Subject
-from ..values.json_path import MISSING
 from .builder import Built
 from .describe import describe
 from .faults import Fault, Invalid, Path

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from ..._toolkit.json_values import MISSING, read_json
 from ..values import ONLY, Record, Subject
-from ..values.json_path import MISSING, read_json
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)

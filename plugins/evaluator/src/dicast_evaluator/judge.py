@@ -117,7 +117,7 @@ class EvaluatorJudge:
 
     def estimate(self, subject: Subject) -> Cost:
         """What the judgment may cost at most: all calls that *retries* allows."""
-        return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model, self.retries)
+        return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model)
 
     def _question(self, subject: Subject) -> Question:
         shown = {

@@ -210,7 +210,7 @@ class RubricJudging:
         if is_free(options.judge_model):
             return cost
         question = options.question(text, answer, subject.reference)
-        return cost + question.estimate(options.judge_model, options.retries)
+        return cost + question.estimate(options.judge_model)
 
     def _request(self, case: str) -> ChatRequest:
         messages = (Message("system", self._skill, cache=True), Message("user", case))

@@ -176,7 +176,7 @@ class LlmJudge:
             return Cost.zero()
         evidence = self._prepared.keep(subject, partial(gather, subject, self._showing))
         shown = () if isinstance(evidence, Failure) else evidence.sections
-        return self._question(subject, shown).estimate(model, self.retries)
+        return self._question(subject, shown).estimate(model)
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)

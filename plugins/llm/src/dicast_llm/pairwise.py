@@ -172,7 +172,7 @@ class Pairwise:
             return Cost.zero()
         shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
         sections = [() if isinstance(each, Failure) else each.sections for each in shown]
-        return judging.total([self._question(each).estimate(self.model, self.retries) for each in sections])
+        return judging.total([self._question(each).estimate(self.model) for each in sections])
 
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects are judged by, whatever their *kind*."""

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
-from .errors import ConfigError
+from .._kernel.values.errors import ConfigError
 
 MISSING: Any = type("Missing", (), {})()
 """What :func:`lookup` and :func:`locate` give where there is no value; null is a value."""

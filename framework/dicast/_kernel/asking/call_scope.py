@@ -1,0 +1,177 @@
+"""One call of a component while it is under way: what is held for it, what has come back, and how that is settled."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import attrs
+
+from ..._toolkit.rate_limit import RequestTrace
+from ..report.tally import nothing
+from ..values import Cost, Failure, Refusal, Reply, Subject, Verdict
+from .budget import BudgetGate, Reservation, exceeds
+from .call import Call
+from .scoring import Skip
+
+SHARE_INSIDE = 0.95
+"""Of the time that a call has left, how much a judge inside it may take."""
+
+
+class Asker(ABC):
+    """Asks for a unit or for a task, and pays: what a call may cost is reserved before it, and settled after it."""
+
+    _budget: BudgetGate
+    _eval_id: str | None
+
+    @abstractmethod
+    def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: CallScope) -> Any:
+        """The answer of a judge inside the component whose call is *around*, to be awaited unless it is there at once."""
+
+    async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
+        if cost.unit in scope.held or cost.is_zero:
+            return None
+        if cost.amount is None:
+            return throttled(Skip("unknown_price", cost))
+        seconds = max(0.0, scope.until - time.monotonic())
+        alone = not scope.held and (scope.around is None or not scope.around.held)
+        held = await self._budget.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
+        if isinstance(held, Refusal):
+            return throttled(Skip(held.cap.reason, cost))
+        scope.held[cost.unit] = held
+        return None
+
+    def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
+        """Settle what is *owed* in each unit for the call *scope*; what was bought, and *answered*, goes with the first amount."""
+        settled = bought = {**scope.bought, **answered}
+        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
+            if unit in scope.held:
+                self._budget.settle(scope.held[unit], owed[unit], settled)
+            else:
+                self._budget.charge(scope.subject, self._eval_id, owed[unit], settled, scope.path)
+            settled = {**bought, "calls": 0, "tokens": None, "reply": None}
+        if settled is bought:
+            self._budget.note(scope.subject, self._eval_id, bought)
+
+    async def cover_again(self, scope: CallScope, cost: Cost) -> Failure | None:
+        """Reserve *cost* for asking again where what is held for the call *scope* has no room left; what came so far is settled then.
+
+        A Failure when there is no room.
+        """
+        held = scope.held.get(cost.unit)
+        if held is not None and not exceeds(scope.received[cost.unit] + cost, held.projected):
+            return None
+        if scope.held:
+            self.settle(scope, scope.received)
+            for unit, received in scope.received.items():
+                scope.settled[unit] += received
+            scope.held, scope.received, scope.calls, scope.tokens = {}, nothing(), 0, None
+        return await self.cover(scope, cost)
+
+
+def throttled(skip: Skip) -> Failure:
+    """What a judge's subject ends in when there is no room for its call."""
+    upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
+    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
+    return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
+
+
+@attrs.define
+class CallScope:
+    """One call of a component, and what the chat models and judges inside it have cost.
+
+    *received* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
+    have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
+    for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
+    *queued* that one was given up; without *cut*, before it was sent. *path*, *judge* and *metric* say what is asked, and for what;
+    *asking* is how many requests are under way, *again* that one was put again.
+    """
+
+    asker: Asker
+    subject: Subject
+    rollout: int
+    path: str
+    judge: str
+    metric: str
+    around: CallScope | None = None
+    held: dict[str, Reservation] = attrs.field(factory=dict)
+    covering: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    cut: bool = False
+    queued: bool = False
+    received: dict[str, Cost] = attrs.field(factory=nothing)
+    settled: dict[str, Cost] = attrs.field(factory=nothing)
+    spent: tuple[Cost, ...] = ()
+    model: str | None = None
+    calls: int = 0
+    tokens: int | None = None
+    until: float = math.inf
+    asking: set[asyncio.Future[None]] = attrs.field(factory=set)
+    again: bool = False
+
+    @property
+    def bought(self) -> Mapping[str, Any]:
+        """What a settlement says of the call: what was bought since the last one, and for what."""
+        of = {"judge": self.judge, "metric": self.metric, "rollout": self.rollout}
+        return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None}
+
+    @property
+    def seconds_inside(self) -> float:
+        """How long a judge inside may take, so that its owner has time left to make something of its failure."""
+        return max(0.0, self.until - time.monotonic()) * SHARE_INSIDE
+
+    def receive(self, answer: Reply | Failure) -> None:
+        """Count what a chat model answered."""
+        self.received[answer.cost.unit] += answer.cost
+        if isinstance(answer, Failure):
+            self.calls += not answer.cost.is_zero
+            return
+        self.model = answer.model or self.model
+        if answer.metrics.get("cached") is True:
+            return
+        self.calls += 1
+        if answer.usage is not None:
+            self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
+
+    def give_up_unsent(self) -> None:
+        """Count a chat model's call that was given up before it was sent."""
+        self.queued = True
+
+    def give_up(self, wire: RequestTrace) -> None:
+        """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
+        self.receive(Failure("timeout", "given up", cost=wire.spent))
+        self.queued = True
+        self.cut = self.cut or wire.cut or not wire.paced
+        if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
+            self.held[wire.spent.unit] = attrs.evolve(held, projected=held.projected + wire.spent)
+
+    def owed(self, said: Cost) -> dict[str, Cost]:
+        """What is still to be settled in each unit, where the component itself has *said* what the whole call cost.
+
+        Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
+        """
+        inside, received = self.settled[said.unit].amount, self.received[said.unit].amount
+        if inside is None or received is None or (said.amount is not None and said.amount - inside <= received):
+            return self.received
+        beyond = None if said.amount is None else said.amount - inside
+        return {**self.received, said.unit: attrs.evolve(said, amount=beyond)}
+
+
+SCOPE: ContextVar[CallScope | None] = ContextVar("dicast_scope", default=None)
+"""The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
+
+
+@contextmanager
+def under_way(scope: CallScope | None) -> Iterator[None]:
+    """Let what is inside a component find *scope* while the block runs."""
+    token = SCOPE.set(scope)
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
