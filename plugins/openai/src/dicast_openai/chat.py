@@ -17,6 +17,7 @@ from attrs.validators import min_len
 from dicast import MAX_REPLY_BYTES, ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 
 from .prices import ListedPrice, listed
+from .tokens import most_input_tokens
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COLD: float | None = 0.0
@@ -177,10 +178,12 @@ class Chat:
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one try of *request* may cost at most."""
-        usage = Usage(request.input_tokens, request.max_output_tokens)
+        if self.price == "free":
+            return Cost.zero()
+        usage = Usage(most_input_tokens(self.model, request), request.max_output_tokens)
         if self.price is None:
             return self._listed.most(usage)
-        return self.price.cost(usage) if isinstance(self.price, Price) else Cost.zero()
+        return self.price.cost(usage)
 
     def cost(self, usage: Usage) -> Cost:
         """What *usage* costs."""

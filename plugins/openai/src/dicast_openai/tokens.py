@@ -1,0 +1,59 @@
+"""How many tokens a request takes at most, where the model's own tokenizer is known. Nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import orjson
+
+from dicast import ChatRequest
+
+_FAMILIES = (
+    (re.compile(r"gpt-oss"), "gpt-oss"),
+    (re.compile(r"(gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|chatgpt-4o|o[1345])(?![0-9a-z])"), "o200k_base"),
+    (re.compile(r"(gpt-4|gpt-3\.5-turbo)(?![0-9a-z.])"), "cl100k_base"),
+    (re.compile(r"gemma-3(?![0-9n])"), "gemma3"),
+)
+"""The beginnings of models' names, after the provider's own (``openai/gpt-4o``), and the name of their vocabulary."""
+
+_A_MESSAGE = 8
+"""What stands around a message in a chat template: its role and its ends."""
+
+_A_REQUEST = 32
+"""What a template adds once: the beginning of the reply, and for a schema the words around it."""
+
+
+def most_input_tokens(model: str, request: ChatRequest) -> int:
+    """How many tokens the messages and the schema of *request* take at most.
+
+    Counted by *model*'s tokenizer where it is known and the extra ``tokens`` is installed, else estimated from the bytes.
+    """
+    vocabulary = next((name for start, name in _FAMILIES if start.match(model.lower().rpartition("/")[2])), None)
+    tokenizer = None if vocabulary is None else _tokenizer(vocabulary)
+    if tokenizer is None:
+        return request.input_tokens
+    schema = "" if request.schema is None else orjson.dumps(request.schema).decode()
+    counted = sum(_count(tokenizer, message.content, request.nonces) for message in request.messages)
+    return counted + len(tokenizer.encode_ordinary(schema)) + _A_MESSAGE * len(request.messages) + _A_REQUEST
+
+
+def _count(tokenizer: Any, text: str, nonces: tuple[str, ...]) -> int:
+    """The tokens of *text*; a character of a nonce counts as one, so that no two calls differ by what was drawn."""
+    drawn = 0
+    for nonce in nonces:
+        drawn += text.count(nonce) * len(nonce)
+        text = text.replace(nonce, "\n")
+    return drawn + len(tokenizer.encode_ordinary(text.encode(errors="replace").decode()))
+
+
+@lru_cache(8)
+def _tokenizer(vocabulary: str) -> Any:
+    """The tokenizer, or None where the package that has it is not installed."""
+    if find_spec("splintr") is None:
+        return None
+    import splintr  # 20 MB, and only a model that has a price needs it
+
+    return splintr.Tokenizer.from_pretrained(vocabulary)

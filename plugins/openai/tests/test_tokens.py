@@ -1,0 +1,94 @@
+"""What a request takes at most: by the model's own tokenizer where it is known, else by its bytes."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import ChatRequest, Message, Price
+from dicast_openai.chat import Chat
+from dicast_openai.tokens import most_input_tokens
+
+splintr = pytest.importorskip("splintr", reason="the extra 'tokens' is not installed")
+KNOWN = {
+    "gpt-4o-mini": "o200k_base",
+    "gpt-4.1-nano": "o200k_base",
+    "openai/gpt-5": "o200k_base",
+    "o4-mini": "o200k_base",
+    "gpt-4-turbo": "cl100k_base",
+    "gpt-3.5-turbo-0125": "cl100k_base",
+    "openai/gpt-oss-20b": "gpt-oss",
+    "google/gemma-3-27b-it": "gemma3",
+}
+TEXT = "The quick brown fox jumps over the lazy dog, and then explains at some length why it did. " * 20
+
+
+def asked(*texts, **more):
+    return ChatRequest(tuple(Message("user", text) for text in texts), **more)
+
+
+@pytest.mark.parametrize(("model", "vocabulary"), KNOWN.items())
+def test_a_model_s_own_tokenizer_counts(model, vocabulary):
+    counted = len(splintr.Tokenizer.from_pretrained(vocabulary).encode_ordinary(TEXT))
+    assert counted < most_input_tokens(model, asked(TEXT)) < 1.15 * counted
+    assert most_input_tokens(model, asked(TEXT)) < 0.7 * asked(TEXT).input_tokens
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-4z", "gpt-6", "o1000", "gemma-3n-e4b", "qwen3-8b", "my-gpt-4o", "text-davinci-003"]
+)
+def test_another_model_is_estimated_from_the_bytes(model):
+    assert most_input_tokens(model, asked(TEXT)) == asked(TEXT).input_tokens
+
+
+def test_without_the_extra_the_bytes_decide(monkeypatch):
+    from dicast_openai import tokens
+
+    monkeypatch.setitem(sys.modules, "splintr", None)
+    monkeypatch.setattr(tokens, "find_spec", lambda name: None)
+    tokens._tokenizer.cache_clear()  # noqa: SLF001  # what was loaded before
+    assert most_input_tokens("gpt-4o", asked(TEXT)) == asked(TEXT).input_tokens
+    monkeypatch.undo()
+    tokens._tokenizer.cache_clear()  # noqa: SLF001
+
+
+@given(st.lists(st.text(), max_size=4), st.sampled_from(sorted(set(KNOWN.values()))))
+def test_no_less_than_the_tokens_of_all_messages_together(texts, vocabulary):
+    model = next(name for name, known in KNOWN.items() if known == vocabulary)
+    whole = "\n".join(text.encode(errors="replace").decode() for text in texts)
+    assert most_input_tokens(model, asked(*texts)) >= len(
+        splintr.Tokenizer.from_pretrained(vocabulary).encode_ordinary(whole)
+    )
+
+
+@given(st.text(), st.text(), st.integers(1, 3))
+def test_no_two_draws_of_a_nonce_differ_and_none_takes_more(before, after, times):
+    def request(nonce):
+        return asked((before + nonce + after) * times, nonces=(nonce,))
+
+    draws = [request(secrets.token_hex(8)) for _ in range(5)]
+    found = {most_input_tokens("gpt-4o", draw) for draw in draws}
+    assert len(found) == 1
+    tokenizer = splintr.Tokenizer.from_pretrained("o200k_base")
+    assert found.pop() >= max(len(tokenizer.encode_ordinary(draw.messages[0].content)) for draw in draws)
+
+
+def test_a_schema_counts():
+    schema = {"type": "object", "properties": {"score": {"type": "number", "description": TEXT}}}
+    assert most_input_tokens("gpt-4o", asked("x", schema=schema)) > most_input_tokens("gpt-4o", asked("x", TEXT))
+
+
+def test_half_a_character_is_counted():
+    assert most_input_tokens("gpt-4o", asked("a\ud83d")) > 0
+
+
+def test_the_projection_takes_the_tokenizer_s_count():
+    price = Price(Decimal("0.15"), Decimal("0.60"))
+    known, unknown = (Chat(model, base_url="http://127.0.0.1:9/v1", price=price) for model in ("gpt-4o-mini", "mine"))
+    request = asked(TEXT, max_output_tokens=1)
+    assert known.estimate(request).amount < Decimal("0.6") * unknown.estimate(request).amount
