@@ -170,7 +170,7 @@ class LlmJudge:
         return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence)
 
     def estimate(self, subject: Subject) -> Cost:
-        """What the judgment may cost at most: all calls that *retries* allows."""
+        """What one ask may cost at most; asking again is reserved when it happens."""
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure) or is_free(model):
             return Cost.zero()

@@ -167,7 +167,7 @@ class Pairwise:
             yield live
 
     def estimate(self, subject: Subject) -> Cost:
-        """What both orders may cost at most, with every reply asked for again."""
+        """What both orders may cost at most, each asked once."""
         if judging.is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
         shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
