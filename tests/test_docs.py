@@ -4,24 +4,21 @@ What a page's blocks do, in their order, in a folder of their own that has a cop
 
 - A block with ``title="NAME"`` is that file. One that stands for a file of ``examples/`` holds the same data.
 - A page's ``python`` blocks are one program, but for one with a title: ``test_….py`` is run by pytest.
-- A ``toml`` block with an entry point makes the page's Python, or a folder of its files, an installed package.
+- A ``toml`` block with an entry point makes the page's module an installed package.
 - A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``, or is run by a ``console`` block.
-- A line of a ``console`` block that begins with ``$ dicast`` or ``$ python`` ends in exit code 0, or N after ``console exit=N``.
-  The README's and those that follow a file are processes, the others run in this one.
 - A ``json`` block is JSON, a ``sql`` block is SQLite's.
-- ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment. Where it is a page of ``docs/reference`` whose
-  ``console`` block is run, a judge of the tests' own listens.
+- ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment.
+
+tests/test_followed_pages.py runs the commands.
 
 The plugins' pages of ``docs/reference`` are written by ``docs/generate.py``, and their blocks stand in the plugins' READMEs.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
-import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -110,8 +107,9 @@ def folder(tmp_path: Path, page: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     for block in blocks(page):
         if block.title:
-            (tmp_path / block.title).parent.mkdir(exist_ok=True)
-            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+            (tmp_path / block.title).parent.mkdir(parents=True, exist_ok=True)
+            with (tmp_path / block.title).open("a" if "append" in block.info else "w", encoding="utf-8") as file:
+                file.write(block.text)
     program = [block.text for block in blocks(page, "python") if not block.title]
     (tmp_path / "page.py").write_text("\n".join(program), encoding="utf-8")
     for block in blocks(page, "toml"):
@@ -120,7 +118,7 @@ def folder(tmp_path: Path, page: Path) -> Path:
 
 
 def install(project: dict, folder: Path) -> None:
-    """Make the page's Python the package that *project* describes, as installed metadata beside a module."""
+    """Let the page's module be the package that *project* describes, as installed metadata beside it."""
     metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(
@@ -129,21 +127,16 @@ def install(project: dict, folder: Path) -> None:
     lines = []
     for group, points in project["entry-points"].items():
         lines += [f"[{group}]", *(f"{key} = {points[key]}" for key in points)]
-        for module in points.values():
-            if (folder / module).is_dir():
-                (folder / module / "__init__.py").touch()
-            else:
-                shutil.copy(folder / "page.py", folder / f"{module}.py")
     (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
-def run(folder: Path, *command: str, judge: str = JUDGE["JUDGE_URL"]) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     ours = ("DICAST_", "PYTEST_")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-W", "error", *command],
         cwd=folder,
-        env=environ | JUDGE | {"JUDGE_URL": judge, "PYTHONPATH": str(folder)},
+        env=environ | JUDGE | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -155,24 +148,19 @@ def run(folder: Path, *command: str, judge: str = JUDGE["JUDGE_URL"]) -> subproc
 def dicast(page, folder, monkeypatch, capfd):
     """``dicast(…)``: run a command in the page's folder."""
 
-    def inside(*command: str, judge: str = JUDGE["JUDGE_URL"]) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setenv("JUDGE_URL", judge)
+    def inside(*command: str) -> subprocess.CompletedProcess[str]:
         capfd.readouterr()
         code = main(list(command))
         return subprocess.CompletedProcess(command, code, *capfd.readouterr())
-
-    def outside(*command: str, **judge: str) -> subprocess.CompletedProcess[str]:
-        return run(folder, "-m", "dicast", *command, **judge)
 
     for name in [name for name in os.environ if name.startswith("DICAST_")]:
         monkeypatch.delenv(name)
     for name, value in JUDGE.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.syspath_prepend(folder)
-    before, alone = set(sys.modules), page == ROOT / "README.md"
-    yield lambda *command, **judge: (outside if alone or command[0] == "watch" else inside)(*command, **judge)
+    before = set(sys.modules)
+    yield inside
     for name in set(sys.modules) - before:
         if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(folder):
             del sys.modules[name]
@@ -214,17 +202,6 @@ def test_quoted_files_are_the_files(page):
     for block in blocks(page, "yaml"):
         if block.title and (ROOT / block.title).exists():
             assert yaml.safe_load(block.text) == yaml.safe_load((ROOT / block.title).read_text(encoding="utf-8"))
-
-
-@pages_with("console", slow=("README", "docs/concepts/statistics", "docs/reference/litellm"))
-def test_commands_end_as_the_page_says(page, folder, dicast, chat_server):
-    chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
-    for block in blocks(page, "console"):
-        for program, line in re.findall(r"^\$ (dicast|python) (.*)$", block.text, re.MULTILINE):
-            judge = chat_server.url if page in REFERENCE else JUDGE["JUDGE_URL"]
-            start = dicast if program == "dicast" else functools.partial(run, folder)
-            done = start(*shlex.split(line), judge=judge)
-            assert done.returncode == block.exit_code, f"$ {program} {line}\n{done.stdout}{done.stderr}"
 
 
 @pages_with("json")

@@ -68,8 +68,20 @@ def own_environment(folder):
     return {"VIRTUAL_ENV": str(folder), "UV_OFFLINE": "1", "UV_NO_BUILD_ISOLATION": "1", "UV_NO_CACHE": "1"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(ROOT).with_suffix("")))
+def first(page):
+    """Whether a new user reads *page* first: those are followed in every run of the tests, the others in the whole suite."""
+    return page.parent in (ROOT, ROOT / "docs" / "start")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, id=str(page.relative_to(ROOT).with_suffix("")), marks=[] if first(page) else pytest.mark.slow
+        )
+        for page in FOLLOWED
+    ],
+)
 def test_a_page_can_be_followed_literally(page, tmp_path, chat_server):
     if page.stem in ("sandbox", "sandboxes") and shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap here (apt install bubblewrap)")
