@@ -30,7 +30,7 @@ HOOKS = KERNEL / "_kernel" / "contract" / "hooks.py"
 MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
-    "_init": 800,
+    "_init": 850,
     "_promptfoo": 700,
     "_kernel/asking": 1500,
     "_kernel/cli": 1550,

@@ -80,6 +80,48 @@ def test_columns_without_known_names_are_known_by_their_contents(init):
     assert of_source(pipeline)[1]["fields"] == {"input": "theme", "output": "story"}
 
 
+def test_tests_of_code_are_no_output(init):
+    rows = [
+        {
+            "task_id": f"T/{n}",
+            "prompt": f"def f{n}(): ",
+            "canonical_solution": f"return {n} * 2\n",
+            "test": f"assert f{n}() == {n}",
+        }
+        for n in range(6)
+    ]
+    code, document, _ = init(lines(*rows), "code.jsonl")
+    assert code == 0
+    assert "output" not in document["fields"]
+    assert document["fields"]["reference"]["column"] == "canonical_solution"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("output_1", "output_2"),
+        ("response_a", "response_b"),
+        ("Answer A", "Answer B"),
+        ("output1", "output2"),
+        ("chosen", "rejected"),
+    ],
+)
+@pytest.mark.parametrize("asks", [False, True])
+def test_of_two_outputs_a_label_is_no_reference(first, second, asks, init):
+    rows = [
+        {"id": str(n), "prompt": "Say it.", first: f"It is {n}.", second: "No way.", "label": 1 + n % 2}
+        for n in range(6)
+    ]
+    code, document, pipeline = init(lines(*rows), "pairs.jsonl", *(["--model", "gpt-4o-mini"] if asks else []))
+    assert code == 0
+    assert {field: document["fields"][field]["column"] for field in ("output", "reference")} == {
+        "output": first,
+        "reference": second,
+    }
+    assert ({"llm/pairwise": {"model": "asked"}} in pipeline["metrics"]) is asks
+    assert not any("check/icontains" in metric for metric in pipeline["metrics"])
+
+
 def test_a_column_that_is_often_equal_to_the_output_is_the_reference(init):
     text = "prompt,output,kind\n" + "".join(f"text {n},{'ab'[n % 2]},{'ab'[n % 2]}\n" for n in range(8))
     _, document, _ = init(text, "labels.csv")

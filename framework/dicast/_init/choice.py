@@ -91,11 +91,26 @@ def _judged(guesses: Guesses, model: str | None, *, makes: bool) -> _Judged:
         return _Judged(
             [{"check/assertions": option} if option else "check/assertions"], "each row's own checks", about, 1.0
         )
+    if guesses.paired:
+        return _paired(guesses, model)
     if reference is not None and reference.values:
         return _compared(output, reference, model)
     if model is not None and installed("llm/judge"):
         return _asked(guesses, ["The output answers what the input asks.", "It invents nothing."], "by a model")
     return _formal(output, makes=makes)
+
+
+def _paired(guesses: Guesses, model: str | None) -> _Judged:
+    """Which of two outputs is better, which only a model can say."""
+    first, second = (_shown(guesses.found[field].column) for field in ("output", "reference"))
+    about = [
+        f"Which is better, {first} or {second}? A model says so, asked in both orders: 1 is for the first, 0.5 a tie."
+    ]
+    if model is not None and installed("llm/pairwise"):
+        how = "which of two outputs is better, by a model"
+        return _Judged([{"llm/pairwise": {"model": "asked"}}], how, about, 0.5, asks=True)
+    about.append("None was named (dicast init DATA --model NAME): this judges the form of the first one alone.")
+    return _Judged(["proxy/format"], "the first of two outputs, by its form alone", about, 1.0, FORM_RATE)
 
 
 def _compared(output: Column | None, reference: Column, model: str | None) -> _Judged:

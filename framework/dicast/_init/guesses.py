@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 import attrs
 
@@ -35,6 +36,12 @@ _WORDS = {
 }
 """Words in longer names."""
 
+_PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
+"""The ends by which the names of two outputs differ (``output_1``, ``output_2``), beside which a label names the better one."""
+
+_ABOUT = "test tests check checks metadata rubric criteria notes comment comments explanation rationale"
+"""Words in the names of columns that say something of an answer, or of the row, and are none."""
+
 _EQUAL = 0.2
 """From which share of equal rows on a column is taken for the reference."""
 
@@ -50,12 +57,15 @@ class Guess:
 
 @attrs.define
 class Guesses:
-    """The columns, *found* which of them is which field, and *contexts*: those that an answer may rest on."""
+    """The columns, *found* which of them is which field, *contexts*: those that an answer may rest on, and whether there are two outputs
+    to compare (*paired*): then the second one is the reference.
+    """
 
     columns: Mapping[str, Column]
     found: dict[str, Guess] = attrs.field(factory=dict)
     refused: set[str] = attrs.field(factory=set)
     contexts: list[str] = attrs.field(factory=list)
+    paired: bool = False
 
     @property
     def rest(self) -> list[str]:
@@ -124,9 +134,24 @@ def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
     for field in FIELDS:  # a source takes a column of the field's own name without being told
         if field in guesses.rest:
             guesses.add(field, field, "its name")
+    _pair(guesses)
     _by_names(guesses)
     _by_contents(guesses)
     return guesses
+
+
+def _pair(guesses: Guesses) -> None:
+    """Take two columns whose names differ in their end for two outputs, unless somebody has said where the output is."""
+    if {"output", "reference"} & {*guesses.found, *guesses.refused}:
+        return
+    plain = {_plain(name): name for name in reversed(guesses.rest) if _fits("output", guesses.columns[name])}
+    for (first, second), name in product(_PAIRS, plain):
+        start = name.removesuffix(first)
+        known = start.strip("_") in f"{_NAMES['output']} text".split() or (not start and len(first) > 1)
+        if start != name and known and (other := plain.get(start + second)) is not None and not guesses.paired:
+            guesses.add("output", plain[name], f"one of two outputs, beside {one_comment(repr(other))}")
+            guesses.add("reference", other, "the other output")
+            guesses.paired = True
 
 
 def _by_names(guesses: Guesses) -> None:
@@ -154,7 +179,8 @@ def _fits(field: str, column: Column) -> bool:
 def _by_contents(guesses: Guesses) -> None:
     free = [guesses.columns[name] for name in guesses.rest if name not in guesses.contexts]
     columns = [column for column in free if _fits("output", column)]
-    texts = [column.name for column in columns if column.prose]
+    answers = [column for column in columns if not {*_ABOUT.split()} & {*_plain(column.name).split("_")}]
+    texts = [column.name for column in answers if column.prose]
     if "output" not in guesses.found and "output" not in guesses.refused:
         beside = f" beside {one_comment(repr(guesses.found['input'].column))}" if "input" in guesses.found else ""
         if "input" not in guesses.found and len(texts) == 2:
@@ -162,7 +188,7 @@ def _by_contents(guesses: Guesses) -> None:
             guesses.add("output", texts[1], "the second of two texts")
         elif len(texts) == 1:
             guesses.add("output", texts[0], f"the only text of several words{beside}")
-        elif len(columns) == 1:
+        elif len(columns) == len(answers) == 1:
             guesses.add("output", columns[0].name, f"the only column{beside or ' that is left'}")
     elif "input" not in guesses.found and len(texts) == 1:
         guesses.add("input", texts[0], "the only other text of several words")
