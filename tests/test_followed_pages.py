@@ -89,7 +89,7 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server):
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     kept = tmp_path.parent / f"{tmp_path.name}.environment"
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DICAST_", "PYTEST_", "COV_"))
+        name: value for name, value in os.environ.items() if not name.startswith(("DICAST_", "PYTEST_", "COV_", "UV_"))
     }
     environment |= own_environment(kept.with_suffix(".venv"))
     environment |= {

@@ -350,7 +350,7 @@ def test_no_order_of_reserving_settling_and_dying_passes_a_cap(tmp_path):
 
 
 def judges(count, budget, path, concurrency=500):
-    """Run *count* paid ``llm/judge`` of which as many are under way as *concurrency* lets; a verdict is a mill, two are reserved."""
+    """Run *count* paid ``llm/judge`` of which as many are under way as *concurrency* lets; a verdict is a mill, and as much is reserved."""
 
     def reply(request):
         seal = re.search(r"^seal: (\w+)$", request.messages[-1].content, re.MULTILINE)[1]
@@ -368,9 +368,7 @@ def judges(count, budget, path, concurrency=500):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scope", "verdicts"), [("run", range(199, 200)), ("day", range(199, 200)), ("session", range(7 * 28, 7 * 29 + 1))]
-)
+@pytest.mark.parametrize(("scope", "verdicts"), [("run", 200), ("day", 200), ("session", 7 * 30)])
 def test_500_judges_at_once_never_pass_a_cap_and_all_come_to_an_end(tmp_path, scope, verdicts, monkeypatch):
     caps = {"run": "10", "day": "10", "session": "10", scope: {"session": "0.030"}.get(scope, "0.200")}
     monkeypatch.setattr(sys.modules[__name__], "MOST", {(name, "usd"): Decimal(cap) for name, cap in caps.items()})
@@ -384,6 +382,6 @@ def test_500_judges_at_once_never_pass_a_cap_and_all_come_to_an_end(tmp_path, sc
     ended = Counter(event.subject_id for event in done.events if event.type in ("eval.completed", "eval.failed"))
     assert ended == Counter(f"{n}" for n in range(500))
     assert done.document["scored"] == len(model.asked)
-    assert done.document["scored"] in verdicts
+    assert done.document["scored"] == verdicts
     assert done.document["failures"] == {"throttled_no_heuristic": 500 - done.document["scored"]}
     assert Decimal(done.document["cost"]["usd"]) == done.document["scored"] * Decimal("0.001")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import sys
 from decimal import Decimal
@@ -25,6 +26,7 @@ KNOWN = {
     "openai/gpt-oss-20b": "gpt-oss",
     "google/gemma-3-27b-it": "gemma3",
 }
+tokenizer = functools.cache(splintr.Tokenizer.from_pretrained)
 TEXT = "The quick brown fox jumps over the lazy dog, and then explains at some length why it did. " * 20
 
 
@@ -34,7 +36,7 @@ def asked(*texts, **more):
 
 @pytest.mark.parametrize(("model", "vocabulary"), KNOWN.items())
 def test_a_model_s_own_tokenizer_counts(model, vocabulary):
-    counted = len(splintr.Tokenizer.from_pretrained(vocabulary).encode_ordinary(TEXT))
+    counted = len(tokenizer(vocabulary).encode_ordinary(TEXT))
     assert counted < most_input_tokens(model, asked(TEXT)) < 1.15 * counted
     assert most_input_tokens(model, asked(TEXT)) < 0.7 * asked(TEXT).input_tokens
 
@@ -61,9 +63,7 @@ def test_without_the_extra_the_bytes_decide(monkeypatch):
 def test_no_less_than_the_tokens_of_all_messages_together(texts, vocabulary):
     model = next(name for name, known in KNOWN.items() if known == vocabulary)
     whole = "\n".join(text.encode(errors="replace").decode() for text in texts)
-    assert most_input_tokens(model, asked(*texts)) >= len(
-        splintr.Tokenizer.from_pretrained(vocabulary).encode_ordinary(whole)
-    )
+    assert most_input_tokens(model, asked(*texts)) >= len(tokenizer(vocabulary).encode_ordinary(whole))
 
 
 @given(st.text(), st.text(), st.integers(1, 3))
@@ -74,8 +74,7 @@ def test_no_two_draws_of_a_nonce_differ_and_none_takes_more(before, after, times
     draws = [request(secrets.token_hex(8)) for _ in range(5)]
     found = {most_input_tokens("gpt-4o", draw) for draw in draws}
     assert len(found) == 1
-    tokenizer = splintr.Tokenizer.from_pretrained("o200k_base")
-    assert found.pop() >= max(len(tokenizer.encode_ordinary(draw.messages[0].content)) for draw in draws)
+    assert found.pop() >= max(len(tokenizer("o200k_base").encode_ordinary(draw.messages[0].content)) for draw in draws)
 
 
 def test_a_schema_counts():
