@@ -5,11 +5,24 @@ from __future__ import annotations
 from dicast import Aggregate, Comparison, EarlyStop, hookimpl
 
 from .agreement import Agreement
+from .assumptions import Assumptions
+from .bayes import Bayes
+from .category_effects import CategoryEffects
 from .cliffs_delta import CliffsDelta
+from .criteria_effects import CriteriaEffects
+from .distribution import Distribution
+from .distribution_shift import DistributionShift
+from .outliers import Outliers
 from .paired import Paired
+from .pass_rate import PassRate
 from .plateau import Plateau
+from .power import Power
+from .practical import Practical
+from .rationale_analysis import RationaleAnalysis
 from .recommendation import Recommendation
+from .referee_alignment import RefereeAlignment
 from .score_delta import ScoreDelta
+from .score_flips import Flips
 from .score_stats import ScoreStats
 from .significance import Significance
 from .summaries import CostSummary, LatencySummary
@@ -18,12 +31,25 @@ from .variant_ranking import VariantRanking
 
 __all__ = [
     "Agreement",
+    "Assumptions",
+    "Bayes",
+    "CategoryEffects",
     "CliffsDelta",
     "CostSummary",
+    "CriteriaEffects",
+    "Distribution",
+    "DistributionShift",
+    "Flips",
     "LatencySummary",
+    "Outliers",
     "Paired",
+    "PassRate",
     "Plateau",
+    "Power",
+    "Practical",
+    "RationaleAnalysis",
     "Recommendation",
+    "RefereeAlignment",
     "ScoreDelta",
     "ScoreStats",
     "Significance",
@@ -34,14 +60,20 @@ __all__ = [
 
 @hookimpl
 def dicast_aggregates() -> list[type[Aggregate]]:
-    """Offer the six aggregates."""
-    return [ScoreStats, Recommendation, VariantRanking, CostSummary, LatencySummary, Agreement]
+    """Offer the aggregates."""
+    return [
+        *(ScoreStats, Distribution, PassRate, Power, RationaleAnalysis),
+        *(Recommendation, VariantRanking, CostSummary, LatencySummary, Agreement),
+    ]
 
 
 @hookimpl
 def dicast_comparisons() -> list[type[Comparison]]:
-    """Offer the four comparisons."""
-    return [ScoreDelta, CliffsDelta, Significance, Paired]
+    """Offer the comparisons."""
+    return [
+        *(ScoreDelta, CliffsDelta, Significance, Paired, Bayes, Practical, Assumptions, DistributionShift),
+        *(RefereeAlignment, Outliers, Flips, CategoryEffects, CriteriaEffects),
+    ]
 
 
 @hookimpl

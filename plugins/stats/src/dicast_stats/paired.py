@@ -111,7 +111,7 @@ class Paired:
 
         # scipy has no p of pairs that are all equal where they are too many for the exact test.
         figures["wilcoxon_p"] = plain(stats.wilcoxon(column).pvalue) if column.any() else 1.0
-        figures["sign_p"] = _even(int((column > 0).sum()), int((column < 0).sum()))
+        figures["sign_p"] = even(int((column > 0).sum()), int((column < 0).sum()))
         if not varies(column):
             return figures, {"t": _ALIKE, **large}
         (test, ends), (method, resampled) = _t_test(column), interval(column)
@@ -136,8 +136,8 @@ class Paired:
         if reasons := few(self.min_samples, {"n_pass_pairs": count}):
             return figures, reasons
         kept = int((both & was & now).sum())
-        ends = _rate_interval(kept, gained, lost, count)
-        return {**figures, "mcnemar_p": _even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
+        ends = rate_interval(kept, gained, lost, count)
+        return {**figures, "mcnemar_p": even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
 
 
 def _paired(now: Column, was: Column) -> tuple[Column, int]:
@@ -165,7 +165,7 @@ def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, flo
     return {name: plain(value) for name, value in figures.items()}, ends
 
 
-def _rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float, float]:
+def rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float, float]:
     """The 95 % interval of the difference of two pass rates over the same *count* subjects, of which *kept* pass both times.
 
     Newcombe's method 10: the limits of Wilson's intervals of each rate, put together by squares with the correlation phi, which is
@@ -190,7 +190,7 @@ def _rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float
     return low, difference + reach(now.high - rate, before - was.low)
 
 
-def _even(rises: int, falls: int) -> float | None:
+def even(rises: int, falls: int) -> float | None:
     """The exact p of *rises* and *falls* where both are equally likely; 1 where there is neither."""
     from scipy import stats
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Adjustment = Literal["none", "bonferroni", "holm", "fdr"]
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
 
-_LEAST_SPREAD = 1e-140
+TOO_FAR = "the scores differ too much in size"
+
+LEAST_SPREAD = 1e-140
 """A pooled standard deviation below this, of scores of about 1, is not known."""
 
 _TESTED = ("t", "df", "p_value", "adjusted_p_value", "effect_size", "ci_low", "ci_high")
@@ -30,7 +32,11 @@ _TESTED = ("t", "df", "p_value", "adjusted_p_value", "effect_size", "ci_low", "c
 SAMPLES = Within(2, inf, "2 or more (a variance needs two scores)")
 
 
-def _check_adjustment(_instance: object, _attribute: attrs.Attribute[Adjustment], adjustment: Adjustment) -> None:
+def check_adjustment(_instance: object, _attribute: attrs.Attribute[Adjustment], adjustment: Adjustment) -> None:
+    """An attrs validator for the option *adjustment*.
+
+    :raises ConfigError: when it is none of :data:`ADJUSTMENTS`.
+    """
     if adjustment not in ADJUSTMENTS:
         message = f"unknown adjustment {adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
         raise ConfigError(Problem(message, value=adjustment, hint=nearest(str(adjustment), ADJUSTMENTS)))
@@ -58,7 +64,7 @@ class Significance:
     name = "significance"
 
     equal_var: bool = False
-    adjustment: Adjustment = attrs.field(default="none", validator=_check_adjustment)
+    adjustment: Adjustment = attrs.field(default="none", validator=check_adjustment)
     family_size: int | None = attrs.field(default=None, validator=Within(1, inf, "a number of tests, from 1"))
     min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()
@@ -83,8 +89,8 @@ class Significance:
             long["mean_difference"] = float(after.mean() - before.mean())
         if not reasons and alike:
             reasons = {"t": "the scores of each run are all alike: there is no variance to compare the difference with"}
-        if not reasons and _pooled(before, after) < _LEAST_SPREAD:
-            reasons = {"t": "the scores differ too much in size"}
+        if not reasons and pooled_deviation(before, after) < LEAST_SPREAD:
+            reasons = {"t": TOO_FAR}
         if not reasons:
             test, long["ci_low"], long["ci_high"] = self._test(before, after)
             figures |= test
@@ -93,21 +99,26 @@ class Significance:
 
     def _test(self, before: Column, after: Column) -> tuple[dict[str, float | None], float, float]:
         """The test's figures, and the ends of the interval."""
-        from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
-
-        test = stats.ttest_ind(after, before, equal_var=self.equal_var)
+        test = welch(before, after, equal_var=self.equal_var)
         low, high = test.confidence_interval(0.95)
         figures = {
             "t": test.statistic,
             "df": test.df,
             "p_value": test.pvalue,
             "adjusted_p_value": test.pvalue,
-            "effect_size": (after.mean() - before.mean()) / _pooled(before, after),
+            "effect_size": (after.mean() - before.mean()) / pooled_deviation(before, after),
         }
         return {name: plain(value) for name, value in figures.items()}, float(low), float(high)
 
 
-def _pooled(*sides: Column) -> float:
+def welch(before: Column, after: Column, *, equal_var: bool = False) -> Any:
+    """Scipy's t-test of *after* against *before*, with its statistic, df, p-value and intervals."""
+    from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
+
+    return stats.ttest_ind(after, before, equal_var=equal_var)
+
+
+def pooled_deviation(*sides: Column) -> float:
     """The pooled standard deviation."""
     squares = sum(float(side.var(ddof=1)) * (len(side) - 1) for side in sides)
     return sqrt(squares / sum(len(side) - 1 for side in sides))

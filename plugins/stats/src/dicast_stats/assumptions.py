@@ -1,0 +1,132 @@
+"""Whether two runs' scores are such as a t-test assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import Results, Within
+
+from .scale import divided, fit, power_of
+from .significance import TOO_FAR
+from .table import Sides, compared, explained, few
+from .ties import varies
+from .values import plain
+
+if TYPE_CHECKING:
+    from .values import Column
+
+_MOST = 5_000
+"""Scipy's p-value of the Shapiro-Wilk test is not accurate for more scores."""
+
+
+@attrs.frozen
+class Assumptions:
+    """Tests what a t-test assumes: that each run's scores are normal, and that both vary alike.
+
+    For each criterion ``n``, and:
+
+    - ``baseline`` and ``variant``: ``n``, and of the Shapiro-Wilk test (Biometrika 52, 1965, 591-611) ``statistic``, ``p_value`` and
+      ``is_normal``, false where the p-value is below *alpha*;
+    - ``variance``: of Levene's test around the medians (M. B. Brown and A. B. Forsythe, JASA 69, 1974, 364-367) ``statistic``, ``p_value`` and
+      ``equal_variance``;
+    - ``effect_size``: the variant's standard deviation over the baseline's, with ``ci_low`` and ``ci_high``, 95 % by the F distribution, which
+      assumes normal scores;
+    - ``words``.
+
+    A large p-value is no evidence that scores are normal, only none against it. What is not defined is null, and ``reasons`` says why.
+
+    :param min_samples: how many scores each run needs, 3 or more.
+    :param alpha: below which p-value an assumption counts as broken.
+    :param criteria: only these; all by default.
+    """
+
+    name = "assumptions"
+
+    min_samples: int = attrs.field(default=3, validator=Within(3, inf, "3 or more (the test needs three scores)"))
+    alpha: float = attrs.field(default=0.05, validator=Within(0, 1, "between 0 and 1", open=True))
+    criteria: tuple[str, ...] = ()
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """The tests of each criterion."""
+        return compared(baseline, variant, self.criteria, self._tested)
+
+    def _tested(self, sides: Sides) -> dict[str, Any]:
+        before, after = _alike(sides)
+        counts = {"n_baseline": len(before), "n_variant": len(after)}
+        reasons = few(self.min_samples, counts)
+        normal = {
+            name: self._normal(side)
+            for name, side in (("baseline", fit(sides.present[0])), ("variant", fit(sides.present[1])))
+        }
+        variance: dict[str, Any] = {"statistic": None, "p_value": None, "equal_variance": None}
+        ratio = dict.fromkeys(("effect_size", "ci_low", "ci_high"))
+        if not reasons and not (varies(before) and varies(after)):
+            reasons = {"effect_size": "the scores of a run are all alike"}
+        if not reasons and not (before.var() and after.var()):
+            reasons = {"effect_size": TOO_FAR}
+        if not reasons:
+            from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
+
+            test = stats.levene(before, after, center="median")
+            variance = {
+                "statistic": plain(test.statistic),
+                "p_value": plain(test.pvalue),
+                "equal_variance": bool(test.pvalue >= self.alpha),
+            }
+            ratio = _ratio(before, after)
+        found = {"n": sum(counts.values()), **normal, "variance": variance, **ratio}
+        return explained({**found, "words": self._words(normal, variance)}, reasons)
+
+    def _normal(self, scores: Column) -> dict[str, Any]:
+        found: dict[str, Any] = {"n": len(scores), "statistic": None, "p_value": None, "is_normal": None}
+        if len(scores) < self.min_samples:
+            return {**found, "reason": f"{len(scores)} of the {self.min_samples} needed"}
+        if not varies(scores) or len(scores) > _MOST:
+            why = (
+                f"more than {_MOST:,} scores: the p-value would not be accurate"
+                if varies(scores)
+                else "the scores are all alike"
+            )
+            return {**found, "reason": why}
+        from scipy import stats
+
+        test = stats.shapiro(scores)
+        return {
+            **found,
+            "statistic": plain(test.statistic),
+            "p_value": plain(test.pvalue),
+            "is_normal": bool(test.pvalue >= self.alpha),
+        }
+
+    def _words(self, normal: Mapping[str, Mapping[str, Any]], variance: Mapping[str, Any]) -> str:
+        broken = [f"the {name}'s scores are not normal" for name, one in normal.items() if one["is_normal"] is False]
+        if variance["equal_variance"] is False:
+            broken.append("the scores do not vary alike")
+        if broken:
+            return f"{'; '.join(broken)} (at {self.alpha:g})"
+        return (
+            "not known"
+            if variance["equal_variance"] is None
+            else f"nothing speaks against a t-test (at {self.alpha:g})"
+        )
+
+
+def _alike(sides: Sides) -> tuple[Column, Column]:
+    """Both sides' scores, divided by one power of two so that their squares are numbers."""
+    before, after = sides.present
+    power = power_of(before, after)
+    return divided(before, power), divided(after, power)
+
+
+def _ratio(before: Column, after: Column) -> dict[str, float | None]:
+    """The ratio of the standard deviations, and its interval."""
+    from scipy import stats
+
+    squares = float(after.var(ddof=1)) / float(before.var(ddof=1))
+    freedom = len(after) - 1, len(before) - 1
+    low, high = squares / stats.f.ppf(0.975, *freedom), squares / stats.f.ppf(0.025, *freedom)
+    return {"effect_size": plain(sqrt(squares)), "ci_low": plain(sqrt(low)), "ci_high": plain(sqrt(high))}

@@ -1,0 +1,71 @@
+"""The subjects whose scores changed most between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+import attrs
+
+from dicast import Results, Within
+
+from .paired_scores import PairedScores, mean_change, named, paired_rows
+from .table import compared, explained
+
+_NONE = "no subject has a score in both runs"
+
+
+@attrs.frozen
+class Outliers:
+    """The subjects whose scores changed most, where both runs judged the same subjects.
+
+    For each criterion, over the ``n`` subjects with a score in both: ``mean_difference`` (variant less baseline) with ``ci_low``, ``ci_high``
+    (paired t, 95 %) and ``effect_size`` (d_z); ``outliers``, the subjects with the largest changes, largest first: ``subject_kind``,
+    ``subject_id``, ``baseline``, ``variant`` and ``difference``; and ``words``. Subjects that did not change are not listed. What is not
+    defined is null.
+
+    :param top_n: how many subjects are listed.
+    :param criteria: only these; all by default.
+    """
+
+    name = "outliers"
+
+    top_n: int = attrs.field(default=10, validator=Within(1, inf, "1 or more"))
+    criteria: tuple[str, ...] = ()
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """The subjects for each criterion."""
+        rows = paired_rows(baseline, variant)
+        return compared(baseline, variant, self.criteria, lambda sides: self._listed(PairedScores.of(sides, rows)))
+
+    def _listed(self, scores: PairedScores) -> dict[str, Any]:
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        largest = [
+            place
+            for place in np.argsort(-abs(scores.change), kind="stable")[: self.top_n].tolist()
+            if scores.change[place]
+        ]
+        found = [
+            {
+                **named(scores.subjects[place]),
+                "baseline": float(scores.was[place]),
+                "variant": float(scores.now[place]),
+                "difference": float(scores.change[place]),
+            }
+            for place in largest
+        ]
+        figures = {**mean_change(scores.change), "outliers": found}
+        if not len(scores.change):
+            return explained({**figures, "words": _NONE}, {"n": _NONE})
+        if not found:
+            words = f"no score of {len(scores.change):,} subjects changed"
+        else:
+            words = f"of {len(scores.change):,} subjects {found[0]['subject_id']} changed most, by {found[0]['difference']:+.4g}"
+        alike = (
+            {}
+            if figures["effect_size"] is not None
+            else {"effect_size": "the differences are all alike, or there is one"}
+        )
+        return explained({**figures, "words": words}, alike)

@@ -1,0 +1,184 @@
+"""Comparisons of two runs over any subjects: equal to scipy on random scores, and defined where there is little to compare."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.spatial.distance import jensenshannon
+from statsmodels.stats.multitest import multipletests
+
+from dicast import ConfigError, Results
+from dicast_stats import Assumptions, Bayes, CategoryEffects, CriteriaEffects, DistributionShift
+
+ALL = (Bayes(), Assumptions(), DistributionShift(), CriteriaEffects())
+CLOSE = {"rel": 1e-9, "abs": 1e-12}
+SCORES = st.lists(st.floats(-5, 5), min_size=3, max_size=40).filter(lambda scores: np.std(scores) > 1e-3)
+GRADES = st.lists(st.integers(1, 5).map(float), min_size=3, max_size=40)
+
+
+def only(found):
+    (figures,) = found["criteria"].values()
+    return figures
+
+
+@settings(max_examples=200, deadline=None)
+@given(SCORES, SCORES, st.floats(0.5, 0.999))
+def test_bayes_is_the_t_posterior_with_welch_s_error(before, after, width):
+    a, b = np.array(before), np.array(after)
+    found = only(Bayes(credible_interval=width).compare(*runs(before, after)))
+    error = sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+    df = stats.ttest_ind(b, a, equal_var=False).df
+    posterior = stats.t(df, b.mean() - a.mean(), error)
+    assert found["prob_variant_gt_baseline"] == pytest.approx(posterior.sf(0), **CLOSE)
+    assert found["credible_interval"] == pytest.approx(list(posterior.interval(width)), **CLOSE)
+    assert [found["ci_low"], found["ci_high"]] == found["credible_interval"]
+    assert found["n"] == len(before) + len(after)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SCORES, SCORES)
+def test_assumptions_are_shapiro_s_and_levene_s_tests(before, after):
+    found = only(Assumptions().compare(*runs(before, after)))
+    for side, scores in (("baseline", before), ("variant", after)):
+        test = stats.shapiro(scores)
+        assert (found[side]["statistic"], found[side]["p_value"]) == pytest.approx(tuple(test), **CLOSE)
+        assert found[side]["is_normal"] is bool(found[side]["p_value"] >= 0.05)
+    test = stats.levene(before, after, center="median")
+    assert (found["variance"]["statistic"], found["variance"]["p_value"]) == pytest.approx(
+        (test.statistic, test.pvalue), **CLOSE
+    )
+    assert found["ci_low"] < found["effect_size"] < found["ci_high"]
+    assert found["effect_size"] == pytest.approx(np.std(after, ddof=1) / np.std(before, ddof=1), **CLOSE)
+
+
+def test_the_interval_of_the_ratio_of_deviations_covers_it():
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(400):
+        found = only(Assumptions().compare(*runs(rng.normal(0, 1, 12).tolist(), rng.normal(0, 2, 9).tolist())))
+        covered += found["ci_low"] <= 2 <= found["ci_high"]
+    assert 0.92 <= covered / 400 <= 0.98
+
+
+@settings(max_examples=200, deadline=None)
+@given(GRADES, GRADES)
+def test_rank_tests_are_scipy_s(before, after):
+    found = only(CriteriaEffects().compare(*runs(before, after)))
+    if len({*before, *after}) == 1:
+        assert (found["p_value"], found["effect_size"]) == (1.0, 0.0)
+        return
+    test = stats.mannwhitneyu(after, before)
+    assert (found["u"], found["p_value"]) == pytest.approx((test.statistic, test.pvalue), **CLOSE)
+    assert found["effect_size"] == pytest.approx(2 * test.statistic / (len(before) * len(after)) - 1, **CLOSE)
+    if found["ci_low"] is not None:
+        assert -1 <= found["ci_low"] <= found["effect_size"] <= found["ci_high"] <= 1
+
+
+def test_the_interval_of_cliff_s_delta_covers_it():
+    rng = np.random.default_rng(2)
+    true = 2 * stats.norm.cdf(0.6 / sqrt(2)) - 1
+    covered = 0
+    for _ in range(400):
+        found = only(CriteriaEffects().compare(*runs(rng.normal(0, 1, 25).tolist(), rng.normal(0.6, 1, 30).tolist())))
+        covered += found["ci_low"] <= true <= found["ci_high"]
+    assert 0.92 <= covered / 400 <= 0.985
+
+
+@settings(max_examples=200, deadline=None)
+@given(GRADES, GRADES, st.integers(2, 12))
+def test_distribution_shift_is_scipy_s(before, after, bins):
+    found = only(DistributionShift(bins=bins).compare(*runs(before, after)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where the exact p-value cannot be computed
+        test = stats.ks_2samp(after, before)
+    assert (found["ks_statistic"], found["ks_p_value"]) == pytest.approx((test.statistic, test.pvalue), **CLOSE)
+    ends = min(*before, *after), max(*before, *after)
+    if ends[0] < ends[1]:
+        one, other = (np.histogram(side, bins, ends)[0] for side in (before, after))
+        assert found["js_divergence"] == pytest.approx(jensenshannon(one, other, 2) ** 2, **CLOSE)
+    assert 0 <= found["js_divergence"] <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(("adjustment", "method"), [("holm", "holm"), ("fdr", "fdr_bh"), ("bonferroni", "bonferroni")])
+@pytest.mark.parametrize("component", [CriteriaEffects, DistributionShift])
+def test_p_values_are_adjusted_over_all_criteria(component, adjustment, method, results):
+    rng = np.random.default_rng(3)
+    before = {name: rng.normal(0, 1, 20).tolist() for name in "abcd"}
+    after = {name: rng.normal(place / 3, 1, 20).tolist() for place, name in enumerate("abcd")}
+    found = component(adjustment=adjustment).compare(results(before), results(after))["criteria"]
+    expected = multipletests([found[name]["p_value"] for name in "abcd"], method=method)[1]
+    assert [found[name]["adjusted_p_value"] for name in "abcd"] == pytest.approx(expected.tolist(), **CLOSE)
+
+
+def by_category(scores):
+    records = [
+        {"row": {"id": str(n), "category": kind}, "metrics": {"score": score}} for n, (kind, score) in enumerate(scores)
+    ]
+    return Results("run", "name", lambda: iter([(str(n), record) for n, record in enumerate(records)]))
+
+
+def test_categories_are_tested_one_by_one():
+    rng = np.random.default_rng(4)
+    before = [(kind, float(score)) for kind in ("easy", "hard") for score in rng.normal(0.5, 0.1, 15)]
+    after = [("easy", score) for kind, score in before if kind == "easy"] + [
+        ("hard", score - 0.3) for kind, score in before if kind == "hard"
+    ]
+    found = CategoryEffects().compare(by_category([*before, ("old", 1.0)]), by_category([*after, (None, 1.0)]))
+    assert set(found["categories"]) == {"easy", "hard"}
+    assert found["categories"]["easy"]["effect_size"] == 0
+    assert found["categories"]["hard"]["adjusted_p_value"] < 0.001
+    assert found["categories"]["hard"]["words"].startswith("lower")
+    assert (found["only_in_baseline"], found["without"]) == (["old"], 1)
+
+
+def test_rows_without_categories_are_told(results):
+    found = CategoryEffects(category_field="topic").compare(results({"a": [1.0]}), results({"a": [1.0]}))
+    assert "'topic'" in found["reason"]
+
+
+LITTLE = [
+    [],
+    [0.5],
+    [None, None],
+    [0.5, 0.5, 0.5],
+    [0.5, None, 0.5],
+    [float("nan"), 1.0],
+    [1e308, -1e308, 1e308],
+    [1e-320, 2e-320, 0.0],
+]
+
+
+@pytest.mark.parametrize("component", ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("before", LITTLE, ids=str)
+@pytest.mark.parametrize("after", LITTLE, ids=str)
+def test_little_to_compare_is_no_error_and_what_is_not_defined_is_null(component, before, after, results):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = component.compare(results({"a": before}), results({"a": after}))
+    json.dumps(found, allow_nan=False)
+    for figures in found["criteria"].values():
+        assert isinstance(figures["words"], str)
+        assert {"n", "effect_size", "ci_low", "ci_high"} <= figures.keys()
+
+
+@pytest.mark.parametrize("wrong", [{"credible_interval": 0.4}, {"credible_interval": 1}])
+def test_a_credible_interval_is_between_half_and_nearly_all(wrong):
+    with pytest.raises(ConfigError):
+        Bayes(**wrong)
+
+
+def runs(before, after):
+    def made(scores):
+        records = [
+            (str(n), {"row": {"id": str(n)}, "metrics": {"scores": {"a": score}}}) for n, score in enumerate(scores)
+        ]
+        return Results("run", "name", lambda: iter(records))
+
+    return made(before), made(after)
