@@ -72,11 +72,9 @@ class Assumptions:
             from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
             test = stats.levene(before, after, center="median")
-            variance = {
-                "statistic": plain(test.statistic),
-                "p_value": plain(test.pvalue),
-                "equal_variance": bool(test.pvalue >= self.alpha),
-            }
+            p_value = plain(test.pvalue)  # none where all deviations from the medians are alike
+            equal = None if p_value is None else p_value >= self.alpha
+            variance = {"statistic": plain(test.statistic), "p_value": p_value, "equal_variance": equal}
             ratio = _ratio(before, after)
         found = {"n": sum(counts.values()), **normal, "variance": variance, **ratio}
         return explained({**found, "words": self._words(normal, variance)}, reasons)

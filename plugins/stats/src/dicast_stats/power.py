@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from math import ceil, sqrt
+from math import ceil, isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -87,10 +87,11 @@ class Scores:
         if len(scores) < 2 or not varies(scores):  # a variance needs two
             why = "the scores are all alike" if len(scores) > 1 else f"{len(scores)} of the 2 needed"
             return explained({**figures, "words": f"not known: {why}"}, {"effect_size": why})
+        import numpy as np  # 0.1 s, which starting a run does not spend
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         power = power_of(scores)
-        scaled, null = divided(scores, power), options.null_mean * 2.0**-power
+        scaled, null = divided(scores, power), float(np.ldexp(options.null_mean, -power))
         mean, deviation, count = float(scaled.mean()), float(scaled.std(ddof=1)), len(scores)
         reach = float(stats.t.ppf(0.975, count - 1)) * deviation / sqrt(count)
         effect, least = (mean - null) / deviation, detectable(count, options.alpha, options.target_power)
@@ -113,6 +114,8 @@ class Scores:
 
     def _words(self, figures: Mapping[str, Any]) -> str:
         least, count = figures["min_detectable_effect"], figures["n"]
+        if least is None:
+            return f"not known over {count:,} scores: they are too large"
         can = f"{count:,} scores show a difference of {least:.3g} from {self._options.null_mean:g} with a power of {self._options.target_power:g}"
         needed = figures["required_samples"]
         return can if needed is None else f"{can}; the one that was seen needs {max(2, ceil(needed)):,}"
@@ -124,7 +127,8 @@ def power_at(effect: float, count: float, alpha: float) -> float:
 
     freedom, shift = count - 1, effect * sqrt(count)
     bound = stats.t.isf(alpha / 2, freedom)
-    return float(stats.nct.sf(bound, freedom, shift) + stats.nct.cdf(-bound, freedom, shift))
+    wrong_side = float(stats.nct.cdf(-bound, freedom, shift))  # scipy has none where it is next to nothing
+    return float(stats.nct.sf(bound, freedom, shift)) + (0.0 if isnan(wrong_side) else wrong_side)
 
 
 def required(effect: float, alpha: float, power: float) -> float | None:
