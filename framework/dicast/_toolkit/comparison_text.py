@@ -14,20 +14,26 @@ _MARGIN = "  "
 
 
 def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
-    """What the comparison *label* has *found*, ``{criteria: {NAME: figures}}``: a table, and why some of its figures are missing.
+    """What the comparison *label* has *found*: a table, why some of its figures are missing, and what it says in ``words``.
 
-    A is the baseline, B the variant. :func:`~dicast.print_lines` prints it.
+    The figures are those of ``{criteria: {NAME: figures}}``, or of ``categories``; there may be none. A is the baseline, B the variant. :func:`~dicast.print_lines` prints it.
     """
-    criteria: Figures = found["criteria"]
+    criteria: Figures | None = found.get("criteria", found.get("categories"))
+    if criteria is None:
+        yield label
+        yield f"{_MARGIN}{found.get('words', 'its figures are in the document (--json)')}"
+        return
     title = next((text for field, text in _TITLES.items() if any(_has(one, field) for one in criteria.values())), "")
     yield f"{label}: {title}" if title else label
     if not criteria:
-        yield f"{_MARGIN}no criterion is in both runs"
+        yield f"{_MARGIN}{found.get('reason', 'no criterion is in both runs')}"
     else:
         table = _table(criteria)
         yield Drawing(table, [_MARGIN + line if line else "" for line in table.lines(WIDTH - len(_MARGIN))])
     for (figure, why), names in _reasons(criteria).items():
         yield f"{_MARGIN}{figure} of {', '.join(names)}: {why}"
+    told = {name: one for name, one in criteria.items() if isinstance(one, Mapping) and not one.keys() >= {"n_pairs"}}
+    yield from (f"{_MARGIN}{name}: {one['words']}" for name, one in told.items() if "words" in one)
     for side, text in (("baseline", "only in A"), ("variant", "only in B")):
         if alone := found.get(f"only_in_{side}"):
             yield f"{_MARGIN}{text}: {', '.join(alone)}"
@@ -35,9 +41,17 @@ def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
 
 def _table(criteria: Figures) -> TextTable:
     """A row for each criterion; a figure alone is a difference of means."""
-    rows = {name: one if isinstance(one, Mapping) else {"mean_difference": one} for name, one in criteria.items()}
+    rows = {name: {**one} if isinstance(one, Mapping) else {"mean_difference": one} for name, one in criteria.items()}
+    for one in rows.values():
+        if "u" in one:  # the interval is that of the effect, by rank
+            one.pop("mean_difference", None)
     known = {field for _, fields, _ in _COLUMNS for field in fields} | _BESIDE
-    more = dict.fromkeys(field for one in rows.values() for field in one if field not in known)
+    more = dict.fromkeys(
+        field
+        for one in rows.values()
+        for field, value in one.items()
+        if field not in known and not isinstance(value, Mapping | list)
+    )
     there = [column for column in _COLUMNS if any(set(column[1]) <= one.keys() for one in rows.values())]
     columns = [*there, *((field.replace("_", " "), (field,), _plain) for field in more)]
     heads = ["", *(head for head, _, _ in columns)]
@@ -103,7 +117,7 @@ _COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
 """The heads of the columns, with the figures that each of them is made of."""
 
 _BESIDE = {
-    *("t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
+    *("n", "u", "t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
     *("pass_rate_difference", "pass_rate_ci_low", "pass_rate_ci_high"),
 }
 """What has no column: it is in the document."""

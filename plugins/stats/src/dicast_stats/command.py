@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,28 @@ from dicast import (
     results,
 )
 
+from .assumptions import Assumptions
+from .bayes import Bayes
+from .category_effects import CategoryEffects
 from .cliffs_delta import CliffsDelta
+from .criteria_effects import CriteriaEffects
+from .distribution_shift import DistributionShift
 from .flips import flips
+from .outliers import Outliers
 from .paired import Paired
+from .practical import Practical
 from .score_delta import ScoreDelta
+from .score_flips import Flips
 from .significance import Significance
 from .text import lines
 
-COMPARISONS: Mapping[str, type[Comparison]] = {
-    f"stats/{one.name}": one for one in (Paired, Significance, CliffsDelta, ScoreDelta)
-}
-"""By the names that they have in pipelines, in the order in which they are shown."""
+SHOWN = (Paired, Significance, CliffsDelta, ScoreDelta)
+"""The comparisons that are made where none is named, in the order in which they are shown."""
+
+_MORE = (Bayes, Practical, Assumptions, DistributionShift, Outliers, Flips, CategoryEffects, CriteriaEffects)
+
+COMPARISONS: Mapping[str, Callable[[], Comparison]] = {f"stats/{one.name}": one for one in (*SHOWN, *_MORE)}
+"""All that need no option, by the names that they have in pipelines."""
 
 _PAIRED = f"stats/{Paired.name}"
 
@@ -52,7 +63,13 @@ UNKNOWN = "fingerprints"
 @click.command()
 @click.argument("a")
 @click.argument("b")
-@click.option("--compare", "names", multiple=True, metavar="NAME", help="Only this comparison; may be repeated.")
+@click.option(
+    "--compare",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Only this comparison, such as bayes or flips; may be repeated.",
+)
 @click.option(
     "--difference",
     type=click.FloatRange(0, min_open=True),
@@ -80,7 +97,7 @@ def compare(
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Differences are B less A.
     """
-    chosen = [_known(name) for name in dict.fromkeys(names or COMPARISONS)]
+    chosen = [_known(name) for name in dict.fromkeys(names or [f"stats/{one.name}" for one in SHOWN])]
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = Pair(results(live, a), results(live, b))
