@@ -205,7 +205,7 @@ def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
     assert [flip["subject_id"] for flip in found] == sorted((flip["subject_id"] for flip in found), key=[*one].index)
 
 
-def test_the_records_of_a_run_are_read_once_for_all_comparisons():
+def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores():
     read = []
 
     def records(name):
@@ -213,7 +213,7 @@ def test_the_records_of_a_run_are_read_once_for_all_comparisons():
         return iter([(str(row), {"metrics": {"scores": {"a": row}}}) for row in range(4)])
 
     pair = Pair(Results("1", "a", lambda: records("a")), Results("2", "b", lambda: records("b")))
-    pair.document(list(COMPARISONS))
+    pair.document([name for name in COMPARISONS if name != "stats/category_effects"])  # which needs the rows, too
     assert read == ["a", "b"]
 
 
