@@ -10,7 +10,10 @@ from pathlib import Path
 from processes import HERE, Figure, run
 
 RECORDS = 1_000_000
-NAMES = ("score_stats", "recommendation", "variant_ranking", "cost_summary", "latency_summary", "agreement")
+NAMES = (
+    *("score_stats", "recommendation", "variant_ranking", "cost_summary", "latency_summary", "agreement"),
+    *("power", "distribution", "pass_rate", "rationale_analysis"),
+)
 
 
 def measure(folder: Path, count: int | None) -> Iterator[Figure]:

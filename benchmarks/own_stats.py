@@ -27,6 +27,10 @@ AGGREGATES = {
         dicast_stats.CostSummary,
         dicast_stats.LatencySummary,
         dicast_stats.Agreement,
+        dicast_stats.Power,
+        dicast_stats.Distribution,
+        dicast_stats.PassRate,
+        dicast_stats.RationaleAnalysis,
     )
 }
 

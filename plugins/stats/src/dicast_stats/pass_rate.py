@@ -54,7 +54,8 @@ class Passes:
     def __init__(self, options: PassRate) -> None:
         self._options, self._wanted = options, frozenset(options.criteria)
         self._scores_of, self._flags_of = finder("scores"), finder("score_flags")
-        self._sessions: dict[str, int] = {}
+        self._sessions: dict[object, int] = {}
+        self._count = 0
         self._held: dict[str, tuple[array[int], bytearray]] = {}
         self._missing = Counter[str]()
 
@@ -62,23 +63,30 @@ class Passes:
         """Take a record."""
         scores, flags = self._scores_of(record), self._flags_of(record)
         session = self._session(record)
-        for criterion in scores if not flags else {**scores, **flags}:
+        for criterion in {**scores, **flags} if flags.keys() != scores.keys() else scores:
             if self._wanted and criterion not in self._wanted:
                 continue
-            sessions, passes = self._held.setdefault(criterion, (array("q"), bytearray()))
-            sessions.append(session)
-            passes.append(self._passes(criterion, scores, flags))
+            held = self._held.get(criterion)
+            if held is None:
+                held = self._held[criterion] = array("i"), bytearray()
+            held[0].append(session)
+            flag = flags.get(criterion)
+            held[1].append(self._reaches(criterion, scores) if flag is None else 1 if flag else 0)
 
     def _session(self, record: Record) -> int:
         """The number of the record's session; a record without one is a session of its own."""
         name = lookup(record.get("row") or {}, self._options.session_field)
-        key = f"record {len(self._sessions)}" if name is MISSING or name is None else f"session {name}"
-        return self._sessions.setdefault(key, len(self._sessions))
+        if name is MISSING or name is None:
+            self._count += 1
+            return self._count - 1
+        key = name if isinstance(name, str | int) else repr(name)
+        if key not in self._sessions:
+            self._sessions[key] = self._count
+            self._count += 1
+        return self._sessions[key]
 
-    def _passes(self, criterion: str, scores: Mapping[str, object], flags: Mapping[str, object]) -> bool:
-        flag = flags.get(criterion)
-        if flag is not None:
-            return bool(flag)
+    def _reaches(self, criterion: str, scores: Mapping[str, object]) -> bool:
+        """Whether a record without a flag passes by its score."""
         score, threshold = number(scores.get(criterion)), self._options.threshold
         if score is None:
             self._missing[criterion] += 1
@@ -94,7 +102,7 @@ class Passes:
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         held = self._held[criterion]
-        sessions, passes = np.frombuffer(held[0], np.int64), np.frombuffer(held[1], np.uint8)
+        sessions, passes = np.frombuffer(held[0], np.intc), np.frombuffer(held[1], np.uint8)
         count, passed = len(passes), int(passes.sum())
         rate = passed / count
         sizes, sums = np.bincount(sessions), np.bincount(sessions, passes)

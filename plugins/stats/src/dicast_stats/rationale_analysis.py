@@ -219,21 +219,26 @@ class Rationales:
 
 def _rationales(record: Record) -> Iterator[tuple[str, str, float]]:
     """The criterion, the text and the score of each rationale."""
-    responses = record.get("responses") or {"default": record.get("response") or {}}
-    own = {"default": {"metrics": mapping(record)}} if not record.get("responses") else {}
-    for criterion, response in responses.items():
-        places = [mapping(response), _content(response), own.get(criterion, {}).get("metrics", {})]
-        text = next((found for one in places if isinstance(found := one.get("rationale"), str) and found.strip()), None)
-        scores = [number(one.get("score")) for one in places]
-        scores.append(number(mapping(record, "scores").get(criterion)))
-        score = next((one for one in scores if one is not None), score_of(record))
-        if text is not None and score is not None:
+    responses = record.get("responses")
+    own: Mapping[str, Any] = {} if responses else mapping(record)
+    for criterion, response in (responses or {"default": record.get("response") or {}}).items():
+        metrics = response.get("metrics") or {}
+        text, content = metrics.get("rationale", own.get("rationale")), response.get("content")
+        if text is None and (content.__class__ is not str or "rationale" not in content):
+            continue  # so with nearly every response of a task that gives no reasons
+        said = _content(content)
+        text = said.get("rationale") if text is None else text
+        if not isinstance(text, str) or not text.strip():
+            continue
+        scores = (metrics.get("score"), said.get("score"), own.get("score"), mapping(record, "scores").get(criterion))
+        score = next((found for one in scores if (found := number(one)) is not None), None)
+        score = score_of(record) if score is None else score
+        if score is not None:
             yield criterion, text, score
 
 
-def _content(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The JSON object that is the response's content, alone or in a fence; an empty one where it is none."""
-    content = response.get("content")
+def _content(content: object) -> Mapping[str, Any]:
+    """The JSON object that a response's *content* is, alone or in a fence; an empty one where it is none."""
     if isinstance(content, str):
         fenced = _FENCE.fullmatch(content)
         try:
