@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -203,6 +204,16 @@ def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
             seen.add(subject)
     assert (told, known, len(found)) == (expected, len(seen), len(expected))
     assert [flip["subject_id"] for flip in found] == sorted((flip["subject_id"] for flip in found), key=[*one].index)
+
+
+def test_a_name_whose_runs_scored_nothing_is_told_from_one_that_nobody_has(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    dicast.run(pipeline("broken", "plain", task={"task/command": {"command": ["false"]}}))
+    with pytest.raises(ConfigError, match="no run of 'broken' can be compared by its name: each scored nothing"):
+        CliRunner().invoke(compare, ["plain", "broken"], catch_exceptions=False)
+    with pytest.raises(ConfigError, match="did you mean 'broken'"):
+        CliRunner().invoke(compare, ["plain", "brokn"], catch_exceptions=False)
 
 
 def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores():

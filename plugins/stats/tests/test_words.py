@@ -42,6 +42,12 @@ def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
     assert "; 20 pairs are enough to tell a difference of 0.2 (" in words(results, one, other, difference=0.2)
 
 
+def test_an_end_that_is_nearly_0_is_shown_with_its_sign_and_digits():
+    said = sentence(50, 0.14, -0.0031, 0.283, 0.5, 0.05)
+    assert said.endswith("(now +0.14, 95 % -0.003 to 0.28)")
+    assert "-0.00 " not in sentence(50, 0.14, -1e-9, 0.28, 0.5, 0.05)
+
+
 @pytest.mark.parametrize("difference", [0, -1])
 def test_the_least_difference_that_matters_is_more_than_0(difference):
     with pytest.raises(ConfigError, match="difference"):

@@ -76,6 +76,9 @@ def _is_whole(ledger: Ledger, finished: Event) -> bool:
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
     if any(ledger.read(Query(run_id=wanted, types=(RUN_STARTED,), limit=1))):
         return f"run {wanted} has not ended in order; dicast run FILE --resume {wanted} takes it up"
+    if partial := next((event.run_id for event in finished if event.payload["name"] == wanted), None):
+        why = "each scored nothing, or was limited to some rows"
+        return f"no run of {wanted!r} can be compared by its name: {why}; name one by its id, such as {partial}"
     near = nearest(wanted, {name for event in finished for name in (event.run_id, str(event.payload["name"]))})
     hint = "" if near is None else f", did you mean {near!r}?"
     return f"there is no finished run {wanted!r} in this ledger, and no file of that name{hint}"

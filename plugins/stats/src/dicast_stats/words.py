@@ -35,12 +35,21 @@ def sentence(
             f"no difference: all {pairs:,} pairs agree" if mean == 0 else f"all {pairs:,} pairs differ by {mean:+.4g}"
         )
     places = _places(high - low)
-    found = f"{mean:+.{places}f}, 95 % {low:.{places}f} to {high:.{places}f}"
+    found = f"{_shown(mean, places, '+')}, 95 % {_shown(low, places)} to {_shown(high, places)}"
     if low > 0:
         return f"better: {found}"
     if high < 0:
         return f"worse: {found}"
     return f"no evidence either way; {_more(pairs, deviation, difference)} (now {found})"
+
+
+def _shown(value: float, places: int, sign: str = "-") -> str:
+    """*value* with that many decimal *places*, or a few more where these would all be 0."""
+    for more in range(places, places + 4):
+        text = f"{value:{sign}.{more}f}"
+        if float(text):
+            return text
+    return f"{0.0:{sign}.{places}f}"
 
 
 def _more(pairs: int, deviation: float | None, difference: float) -> str:
