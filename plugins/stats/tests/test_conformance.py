@@ -53,6 +53,11 @@ class TestRationaleAnalysis(AggregateConformance):
     options = {"low_max": 0.3, "high_min": 0.7, "min_length": 4}
 
 
+class TestLeaderboard(AggregateConformance):
+    aggregate = "stats/leaderboard"
+    options = {"first": "one", "second": "two", "criterion": "a", "resamples": 200}
+
+
 class TestScoreDelta(ComparisonConformance):
     comparison = "stats/score_delta"
     options = {"metric": "median", "criteria": ["a"]}

@@ -12,6 +12,7 @@ from .cliffs_delta import CliffsDelta
 from .criteria_effects import CriteriaEffects
 from .distribution import Distribution
 from .distribution_shift import DistributionShift
+from .leaderboard import Leaderboard
 from .outliers import Outliers
 from .paired import Paired
 from .pass_rate import PassRate
@@ -41,6 +42,7 @@ __all__ = [
     "DistributionShift",
     "Flips",
     "LatencySummary",
+    "Leaderboard",
     "Outliers",
     "Paired",
     "PassRate",
@@ -63,7 +65,7 @@ def dicast_aggregates() -> list[type[Aggregate]]:
     """Offer the aggregates."""
     return [
         *(ScoreStats, Distribution, PassRate, Power, RationaleAnalysis),
-        *(Recommendation, VariantRanking, CostSummary, LatencySummary, Agreement),
+        *(Recommendation, VariantRanking, CostSummary, LatencySummary, Agreement, Leaderboard),
     ]
 
 

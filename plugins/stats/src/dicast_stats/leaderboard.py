@@ -1,0 +1,252 @@
+"""Which of several systems is better, from comparisons of two at a time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import combinations
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import MISSING, ConfigError, Record, RunContext, Within, lookup
+
+from .bootstrap import PARTS, SEED
+from .ties import NOISE
+from .values import mapping, number, quiet, score_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .values import Column
+
+    Wins = NDArray[np.float64]
+    """Square: how often the system of the row won over that of the column, a tie as half a win of each."""
+
+_MOST = 100
+"""More systems than these are no leaderboard: their names are most likely ids."""
+
+_STEPS, _LONGEST = 100, 2.0
+"""How many steps Newton's method takes at most, and how long one is at most."""
+
+_EQUAL = 1e-9
+"""How near two strengths are that come from equal wins."""
+
+_Z = NormalDist().inv_cdf(0.975)
+
+_NONE = "no two systems were compared: name the row's columns with both systems (first, second), or let two criteria be the systems"
+
+
+@attrs.frozen
+class Leaderboard:
+    """Ranks systems by how often each was the better one, with an interval for each rank.
+
+    With *first* and *second* a record compares two systems, which its row names in these columns; a score above 0.5 is a win of the first one, below it
+    of the second, and 0.5 a tie, as ``llm/pairwise`` scores. Without them the criteria are the systems, and each record compares all that it has scores
+    of: the higher score wins. ``systems`` has, best first, ``system``, ``rank``, ``rank_low`` to ``rank_high``, ``strength`` with ``ci_low`` and
+    ``ci_high``, ``wins``, ``ties``, ``losses``, ``n`` and ``words``. Systems of one strength share a rank.
+
+    A strength is the logarithm of the odds of winning over an average system, by R. A. Bradley and M. E. Terry (Biometrika 39, 1952, 324-345), with a tie as half
+    a win each, and one win and one loss of each system over an average one, which keeps it finite; it is the ``effect_size`` too. The intervals are by the bootstrap over
+    subjects, seeded: 95 %, and for all systems at once, from the largest of all studentised differences; a standard error is the model's own where resamples show less. A rank goes from one more than the
+    systems that are better to the number of all less those that are worse, where the interval of the difference leaves out 0.
+
+    :param first: the row's column with the name of the system whose output was judged.
+    :param second: the one with the name of the system that it was compared with.
+    :param criterion: which of ``metrics.scores`` says who won; by default the record's score. With *first* and *second* alone.
+    :param resamples: how many resamples there are, 100 or more.
+    """
+
+    name = "leaderboard"
+
+    first: str | None = None
+    second: str | None = None
+    criterion: str | None = None
+    resamples: int = attrs.field(default=1_000, validator=Within(100, 100_000, "from 100 to 100000"))
+
+    def __attrs_post_init__(self) -> None:
+        if (self.first is None) != (self.second is None):
+            raise ConfigError("first and second go together: the columns with the names of both systems")
+        if self.criterion is not None and self.first is None:
+            raise ConfigError("criterion says who won of first and second; without these the criteria are the systems")
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Games]:
+        """Begin with no record."""
+        yield Games(self)
+
+
+class Games:
+    """Takes records, and keeps who won over whom."""
+
+    def __init__(self, options: Leaderboard) -> None:
+        self._options = options
+        self._systems: dict[str, int] = {}
+        self._subjects, self._sides, self._results = array("q"), (array("i"), array("i")), array("d")
+        self._count = self._unknown = 0
+
+    def add(self, record: Record) -> None:
+        """Take a record."""
+        found = self._named(record) if self._options.first is not None else _scored(record)
+        self._unknown += not found
+        for first, second, result in found:
+            for side, system in zip(self._sides, (first, second), strict=True):
+                side.append(self._systems.setdefault(system, len(self._systems)))
+            self._results.append(result)
+            self._subjects.append(self._count)
+        self._count += 1
+
+    def _named(self, record: Record) -> list[tuple[str, str, float]]:
+        options, row = self._options, record.get("row") or {}
+        systems = [lookup(row, str(name)) for name in (options.first, options.second)]
+        score = (
+            score_of(record) if options.criterion is None else number(mapping(record, "scores").get(options.criterion))
+        )
+        if score is None or systems[0] == systems[1] or any(system in (MISSING, None, "") for system in systems):
+            return []
+        return [(str(systems[0]), str(systems[1]), _result(score - 0.5, 1.0))]
+
+    def finish(self) -> Mapping[str, object]:
+        """The systems, best first."""
+        counts = {"n": self._count - self._unknown, "without": self._unknown}
+        if not 2 <= len(self._systems) <= _MOST:
+            why = _NONE if len(self._systems) < 2 else f"{len(self._systems):,} systems, and {_MOST} are the most"
+            return {**counts, "systems": [], "reason": why}
+        with quiet():
+            board = _ranked(self._games(), list(self._systems), self._tallies(), self._options.resamples)
+        tied = [one["system"] for one in board if one["rank_low"] == 1]
+        words = f"{tied[0]} is ahead of all others" if len(tied) == 1 else f"not decided among {', '.join(tied)}"
+        return {**counts, "systems": board, "words": words}
+
+    def _games(self) -> Wins:
+        """Who won over whom, by subject, or by random group of subjects where there are many."""
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        subjects = np.frombuffer(self._subjects, np.int64)
+        groups = (
+            np.random.default_rng(SEED).permutation(self._count) % PARTS
+            if self._count > PARTS
+            else np.arange(self._count)
+        )
+        first, second = (np.frombuffer(side, np.intc) for side in self._sides)
+        results, systems = np.frombuffer(self._results), len(self._systems)
+        games = np.zeros((min(self._count, PARTS), systems, systems))
+        np.add.at(games, (groups[subjects], first, second), results)
+        np.add.at(games, (groups[subjects], second, first), 1 - results)
+        return games
+
+    def _tallies(self) -> list[dict[str, int]]:
+        """Wins, ties and losses of each system."""
+        import numpy as np
+
+        first, second = (np.frombuffer(side, np.intc) for side in self._sides)
+        results, systems = np.frombuffer(self._results), len(self._systems)
+
+        def count(side: Any, result: float) -> Any:
+            return np.bincount(side[results == result], minlength=systems)
+
+        won = count(first, 1.0) + count(second, 0.0)
+        lost = count(first, 0.0) + count(second, 1.0)
+        tied = count(first, 0.5) + count(second, 0.5)
+        return [
+            {"wins": int(won[k]), "ties": int(tied[k]), "losses": int(lost[k]), "n": int(won[k] + tied[k] + lost[k])}
+            for k in range(systems)
+        ]
+
+
+def _scored(record: Record) -> list[tuple[str, str, float]]:
+    """Who won of each two criteria that the record has scores of."""
+    scores = {name: found for name, value in mapping(record, "scores").items() if (found := number(value)) is not None}
+    return [
+        (one, other, _result(scores[one] - scores[other], max(abs(scores[one]), abs(scores[other]))))
+        for one, other in combinations(scores, 2)
+    ]
+
+
+def _result(ahead: float, size: float) -> float:
+    """1 for a win, 0 for a loss, 0.5 where both are equal in 12 significant digits."""
+    return 0.5 if abs(ahead) <= NOISE * size else float(ahead > 0)
+
+
+def strengths(wins: Wins, start: Column | None = None) -> Column:
+    """The Bradley-Terry strengths that make *wins* the likeliest, with one win and one loss of each over an average system, whose strength is 0."""
+    import numpy as np
+
+    found = np.zeros(len(wins)) if start is None else start.copy()
+    for _ in range(_STEPS):  # Newton's method on a concave function, from near its top; some ten steps do
+        slope, information = _slope(wins, found)
+        step = np.linalg.solve(information, slope)
+        size = float(abs(step).max())
+        found += step * min(1.0, _LONGEST / max(size, _LONGEST))
+        if size < NOISE:
+            break
+    return found
+
+
+def _slope(wins: Wins, found: Column) -> tuple[Column, Wins]:
+    """The gradient of the log-likelihood at the strengths *found*, and the Fisher information."""
+    import numpy as np
+    from scipy.special import expit  # type: ignore[import-untyped]  # no types
+
+    games = wins + wins.T
+    chances, alone = expit(found[:, None] - found), expit(found)
+    curve = games * chances * (1 - chances)
+    information = np.diag(curve.sum(1) + 2 * alone * (1 - alone)) - curve
+    return (wins - games * chances).sum(1) + 1 - 2 * alone, information
+
+
+def _ranked(
+    games: Wins, systems: Sequence[str], tallies: Sequence[Mapping[str, int]], resamples: int
+) -> list[dict[str, Any]]:
+    import numpy as np
+
+    found, count = strengths(games.sum(0)), len(games)
+    draw = np.random.default_rng(SEED)
+    flat = games.reshape(count, -1)
+    again = np.array([
+        strengths((draw.multinomial(count, np.full(count, 1 / count)) @ flat).reshape(games.shape[1:]), found) for _ in range(resamples)
+    ])  # fmt: skip
+    covariance = np.linalg.inv(_slope(games.sum(0), found)[1])
+    own = np.diag(covariance)
+    spread, reach = _simultaneous(again - found, np.sqrt(own))
+    differences = found[:, None] - found
+    apart = (again[:, :, None] - again[:, None, :] - differences).reshape(resamples, -1)
+    errors, quantile = _simultaneous(apart, np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0)).ravel())
+    margin = (errors * quantile).reshape(differences.shape)
+    equal = abs(differences) <= _EQUAL
+    better, behind = (differences > margin) & ~equal, (differences < -margin) & ~equal
+    board = []
+    for k in np.argsort(-found, kind="stable").tolist():
+        low, high = 1 + int(behind[k].sum()), len(systems) - int(better[k].sum())
+        ahead = int(((differences[:, k] > 0) & ~equal[:, k]).sum())
+        figures = {"strength": float(found[k]), "effect_size": float(found[k])}
+        figures |= {"ci_low": float(found[k] - reach * spread[k]), "ci_high": float(found[k] + reach * spread[k])}
+        words = f"rank {low}" if low == high else f"rank {low} to {high}"
+        board.append(
+            {
+                "system": systems[k],
+                "rank": 1 + ahead,
+                "rank_low": low,
+                "rank_high": high,
+                **figures,
+                **tallies[k],
+                "words": words,
+            }
+        )
+    return board
+
+
+def _simultaneous(deviations: Column, least: Column) -> tuple[Column, float]:
+    """The standard error of each column of *deviations*, and the 95 % quantile of the largest studentised one of a row.
+
+    An error is the model's, *least*, where resamples are too much alike to show it; the quantile is no less than that of one normal number.
+    """
+    import numpy as np
+
+    errors = np.maximum(deviations.std(0, ddof=1), least)
+    there = errors > NOISE
+    largest = (abs(deviations[:, there]) / errors[there]).max(1) if there.any() else np.zeros(1)
+    return errors, max(_Z, float(np.quantile(largest, 0.95)))
