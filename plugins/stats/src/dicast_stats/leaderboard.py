@@ -46,7 +46,7 @@ class Leaderboard:
 
     With *first* and *second* a record compares two systems, which its row names in these columns; a score above 0.5 is a win of the first one, below it
     of the second, and 0.5 a tie, as ``llm/pairwise`` scores. Without them the criteria are the systems, and each record compares all that it has scores
-    of: the higher score wins. ``systems`` has, best first, ``system``, ``rank``, ``rank_low`` to ``rank_high``, ``strength`` with ``ci_low`` and
+    of: the higher score wins. ``systems`` has by name, best first, ``rank``, ``rank_low`` to ``rank_high``, ``strength`` with ``ci_low`` and
     ``ci_high``, ``wins``, ``ties``, ``losses``, ``n`` and ``words``. Systems of one strength share a rank.
 
     A strength is the logarithm of the odds of winning over an average system, by R. A. Bradley and M. E. Terry (Biometrika 39, 1952, 324-345), with a tie as half
@@ -114,10 +114,10 @@ class Games:
         counts = {"n": self._count - self._unknown, "without": self._unknown}
         if not 2 <= len(self._systems) <= _MOST:
             why = _NONE if len(self._systems) < 2 else f"{len(self._systems):,} systems, and {_MOST} are the most"
-            return {**counts, "systems": [], "reason": why}
+            return {**counts, "systems": {}, "reason": why}
         with quiet():
             board = _ranked(self._games(), list(self._systems), self._tallies(), self._options.resamples)
-        tied = [one["system"] for one in board if one["rank_low"] == 1]
+        tied = [system for system, one in board.items() if one["rank_low"] == 1]
         words = f"{tied[0]} is ahead of all others" if len(tied) == 1 else f"not decided among {', '.join(tied)}"
         return {**counts, "systems": board, "words": words}
 
@@ -200,7 +200,7 @@ def _slope(wins: Wins, found: Column) -> tuple[Column, Wins]:
 
 def _ranked(
     games: Wins, systems: Sequence[str], tallies: Sequence[Mapping[str, int]], resamples: int
-) -> list[dict[str, Any]]:
+) -> dict[str, dict[str, Any]]:
     import numpy as np
 
     found, count = strengths(games.sum(0)), len(games)
@@ -218,24 +218,15 @@ def _ranked(
     margin = (errors * quantile).reshape(differences.shape)
     equal = abs(differences) <= _EQUAL
     better, behind = (differences > margin) & ~equal, (differences < -margin) & ~equal
-    board = []
+    board = {}
     for k in np.argsort(-found, kind="stable").tolist():
         low, high = 1 + int(behind[k].sum()), len(systems) - int(better[k].sum())
         ahead = int(((differences[:, k] > 0) & ~equal[:, k]).sum())
         figures = {"strength": float(found[k]), "effect_size": float(found[k])}
         figures |= {"ci_low": float(found[k] - reach * spread[k]), "ci_high": float(found[k] + reach * spread[k])}
         words = f"rank {low}" if low == high else f"rank {low} to {high}"
-        board.append(
-            {
-                "system": systems[k],
-                "rank": 1 + ahead,
-                "rank_low": low,
-                "rank_high": high,
-                **figures,
-                **tallies[k],
-                "words": words,
-            }
-        )
+        ranks = {"rank": 1 + ahead, "rank_low": low, "rank_high": high}
+        board[systems[k]] = {**ranks, **figures, **tallies[k], "words": words}
     return board
 
 
