@@ -12,7 +12,7 @@ from processes import HERE, Figure, run
 RECORDS = 1_000_000
 NAMES = (
     *("score_stats", "recommendation", "variant_ranking", "cost_summary", "latency_summary", "agreement"),
-    *("power", "distribution", "pass_rate", "rationale_analysis"),
+    *("power", "distribution", "pass_rate", "rationale_analysis", "leaderboard"),
 )
 
 

@@ -31,6 +31,7 @@ AGGREGATES = {
         dicast_stats.Distribution,
         dicast_stats.PassRate,
         dicast_stats.RationaleAnalysis,
+        dicast_stats.Leaderboard,
     )
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from dicast import Record
@@ -56,3 +57,37 @@ class ScoreColumns:
         if not self._columns and self._without is not None:
             none = {"reason": nowhere(self._field, "scores by criterion", self._without)}
         return {"criteria": dict(criteria), **there(unseen), **none}
+
+
+class AlignedColumns:
+    """Takes records, and keeps a column of scores for each criterion, NaN where there is none; *rows* is how many records there were."""
+
+    def __init__(self, source_field: str, criteria: Sequence[str] = ()) -> None:
+        self._wanted, self._scores_of = frozenset(criteria), finder(source_field)
+        self._columns: dict[str, array[float]] = {}
+        self.rows = 0
+
+    def add(self, record: Record) -> None:
+        """Take a record."""
+        row, columns, wanted = self.rows, self._columns, self._wanted
+        for criterion, value in self._scores_of(record).items():
+            if wanted and criterion not in wanted:
+                continue
+            column = columns.get(criterion)
+            if column is None:
+                column = columns[criterion] = array("d")
+            if len(column) < row:
+                column.extend([nan] * (row - len(column)))
+            column.append(value if value.__class__ is float else number_or_nan(value))
+        self.rows = row + 1
+
+    def finish(self) -> dict[str, Column]:
+        """The columns, each as long as there were records."""
+        import numpy as np
+
+        for column in self._columns.values():
+            column.extend([nan] * (self.rows - len(column)))
+        columns = {name: np.frombuffer(column) for name, column in self._columns.items()}
+        for scores in columns.values():
+            scores[np.isinf(scores)] = nan
+        return columns

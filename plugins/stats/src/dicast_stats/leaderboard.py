@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import combinations
 from statistics import NormalDist
@@ -14,8 +14,9 @@ import attrs
 from dicast import MISSING, ConfigError, Record, RunContext, Within, lookup
 
 from .bootstrap import PARTS, SEED
-from .ties import NOISE
-from .values import mapping, number, quiet, score_of
+from .columns import AlignedColumns
+from .ties import NOISE, differences
+from .values import mapping, number, score_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,9 +75,9 @@ class Leaderboard:
             raise ConfigError("criterion says who won of first and second; without these the criteria are the systems")
 
     @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Games]:
+    async def open(self, run: RunContext) -> AsyncIterator[Games | Columns]:
         """Begin with no record."""
-        yield Games(self)
+        yield Columns(self.resamples) if self.first is None else Games(self)
 
 
 class Games:
@@ -85,90 +86,108 @@ class Games:
     def __init__(self, options: Leaderboard) -> None:
         self._options = options
         self._systems: dict[str, int] = {}
-        self._subjects, self._sides, self._results = array("q"), (array("i"), array("i")), array("d")
-        self._count = self._unknown = 0
+        self._sides, self._results, self._unknown = (array("i"), array("i")), array("d"), 0
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        found = self._named(record) if self._options.first is not None else _scored(record)
-        self._unknown += not found
-        for first, second, result in found:
-            for side, system in zip(self._sides, (first, second), strict=True):
+        found = self._named(record)
+        self._unknown += found is None
+        if found is not None:
+            for side, system in zip(self._sides, found[:2], strict=True):
                 side.append(self._systems.setdefault(system, len(self._systems)))
-            self._results.append(result)
-            self._subjects.append(self._count)
-        self._count += 1
+            self._results.append(found[2])
 
-    def _named(self, record: Record) -> list[tuple[str, str, float]]:
+    def _named(self, record: Record) -> tuple[str, str, float] | None:
         options, row = self._options, record.get("row") or {}
         systems = [lookup(row, str(name)) for name in (options.first, options.second)]
         score = (
             score_of(record) if options.criterion is None else number(mapping(record, "scores").get(options.criterion))
         )
         if score is None or systems[0] == systems[1] or any(system in (MISSING, None, "") for system in systems):
-            return []
-        return [(str(systems[0]), str(systems[1]), _result(score - 0.5, 1.0))]
+            return None
+        result = 0.5 if abs(score - 0.5) <= NOISE else float(score > 0.5)  # a tie
+        return str(systems[0]), str(systems[1]), result
 
     def finish(self) -> Mapping[str, object]:
         """The systems, best first."""
-        counts = {"n": self._count - self._unknown, "without": self._unknown}
-        if not 2 <= len(self._systems) <= _MOST:
-            why = _NONE if len(self._systems) < 2 else f"{len(self._systems):,} systems, and {_MOST} are the most"
-            return {**counts, "systems": {}, "reason": why}
-        with quiet():
-            board = _ranked(self._games(), list(self._systems), self._tallies(), self._options.resamples)
-        tied = [system for system, one in board.items() if one["rank_low"] == 1]
-        words = f"{tied[0]} is ahead of all others" if len(tied) == 1 else f"not decided among {', '.join(tied)}"
-        return {**counts, "systems": board, "words": words}
-
-    def _games(self) -> Wins:
-        """Who won over whom, by subject, or by random group of subjects where there are many."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        subjects = np.frombuffer(self._subjects, np.int64)
-        groups = (
-            np.random.default_rng(SEED).permutation(self._count) % PARTS
-            if self._count > PARTS
-            else np.arange(self._count)
-        )
+        results = np.frombuffer(self._results)
+        if why := _too_few_or_many(self._systems):
+            return _document(len(results), self._unknown, {}, why)
         first, second = (np.frombuffer(side, np.intc) for side in self._sides)
-        results, systems = np.frombuffer(self._results), len(self._systems)
-        games = np.zeros((min(self._count, PARTS), systems, systems))
-        np.add.at(games, (groups[subjects], first, second), results)
-        np.add.at(games, (groups[subjects], second, first), 1 - results)
-        return games
+        groups, systems = _groups(len(results)), len(self._systems)
+        games, tallies = np.zeros((groups.max() + 1, systems, systems)), np.zeros((3, systems), int)
+        for one, other, ahead in ((first, second, results), (second, first, 1 - results)):
+            np.add.at(games, (groups, one, other), ahead)
+            _count(tallies, one, ahead)
+        return _document(
+            len(results), self._unknown, _ranked(games, list(self._systems), tallies, self._options.resamples)
+        )
 
-    def _tallies(self) -> list[dict[str, int]]:
-        """Wins, ties and losses of each system."""
+
+class Columns:
+    """Takes records, and keeps the scores of each criterion, which is a system."""
+
+    def __init__(self, resamples: int) -> None:
+        self._resamples, self._columns = resamples, AlignedColumns("scores")
+        self.add = self._columns.add
+
+    def finish(self) -> Mapping[str, object]:
+        """The systems, best first."""
         import numpy as np
 
-        first, second = (np.frombuffer(side, np.intc) for side in self._sides)
-        results, systems = np.frombuffer(self._results), len(self._systems)
-
-        def count(side: Any, result: float) -> Any:
-            return np.bincount(side[results == result], minlength=systems)
-
-        won = count(first, 1.0) + count(second, 0.0)
-        lost = count(first, 0.0) + count(second, 1.0)
-        tied = count(first, 0.5) + count(second, 0.5)
-        return [
-            {"wins": int(won[k]), "ties": int(tied[k]), "losses": int(lost[k]), "n": int(won[k] + tied[k] + lost[k])}
-            for k in range(systems)
-        ]
-
-
-def _scored(record: Record) -> list[tuple[str, str, float]]:
-    """Who won of each two criteria that the record has scores of."""
-    scores = {name: found for name, value in mapping(record, "scores").items() if (found := number(value)) is not None}
-    return [
-        (one, other, _result(scores[one] - scores[other], max(abs(scores[one]), abs(scores[other]))))
-        for one, other in combinations(scores, 2)
-    ]
+        columns = {name: column for name, column in self._columns.finish().items() if not np.isnan(column).all()}
+        known = [~np.isnan(column) for column in columns.values()]
+        compared = int((np.sum(known, 0) > 1).sum()) if known else 0
+        without = self._columns.rows - compared
+        if why := _too_few_or_many(columns) or ("" if compared else _NONE):
+            return _document(compared, without, {}, why)
+        groups = _groups(self._columns.rows)
+        games, tallies = np.zeros((groups.max() + 1, len(columns), len(columns))), np.zeros((3, len(columns)), int)
+        for (one, ours), (other, theirs) in combinations(enumerate(columns.values()), 2):
+            both = known[one] & known[other]
+            ahead = differences(ours[both], theirs[both])
+            results, within = np.sign(ahead) / 2 + 0.5, groups[both]
+            games[:, one, other] = np.bincount(within, results, len(games))
+            games[:, other, one] = np.bincount(within, 1 - results, len(games))
+            for place, result in ((one, results), (other, 1 - results)):
+                _count(tallies, np.full(len(result), place), result)
+        return _document(compared, without, _ranked(games, list(columns), tallies, self._resamples))
 
 
-def _result(ahead: float, size: float) -> float:
-    """1 for a win, 0 for a loss, 0.5 where both are equal in 12 significant digits."""
-    return 0.5 if abs(ahead) <= NOISE * size else float(ahead > 0)
+def _too_few_or_many(systems: Collection[str]) -> str:
+    if len(systems) < 2:  # one is compared with another
+        return _NONE
+    return f"{len(systems):,} systems, and {_MOST} are the most" if len(systems) > _MOST else ""
+
+
+def _groups(count: int) -> Any:
+    """The group of each subject: its own, or where there are many a random one of :data:`PARTS`."""
+    import numpy as np
+
+    return np.random.default_rng(SEED).permutation(count) % PARTS if count > PARTS else np.arange(count)
+
+
+def _count(tallies: Any, systems: Any, results: Column) -> None:
+    """Add to *tallies*, a row each for wins, ties and losses, what *systems* came to."""
+    import numpy as np
+
+    for place, result in enumerate((1.0, 0.5, 0.0)):
+        tallies[place] += np.bincount(systems[results == result], minlength=tallies.shape[1])
+
+
+def _document(
+    count: int, without: int, systems: Mapping[str, Mapping[str, Any]], reason: str = ""
+) -> Mapping[str, object]:
+    counts = {"n": count, "without": without, "systems": systems}
+    if reason:
+        return {**counts, "reason": reason}
+    tied = [system for system, one in systems.items() if one["rank_low"] == 1]
+    return {
+        **counts,
+        "words": f"{tied[0]} is ahead of all others" if len(tied) == 1 else f"not decided among {', '.join(tied)}",
+    }
 
 
 def strengths(wins: Wins, start: Column | None = None) -> Column:
@@ -198,9 +217,7 @@ def _slope(wins: Wins, found: Column) -> tuple[Column, Wins]:
     return (wins - games * chances).sum(1) + 1 - 2 * alone, information
 
 
-def _ranked(
-    games: Wins, systems: Sequence[str], tallies: Sequence[Mapping[str, int]], resamples: int
-) -> dict[str, dict[str, Any]]:
+def _ranked(games: Wins, systems: Sequence[str], tallies: Any, resamples: int) -> dict[str, dict[str, Any]]:
     import numpy as np
 
     found, count = strengths(games.sum(0)), len(games)
@@ -225,8 +242,11 @@ def _ranked(
         figures = {"strength": float(found[k]), "effect_size": float(found[k])}
         figures |= {"ci_low": float(found[k] - reach * spread[k]), "ci_high": float(found[k] + reach * spread[k])}
         words = f"rank {low}" if low == high else f"rank {low} to {high}"
+        counts = dict(
+            zip(("wins", "ties", "losses", "n"), (*tallies[:, k].tolist(), int(tallies[:, k].sum())), strict=True)
+        )
         ranks = {"rank": 1 + ahead, "rank_low": low, "rank_high": high}
-        board[systems[k]] = {**ranks, **figures, **tallies[k], "words": words}
+        board[systems[k]] = {**ranks, **figures, **counts, "words": words}
     return board
 
 
