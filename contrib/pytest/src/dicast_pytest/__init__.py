@@ -1,0 +1,3 @@
+"""Pipelines and judges in pytest: dicast run as tests, fixtures, assert_pass_rate."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The analytics API over ledgers and the dashboard: dicast serve."""
+
+from __future__ import annotations
