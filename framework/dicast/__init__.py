@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
     from ._toolkit.function_task import FunctionTask
+    from ._toolkit.gold import GoldLabel, gold_labels
     from ._toolkit.http_address import check_headers, check_url
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
     **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
+    **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
     **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(
@@ -177,6 +179,7 @@ __all__ = [
     "Extractor",
     "Failure",
     "FunctionTask",
+    "GoldLabel",
     "Head",
     "InputCheck",
     "InputFile",
@@ -252,6 +255,7 @@ __all__ = [
     "evaluate",
     "flat",
     "forecast",
+    "gold_labels",
     "hookimpl",
     "how_to_install",
     "identifier",
