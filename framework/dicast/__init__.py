@@ -97,6 +97,8 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
+    from ._kernel.judges import PipelineJudges, pipeline_judges
+    from ._kernel.pipeline.sections import Slot
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
@@ -131,6 +133,8 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
+    **dict.fromkeys(("PipelineJudges", "pipeline_judges"), "_kernel.judges"),
+    "Slot": "_kernel.pipeline.sections",
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",
@@ -202,6 +206,7 @@ __all__ = [
     "Metric",
     "MetricLines",
     "OutputTooLong",
+    "PipelineJudges",
     "PluginError",
     "Preset",
     "Price",
@@ -230,6 +235,7 @@ __all__ = [
     "ScoringError",
     "Secret",
     "Sink",
+    "Slot",
     "Source",
     "Subject",
     "Task",
@@ -270,6 +276,7 @@ __all__ = [
     "nearest",
     "one_line",
     "output_path",
+    "pipeline_judges",
     "print_lines",
     "read_dataset",
     "read_json",

@@ -127,7 +127,9 @@ def _score(record: Mapping[str, Any], *, is_json: bool) -> float:
 
     :raises DataError: when it gives two that differ, or none from 0 to 1.
     """
-    found = [_as_score(name, record[name], is_json=is_json) for name in ("score", "label") if record.get(name) is not None]
+    found = [
+        _as_score(name, record[name], is_json=is_json) for name in ("score", "label") if record.get(name) is not None
+    ]
     if not found:
         raise DataError(Problem("the label is null; give a score from 0 to 1, or leave the line out", path="score"))
     if len(set(found)) > 1:
