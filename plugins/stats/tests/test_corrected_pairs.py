@@ -100,14 +100,18 @@ def labels(path, *rows):
 
 def both(count):
     return [
-        {"subject_id": str(n), "score": (n % 3) / 2, "arm": arm} for n in range(count) for arm in ("baseline", "variant")
+        {"subject_id": str(n), "score": (n % 3) / 2, "arm": arm}
+        for n in range(count)
+        for arm in ("baseline", "variant")
     ]
 
 
 def test_labels_name_the_arm_or_the_run(tmp_path):
     by_arm = Paired(gold=labels(tmp_path / "arms.jsonl", *both(12))).compare(*runs())
     named = [{**row, "run": f"run-{'old' if row['arm'] == 'baseline' else 'new'}"} for row in both(12)]
-    by_run = Paired(gold=labels(tmp_path / "runs.jsonl", *[{k: v for k, v in row.items() if k != "arm"} for row in named]))
+    by_run = Paired(
+        gold=labels(tmp_path / "runs.jsonl", *[{k: v for k, v in row.items() if k != "arm"} for row in named])
+    )
     found = by_arm["criteria"]["a"]
     assert found["corrected"] == by_run.compare(*runs())["criteria"]["a"]["corrected"]
     assert (found["corrected"]["n_labelled"], found["corrected"]["n_pairs"]) == (12, 30)
@@ -116,12 +120,19 @@ def test_labels_name_the_arm_or_the_run(tmp_path):
 
 def test_labels_of_one_arm_alone_are_refused(tmp_path):
     gold = labels(tmp_path / "gold.jsonl", *[row for row in both(20) if row["arm"] == "variant"])
-    with pytest.raises(DataError, match="labels of the variant alone.*label the same subjects' outputs in the baseline"):
+    with pytest.raises(
+        DataError, match="labels of the variant alone.*label the same subjects' outputs in the baseline"
+    ):
         Paired(gold=gold).compare(*runs())
 
 
 def test_a_label_that_names_no_arm_is_refused_with_its_line(tmp_path):
-    gold = labels(tmp_path / "gold.jsonl", *both(2), {"subject_id": "9", "score": 1}, {"subject_id": "8", "score": 1, "arm": "varient"})
+    gold = labels(
+        tmp_path / "gold.jsonl",
+        *both(2),
+        {"subject_id": "9", "score": 1},
+        {"subject_id": "8", "score": 1, "arm": "varient"},
+    )
     with pytest.raises(DataError) as caught:
         Paired(gold=gold).compare(*runs())
     assert [problem.line for problem in caught.value.problems] == [5, 6]

@@ -8,6 +8,7 @@ together look better than they are.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
@@ -107,25 +108,28 @@ def _weight(accuracy: float, votes: int) -> Fraction:
 
 def accuracies(ballots: Sequence[Ballot], judges: int) -> list[float]:
     """How often each of the *judges* is right, by the likeliest truths: those of the EM algorithm, from the majority on."""
-    truths = [sum(ballot.values()) / len(ballot) if ballot else 0.5 for ballot in ballots]
-    rates = list[tuple[float, float]]()
-    prior = 0.5
+    alike = Counter(tuple(sorted(ballot.items())) for ballot in ballots if ballot)  # there are few different ones
+    kinds = [(dict(votes), count) for votes, count in alike.items()]
+    truths = [sum(ballot.values()) / len(ballot) for ballot, _ in kinds]
+    rates, prior = list[tuple[float, float]](), 0.5
     for _ in range(_STEPS):
-        prior = sum(truths) / len(truths)
-        rates = [_rates(ballots, truths, judge) for judge in range(judges)]
-        before, truths = truths, [_truth(ballot, prior, rates) for ballot in ballots]
+        prior = math.fsum(truth * count for truth, (_, count) in zip(truths, kinds, strict=True)) / alike.total()
+        rates = [_rates(kinds, truths, judge) for judge in range(judges)]
+        before, truths = truths, [_truth(ballot, prior, rates) for ballot, _ in kinds]
         if max(map(abs, map(float.__sub__, truths, before))) < _CLOSE:
             break
     return [prior * passes + (1 - prior) * (1 - fails) for passes, fails in rates]
 
 
-def _rates(ballots: Sequence[Ballot], truths: Sequence[float], judge: int) -> tuple[float, float]:
+def _rates(kinds: Sequence[tuple[Ballot, int]], truths: Sequence[float], judge: int) -> tuple[float, float]:
     """How often the *judge* passes what is good, and what is not; by half where there is none of it."""
-    votes = [(ballot[judge], truth) for ballot, truth in zip(ballots, truths, strict=True) if judge in ballot]
-    good, bad = math.fsum(truth for _, truth in votes), math.fsum(1 - truth for _, truth in votes)
+    votes = [(one[judge], truth, count) for (one, count), truth in zip(kinds, truths, strict=True) if judge in one]
+    good = math.fsum(count * truth for _, truth, count in votes)
+    bad = math.fsum(count * (1 - truth) for _, truth, count in votes)
+    passed = [(count * truth, count * (1 - truth)) for vote, truth, count in votes if vote]
     return (
-        math.fsum(truth for passed, truth in votes if passed) / good if good else 0.5,
-        math.fsum(1 - truth for passed, truth in votes if passed) / bad if bad else 0.5,
+        math.fsum(share for share, _ in passed) / good if good else 0.5,
+        math.fsum(share for _, share in passed) / bad if bad else 0.5,
     )
 
 

@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from .values import Column
 
 _DIFFERENCES = (
-    *("mean_difference", "ci_low", "ci_high", "t", "p_value", "adjusted_p_value", "effect_size", "wilcoxon_p", "sign_p"),
+    *(
+        "mean_difference",
+        "ci_low",
+        "ci_high",
+        "t",
+        "p_value",
+        "adjusted_p_value",
+        "effect_size",
+        "wilcoxon_p",
+        "sign_p",
+    ),
     *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
