@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +14,13 @@ from .contract.protocols import Ledger
 from .pipeline.build import load_pipeline
 from .pipeline.sections import Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
+from .run.plan import lookahead, pass_lines
+from .stream.opening import open_component
+from .stream.source import is_live, read
+from .timing.event_loop import in_loop
+from .values import RunContext, Subject
+from .values.clock import Clock
+from .values.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -22,13 +30,56 @@ class PipelineJudges:
     """The judges of a pipeline, and its ledger.
 
     *name* is the pipeline's, *file* how the user wrote it; *judges* are its judges in their order; the slots in a judge's ``inside`` are those of
-    the judges in it.
+    the judges in it. *metrics* are its metrics, *pass_at* is the least score with which a subject passes, by label, and *fingerprints* are
+    what can change a number, by section. *has_task* says that a task makes the outputs.
     """
 
     name: str
     file: str
     judges: tuple[Slot, ...]
     _pipeline: Pipeline = attrs.field(repr=False)
+
+    @property
+    def metrics(self) -> tuple[Slot, ...]:
+        """The metrics, in their order."""
+        return self._pipeline.metrics
+
+    @property
+    def pass_at(self) -> Mapping[str, float]:
+        """The least score with which a subject passes, by label; ``metrics`` for all metrics together."""
+        return pass_lines(self._pipeline)
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """What can change a number, by section and label."""
+        return self._pipeline.fingerprints
+
+    @property
+    def has_task(self) -> bool:
+        """Whether a task makes the outputs."""
+        return self._pipeline.task is not None
+
+    def subjects(self, wanted: Callable[[Subject], bool]) -> list[Subject]:
+        """Those subjects of the pipeline's source that are *wanted*. Nothing is judged.
+
+        :raises RequestError: when the source cannot be opened or read, waits for what is still to happen, or there is none.
+        """
+        return in_loop(self._subjects(wanted))
+
+    async def _subjects(self, wanted: Callable[[Subject], bool]) -> list[Subject]:
+        slot = self._pipeline.source
+        if slot is None:
+            raise ConfigError(f"{self.file} has no source to read subjects from")
+        async with AsyncExitStack() as stack:
+            draft = RunContext(Clock().id(), self.name, self._pipeline.base)
+            ledger = await open_component(ledger_slot(self._pipeline).component, draft, stack)
+            context = attrs.evolve(draft, read=ledger.read, lookahead=lookahead(self._pipeline))
+            source = await open_component(slot.component, context, stack)
+            if is_live(source):
+                raise ConfigError(
+                    f"source {slot.name} waits for what is still to happen, and has nothing to read again"
+                )
+            return [due.subject async for due in read(source, f"source {slot.name}") if wanted(due.subject)]
 
     def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:
         """Return what *function* makes of the pipeline's ledger, or of the one at *path*.

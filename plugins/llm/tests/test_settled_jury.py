@@ -163,4 +163,6 @@ def test_weights_without_earlier_votes_are_refused_before_anything_is_judged(tmp
         ConfigError, match="takes the votes of these 3 judges on 50 subjects.*run the jury with combine: majority first"
     ):
         run_pipeline(PANEL % "weighted, weights: measured" + ledger, subjects=subjects, components=judges)
-    assert not (tmp_path / "ledger.db").exists() or read_ledger(tmp_path / "ledger.db", lambda live: live.head()) is None
+    assert (
+        not (tmp_path / "ledger.db").exists() or read_ledger(tmp_path / "ledger.db", lambda live: live.head()) is None
+    )

@@ -93,7 +93,10 @@ def test_balanced_accuracy_has_movers_interval(a, b, c, d):
 def test_auc_is_the_mann_whitney_statistic(pairs):
     scores, gold = [float(score) for score, _ in pairs], [good for _, good in pairs]
     found, ends = auc(scores, gold)
-    ours, theirs = [s for s, g in zip(scores, gold, strict=True) if g], [s for s, g in zip(scores, gold, strict=True) if not g]
+    ours, theirs = (
+        [s for s, g in zip(scores, gold, strict=True) if g],
+        [s for s, g in zip(scores, gold, strict=True) if not g],
+    )
     if not ours or not theirs:
         assert found is None
         return
@@ -119,7 +122,9 @@ def test_logit_with_clustered_errors_is_that_of_statsmodels(seed, pairs):
     found = logit(design, outcomes, clusters.tolist())
     if found is None:
         return
-    theirs = sm.Logit(outcomes, design).fit(disp=0, maxiter=200, tol=1e-12, cov_type="cluster", cov_kwds={"groups": clusters})
+    theirs = sm.Logit(outcomes, design).fit(
+        disp=0, maxiter=200, tol=1e-12, cov_type="cluster", cov_kwds={"groups": clusters}
+    )
     assert found.coefficients == pytest.approx(theirs.params, rel=1e-6, abs=1e-8)
     assert found.errors == pytest.approx(theirs.bse, rel=1e-6, abs=1e-8)
 
