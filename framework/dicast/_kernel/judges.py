@@ -9,14 +9,15 @@ from typing import TypeVar
 
 import attrs
 
-from .api import as_source, with_ledger
+from .api import Run, as_source, run_unless_disabled, with_ledger
 from .contract.protocols import Ledger
 from .pipeline.build import load_pipeline
-from .pipeline.sections import Pipeline, Slot
+from .pipeline.sections import METRICS, Gate, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .run.plan import lookahead, pass_lines
+from .run.run import Request
 from .stream.opening import open_component
-from .stream.source import is_live, read
+from .stream.source import GivenSubjects, is_live, read
 from .timing.event_loop import in_loop
 from .values import RunContext, Subject
 from .values.clock import Clock
@@ -80,6 +81,28 @@ class PipelineJudges:
                     f"source {slot.name} waits for what is still to happen, and has nothing to read again"
                 )
             return [due.subject async for due in read(source, f"source {slot.name}") if wanted(due.subject)]
+
+    def judge_again(self, subjects: Sequence[Subject], label: str, purpose: str) -> Run:
+        """Let the judge or metric *label* judge *subjects*, which have their outputs, in a run of its own; *purpose* is a word for its name.
+
+        Its verdicts stand in the pipeline's ledger and its costs count in the pipeline's budget, but it is a preview: nothing that a later run is compared with.
+
+        :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
+        """
+        whole = self._pipeline
+        reads_others = any(getattr(slot.component, "children", None) for slot in whole.judges if slot.label == label)
+        alone = attrs.evolve(
+            whole,
+            name=f"{whole.name} ({purpose})",
+            task=None,
+            metrics=tuple(slot for slot in whole.metrics if label in (METRICS, slot.label)),
+            judges=tuple(slot for slot in whole.judges if label == slot.label or reads_others),
+            gate=Gate(),
+            **dict.fromkeys(("extractors", "aggregates", "early_stop", "sinks"), ()),
+            baseline=None,
+        )
+        outcome = in_loop(run_unless_disabled(alone, Request(source=GivenSubjects(subjects), preview=True)))
+        return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(alone))
 
     def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:
         """Return what *function* makes of the pipeline's ledger, or of the one at *path*.
