@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import attrs
@@ -12,13 +13,16 @@ from .binomial import wilson
 from .chance_agreement import ac1, alpha, auc, balanced, kappa, resampled, tables
 from .drift import drift
 from .gold import Gold
-from .order_bias import LEAST_EFFECT, Graded, Pair, order_flips, preferences, score_by_length, self_preference
+from .order_bias import LEAST_EFFECT, NO_MODEL, Graded, Pair, both_orders, order_flips, preferences, score_by_length, self_preference
 from .recorded import Content, Recorded, Said, Subject
 from .regression import holm
 
 Figures = dict[str, Any]
 
 SIGNIFICANT = 0.05
+
+NO_PAIRS = "the judge compares no two outputs"
+"""Why a figure does not apply to a judge, which is no lack, as :data:`NO_MODEL` is none."""
 
 _ENDS = ("value", "low", "high")
 _MODELS_OWN = ("llm", "jury", "hybrid", "evaluator")
@@ -84,10 +88,10 @@ def judge_card(recorded: Recorded, gold: Gold, pass_at: float, answers: Answers,
     unknown |= why
     asks_model = bool(recorded.models) or any(said.kind in _MODELS_OWN and said.model for said in _newest(recorded))
     if not asks_model:
-        unknown["injection"] = "the judge asks no model, which a text could talk to"
+        unknown["injection"] = NO_MODEL
     held = bars(figures, unknown, pairwise=pairwise, asks_model=asks_model)
     answer, reasons = can_gate(held)
-    return {
+    card: Figures = _plain({
         "label": recorded.label,
         "fingerprint": recorded.fingerprint,
         "models": recorded.models,
@@ -98,7 +102,19 @@ def judge_card(recorded: Recorded, gold: Gold, pass_at: float, answers: Answers,
         "bars": [bar.document() for bar in held],
         "left_out": recorded.others,
         "undefined": dict(sorted(unknown.items())),
-    }
+    })  # fmt: skip
+    return card
+
+
+def _plain(value: Any) -> Any:
+    """*value* as JSON has it: numpy's numbers as Python's own, and what is not finite as null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    return value
 
 
 def _newest(recorded: Recorded) -> Sequence[Said]:
@@ -121,7 +137,8 @@ def _agreement(rows: Sequence[Labelled], pass_at: float, seed: int) -> tuple[Fig
     }  # fmt: skip
     unknown = {}
     for name, figure in (("kappa", kappa), ("ac1", ac1), ("alpha", alpha)):
-        figures[name] = _ends(*resampled(by_session, figure, seed))
+        value, ends = resampled(by_session, figure, seed)
+        figures[name] = _ends(value, ends if name == "ac1" or min(classes) else None)  # of one class it is 0, and says nothing
         if figures[name]["low"] is None:
             unknown[name] = _one_class(judged, good) or "too few sessions to resample"
     sides = {"sensitivity": (whole[0], classes[0]), "specificity": (whole[3], classes[1])}
@@ -148,8 +165,8 @@ def _preferences(
     if not pairwise:
         graded = [Graded(row.said.score, row.gold, row.content.output, row.session) for row in rows]
         slope, why = score_by_length(graded)
-        none = "the judge compares no two outputs"
-        found: Figures = {"order_flips": order_flips(()), "position": None, "length": slope}
+        none = NO_PAIRS
+        found: Figures = {"order_flips": order_flips(()), "both_orders": both_orders(()), "position": None, "length": slope}
         return found, {"order_flips": none, "position": none, **({"length": why} if why else {})}
     pairs = []
     for subject, said in recorded.newest():
@@ -158,7 +175,7 @@ def _preferences(
             winners = said.winners[0], said.winners[1]
             pairs.append(Pair(winners, None if label is None else label.score, content.output, content.reference))
     found, unknown = preferences(pairs)
-    return {"order_flips": order_flips(pairs), **found}, unknown
+    return {"order_flips": order_flips(pairs), "both_orders": both_orders(pairs), **found}, unknown
 
 
 def _self_preference(

@@ -7,20 +7,23 @@ from typing import Any
 
 from dicast import TextTable
 
+from .card import NO_PAIRS
+from .order_bias import NO_MODEL
+
 Judge = Mapping[str, Any]
 
 ROWS: Sequence[tuple[str, str, str]] = (
-    ("kappa", "agreement beyond chance (kappa)", "number"),
-    ("ac1", "AC1 (does not gate)", "number"),
+    ("kappa", "beyond chance (kappa)", "number"),
+    ("ac1", "AC1 (no bar)", "number"),
     ("alpha", "nominal alpha", "number"),
-    ("accuracy", "right verdicts (does not gate)", "share"),
+    ("accuracy", "right verdicts (no bar)", "share"),
     ("balanced_accuracy", "balanced accuracy", "share"),
-    ("auc", "a good one scores above a bad one", "share"),
-    ("order_flips", "winner changes with the order", "share"),
+    ("auc", "good above bad (AUC)", "share"),
+    ("order_flips", "winner flips with order", "share"),
     ("self_consistency", "same verdict again", "share"),
-    ("injection", "canaries that moved a verdict", "share"),
+    ("injection", "canaries that moved it", "share"),
     ("failures", "failures", "share"),
-    ("drift", "changed verdicts on anchors", "share"),
+    ("drift", "anchors changed", "share"),
 )
 """Figures with an interval, in the order in which they are shown: name, words, how they are written."""
 
@@ -120,7 +123,7 @@ def table_rows(judge: Judge) -> Iterator[tuple[str, str, str, str]]:
     bars = {bar["rule"]: bar for bar in judge["bars"]}
     labels = judge["labels"]
     yield "labels", f"{labels['n']:,}", "", _bar(bars["min_labels"])
-    yield "labels of the rarer class", f"{labels['least_class']:,}", "", _bar(bars["min_class"])
+    yield "of the rarer class", f"{labels['least_class']:,}", "", _bar(bars["min_class"])
     for name, words, form in ROWS:
         one, bar = judge[name], bars.get(_RULE_OF.get(name, ""))
         if one["value"] is None and bar is None:
@@ -163,8 +166,11 @@ def more_lines(judge: Judge) -> Iterator[str]:
         )
     if judge["left_out"]:
         yield f"left out: {judge['left_out']:,} verdicts of other versions of it, or of other models"
+    if (found := judge["both_orders"])["n"]:
+        yield f"both orders: right in {found['accuracy']:.1%}, the same winner in {found['agreement']:.1%} of {found['n']:,} labelled pairs"
     for name, why in judge["undefined"].items():
-        yield f"{name} is not known: {why}"
+        if why not in (NO_PAIRS, NO_MODEL):
+            yield f"{name} is not known: {why}"
 
 
 def wrapped(text: str, width: int) -> list[str]:

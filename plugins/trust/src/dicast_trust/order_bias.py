@@ -16,6 +16,9 @@ LEAST_EFFECT = 0.05
 
 OUTPUT, OPPONENT = "output", "opponent"
 
+NO_MODEL = "the judge asks no model"
+"""Why there is no family, which is no lack."""
+
 _FAMILIES = {
     "openai": r"gpt|chatgpt|o[1-9](?:-|$)|davinci|text-embedding",
     "anthropic": r"claude",
@@ -56,6 +59,17 @@ def order_flips(pairs: Iterable[Pair]) -> dict[str, Any]:
     low, high = ends or (None, None)
     value = sum(flips) / len(flips) if flips else None
     return {"value": value, "low": low, "high": high, "flipped": sum(flips), "n": len(flips)}
+
+
+def both_orders(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Of labelled pairs: in how many orders the judge names the better one, each order counted, and how often both orders name the same one."""
+    known = [pair for pair in pairs if pair.gold is not None and pair.gold != 0.5]
+    better = [OUTPUT if (pair.gold or 0) > 0.5 else OPPONENT for pair in known]
+    right = [winner == best for pair, best in zip(known, better, strict=True) for winner in pair.winners]
+    same = [len(set(pair.winners)) == 1 for pair in known]
+    if not known:
+        return {"accuracy": None, "agreement": None, "n": 0}
+    return {"accuracy": sum(right) / len(right), "agreement": sum(same) / len(same), "n": len(known)}
 
 
 def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -149,7 +163,7 @@ def self_preference(
     """
     mine = family(judge)
     if mine is None:
-        return None, "the judge's model is of no known family" if judge else "the judge asks no model"
+        return None, "the judge's model is of no known family" if judge else NO_MODEL
     sides = {own: [right for author, right in rights if (family(author) == mine) is own] for own in (True, False)}
     counts = [(sum(side), len(side)) for side in (sides[True], sides[False])]
     found = newcombe(counts[0], counts[1]) if all(n for _, n in counts) else None
