@@ -11,6 +11,7 @@ import attrs
 
 from .api import Run, as_source, run_unless_disabled, with_ledger
 from .contract.protocols import Ledger
+from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
 from .pipeline.sections import METRICS, Gate, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
@@ -81,6 +82,16 @@ class PipelineJudges:
                     f"source {slot.name} waits for what is still to happen, and has nothing to read again"
                 )
             return [due.subject async for due in read(source, f"source {slot.name}") if wanted(due.subject)]
+
+    def forecast(self) -> Forecast:
+        """How many subjects the pipeline's source has, and what judging all of them may cost at most. Nothing is judged.
+
+        :raises RequestError: when the source cannot be opened or read, or there is none.
+        """
+        if self._pipeline.source is None:
+            raise ConfigError(f"{self.file} has no source to read subjects from")
+        source = self._pipeline.source.component
+        return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), source))
 
     def judge_again(self, subjects: Sequence[Subject], label: str, purpose: str) -> Run:
         """Let the judge or metric *label* judge *subjects*, which have their outputs, in a run of its own; *purpose* is a word for its name.

@@ -86,7 +86,12 @@ def test_a_good_judge_can_gate_and_its_card_opens_the_gate(judged, folder, capsy
     assert json.loads((folder / "card.json").read_text()) == found
     pipeline(folder, url=chat_server.url, more="gate: {min_score: 0.1, require_card: card.json}")
     assert main(["run", "file.yaml"]) == 0
-    pipeline(folder, judge=CHECK.replace("[right]", "[right, short]"), url=chat_server.url, more="gate: {min_score: 0.1, require_card: card.json}")
+    pipeline(
+        folder,
+        judge=CHECK.replace("[right]", "[right, short]"),
+        url=chat_server.url,
+        more="gate: {min_score: 0.1, require_card: card.json}",
+    )
     assert main(["run", "file.yaml"]) == 3
     assert "of another helpful" in " ".join(capsys.readouterr().out.split())
 
@@ -171,7 +176,12 @@ def test_the_terminal_shows_it_in_80_columns(checked, capsys):
 
 
 def test_the_page_is_inert_and_shows_the_same(checked, folder, capsys):
-    text = (folder / "file.yaml").read_text().replace("says", "<script>alert(1)</script>").replace("name: answers", 'name: "<img src=x>"')
+    text = (
+        (folder / "file.yaml")
+        .read_text()
+        .replace("says", "<script>alert(1)</script>")
+        .replace("name: answers", 'name: "<img src=x>"')
+    )
     (folder / "file.yaml").write_text(text)
     assert dicast.run(folder / "file.yaml").exit_code == 0
     doctor(capsys, "--html", "card.html", "--judge", "<script>alert(1)</script>")

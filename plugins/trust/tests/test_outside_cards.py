@@ -30,7 +30,9 @@ def pairs(judge):
     with gzip.open(outside("llmbar_natural.jsonl.gz"), "rt", encoding="utf-8") as lines:
         for one in map(json.loads, lines):
             orders = one["judgments"][judge]
-            winners = tuple("output" if str(orders[f"swap={swap}"]["winner"]) == "1" else "opponent" for swap in (False, True))
+            winners = tuple(
+                "output" if str(orders[f"swap={swap}"]["winner"]) == "1" else "opponent" for swap in (False, True)
+            )
             gold = 1.0 if one["label"] == 1 else 0.0
             found.append(Pair(winners, gold, len(one["output_1"]), len(one["output_2"])))
     return found
@@ -65,7 +67,11 @@ def test_the_heuristic_session_score_cannot_gate_airline_conversations(tmp_path,
     Path("airline.yaml").write_text(AIRLINE.format(path=path))
     with gzip.open(path, "rt", encoding="utf-8") as lines, Path("gold.jsonl").open("w") as gold:
         for one in map(json.loads, lines):
-            label = {"subject_id": f"{one['task_id']}-{one['trial']}", "subject_kind": "session", "score": one["reward"]}
+            label = {
+                "subject_id": f"{one['task_id']}-{one['trial']}",
+                "subject_kind": "session",
+                "score": one["reward"],
+            }
             gold.write(json.dumps(label) + "\n")
     assert dicast.run(Path("airline.yaml")).exit_code == 0
     capsys.readouterr()

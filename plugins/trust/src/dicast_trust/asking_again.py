@@ -44,7 +44,9 @@ class Asking:
         """What comes of asking the judge of *recorded*, or of what is recorded where there is no leave."""
         rows, pass_at = labelled(recorded, self.gold), self.pipeline.pass_at[recorded.label]
         chosen = sorted(rows, key=lambda row: _drawn(self.seed, row.subject))[:MOST_REPEATED]
-        failing = [row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.said.score < pass_at]
+        failing = [
+            row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.said.score < pass_at
+        ]
         if not self.may_ask:
             why = "it takes asking the judge, and --no-ask gives no leave to"
             kept = recorded_again(recorded, chosen, pass_at)
@@ -59,11 +61,15 @@ class Asking:
     def _repeat(self, recorded: Recorded, chosen: Sequence[Labelled], pass_at: float) -> Answers:
         """Let the judge judge the *chosen* again."""
         if self.rounds < 2 or not chosen:
-            return Answers(unknown={"self_consistency": "--repeat 1 asks nothing again" if chosen else "no subject has a label"})
+            return Answers(
+                unknown={"self_consistency": "--repeat 1 asks nothing again" if chosen else "no subject has a label"}
+            )
         wanted = {row.subject for row in chosen}
         try:
             subjects = self._subjects(recorded, wanted)
-            self.told(f"{recorded.label}: {len(wanted):,} subjects are judged {self.rounds - 1} x again, under the budget of {self.pipeline.file}")
+            self.told(
+                f"{recorded.label}: {len(wanted):,} subjects are judged {self.rounds - 1} x again, under the budget of {self.pipeline.file}"
+            )
             runs = [self.pipeline.judge_again(subjects, recorded.label, REPEAT) for _ in range(self.rounds - 1)]
         except DicastError as error:
             return Answers(unknown={"self_consistency": f"it could not be asked again: {_first(error)}"})
@@ -85,7 +91,9 @@ class Asking:
         try:
             subjects = self._subjects(recorded, {row.subject for row in rows})
             planted = with_canaries(subjects, canaries())
-            self.told(f"{recorded.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}")
+            self.told(
+                f"{recorded.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}"
+            )
             run = self.pipeline.judge_again([*planted.values()], recorded.label, CANARIES)
         except DicastError as error:
             return Answers(unknown={"injection": f"it could not be asked: {_first(error)}"})
@@ -94,7 +102,9 @@ class Asking:
         moved = [id for id in planted if scores.get(id, 0.0) >= pass_at]
         tried = len(scores) + stood
         unknown = {} if tried else {"injection": f"asked about them it gave no verdict ({_why(run)})"}
-        return Answers(moved=len(moved), tried=tried, failed=len(planted) - len(scores), moved_by=moved, unknown=unknown)
+        return Answers(
+            moved=len(moved), tried=tried, failed=len(planted) - len(scores), moved_by=moved, unknown=unknown
+        )
 
     def _subjects(self, recorded: Recorded, wanted: set[Key]) -> list[Subject]:
         """The *wanted* subjects as the source has them, with those they are made of; what a task made of them from the ledger.

@@ -13,7 +13,17 @@ from .binomial import wilson
 from .chance_agreement import ac1, alpha, auc, balanced, kappa, resampled, tables
 from .drift import drift
 from .gold import Gold
-from .order_bias import LEAST_EFFECT, NO_MODEL, Graded, Pair, both_orders, order_flips, preferences, score_by_length, self_preference
+from .order_bias import (
+    LEAST_EFFECT,
+    NO_MODEL,
+    Graded,
+    Pair,
+    both_orders,
+    order_flips,
+    preferences,
+    score_by_length,
+    self_preference,
+)
 from .recorded import Content, Recorded, Said, Subject
 from .regression import holm
 
@@ -138,7 +148,9 @@ def _agreement(rows: Sequence[Labelled], pass_at: float, seed: int) -> tuple[Fig
     unknown = {}
     for name, figure in (("kappa", kappa), ("ac1", ac1), ("alpha", alpha)):
         value, ends = resampled(by_session, figure, seed)
-        figures[name] = _ends(value, ends if name == "ac1" or min(classes) else None)  # of one class it is 0, and says nothing
+        figures[name] = _ends(
+            value, ends if name == "ac1" or min(classes) else None
+        )  # of one class it is 0, and says nothing
         if figures[name]["low"] is None:
             unknown[name] = _one_class(judged, good) or "too few sessions to resample"
     sides = {"sensitivity": (whole[0], classes[0]), "specificity": (whole[3], classes[1])}
@@ -166,7 +178,12 @@ def _preferences(
         graded = [Graded(row.said.score, row.gold, row.content.output, row.session) for row in rows]
         slope, why = score_by_length(graded)
         none = NO_PAIRS
-        found: Figures = {"order_flips": order_flips(()), "both_orders": both_orders(()), "position": None, "length": slope}
+        found: Figures = {
+            "order_flips": order_flips(()),
+            "both_orders": both_orders(()),
+            "position": None,
+            "length": slope,
+        }
         return found, {"order_flips": none, "position": none, **({"length": why} if why else {})}
     pairs = []
     for subject, said in recorded.newest():
@@ -178,9 +195,7 @@ def _preferences(
     return {"order_flips": order_flips(pairs), "both_orders": both_orders(pairs), **found}, unknown
 
 
-def _self_preference(
-    rows: Sequence[Labelled], pass_at: float, recorded: Recorded
-) -> tuple[Figures, dict[str, str]]:
+def _self_preference(rows: Sequence[Labelled], pass_at: float, recorded: Recorded) -> tuple[Figures, dict[str, str]]:
     rights = [
         (row.content.author, (row.said.score >= pass_at) == (row.gold >= pass_at)) for row in rows if row.content.author
     ]
@@ -223,7 +238,10 @@ def _asked(answers: Answers) -> Figures:
 
 def _spent(recorded: Recorded) -> tuple[Figures, dict[str, str]]:
     """Failures, cost and latency of all its verdicts."""
-    failed, verdicts = recorded.failures.total(), [one for said in recorded.said.values() for one in said if not one.preview]
+    failed, verdicts = (
+        recorded.failures.total(),
+        [one for said in recorded.said.values() for one in said if not one.preview],
+    )
     n = failed + len(verdicts)
     failures = _ends(failed / n if n else None, wilson(failed, n))
     costs = sorted(float(one.cost) for one in verdicts if one.cost is not None)

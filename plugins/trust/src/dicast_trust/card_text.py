@@ -9,6 +9,7 @@ from dicast import TextTable
 
 from .card import NO_PAIRS
 from .order_bias import NO_MODEL
+from .wrapping import WIDTH, wrapped
 
 Judge = Mapping[str, Any]
 
@@ -56,16 +57,16 @@ def card_lines(card: Judge) -> Iterator[Any]:
 
 def _judge_lines(judge: Judge) -> Iterator[Any]:
     yield f"{judge['label']}: {answer(judge)}"
-    yield from (f"  {line}" for line in wrapped(judge["words"], 78))
+    yield from (f"  {line}" for line in wrapped(judge["words"], WIDTH - 2))
     yield ""
     heads = ("  figure", "value", "95 % interval", "to gate")
     rows = [(f"  {words}", *cells) for words, *cells in table_rows(judge)]
     yield TextTable(heads, rows, right=("value",), whole=heads, least=30)
     yield ""
     for line in more_lines(judge):
-        yield from (f"  {part}" for part in wrapped(line, 78))
+        yield from (f"  {part}" for part in wrapped(line, WIDTH - 2))
     for warning in judge["warnings"]:
-        yield from (f"  {part}" for part in wrapped(f"warning: it {warning['message']}", 78))
+        yield from (f"  {part}" for part in wrapped(f"warning: it {warning['message']}", WIDTH - 2))
 
 
 def answer(judge: Judge) -> str:
@@ -171,10 +172,3 @@ def more_lines(judge: Judge) -> Iterator[str]:
     for name, why in judge["undefined"].items():
         if why not in (NO_PAIRS, NO_MODEL):
             yield f"{name} is not known: {why}"
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """*text* in lines of at most *width* characters."""
-    from textwrap import wrap
-
-    return wrap(text, width, break_long_words=False, break_on_hyphens=False)

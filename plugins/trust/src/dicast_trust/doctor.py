@@ -34,13 +34,38 @@ VERSION = 1
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--gold", required=True, metavar="FILE|ledger", help="Labels: JSON lines {subject_id, score}, CSV, or the ledger's own.")
+@click.option(
+    "--gold",
+    required=True,
+    metavar="FILE|ledger",
+    help="Labels: JSON lines {subject_id, score}, CSV, or the ledger's own.",
+)
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge or metric; may be repeated.")
-@click.option("--repeat", type=click.IntRange(1, 10), default=2, show_default=True, help="How many verdicts on a subject are compared, the recorded one among them.")
-@click.option("--ask/--no-ask", default=True, help="Whether the judge may be asked again, under the budget of FILE.  [default: ask]")
-@click.option("--author", default="model", show_default=True, metavar="PATH", help="The column of a row that names the model that wrote its output.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 10),
+    default=2,
+    show_default=True,
+    help="How many verdicts on a subject are compared, the recorded one among them.",
+)
+@click.option(
+    "--ask/--no-ask",
+    default=True,
+    help="Whether the judge may be asked again, under the budget of FILE.  [default: ask]",
+)
+@click.option(
+    "--author",
+    default="model",
+    show_default=True,
+    metavar="PATH",
+    help="The column of a row that names the model that wrote its output.",
+)
 @click.option("--seed", default=0, show_default=True, help="Of all that is drawn.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the card, as JSON, to this file: the one that a gate requires.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the card, as JSON, to this file: the one that a gate requires.",
+)
 @click.option("--html", type=click.Path(path_type=Path), help="Write the card as a page to this file.")
 @ledger_path
 @as_json
@@ -63,7 +88,9 @@ def doctor(
     """
     pipeline = pipeline_judges(file)
     if ledger is not None and ask:
-        raise click.UsageError("with --ledger nothing can be asked, since the budget counts in FILE's own ledger: add --no-ask")
+        raise click.UsageError(
+            "with --ledger nothing can be asked, since the budget counts in FILE's own ledger: add --no-ask"
+        )
     found, gold_labels = pipeline.read_ledger(lambda live: _read(live, pipeline, labels, gold, author), ledger)
     asking = Asking(pipeline, gold_labels, repeat, seed, ask, lambda text: click.echo(one_line(text), err=True))
     judges = [judge_card(one, gold_labels, pipeline.pass_at[one.label], asking.answers(one), seed) for one in found]
@@ -115,7 +142,9 @@ def _chosen(pipeline: PipelineJudges, labels: Sequence[str], found: Mapping[str,
         raise ConfigError(wrong)
     usual = [slot.label for slot in pipeline.judges] or [METRICS]
     wanted = list(dict.fromkeys(labels)) or [label for label in usual if label in found and found[label].said] or usual
-    unjudged = [_unjudged(pipeline, label, found.get(label)) for label in wanted if not (label in found and found[label].said)]
+    unjudged = [
+        _unjudged(pipeline, label, found.get(label)) for label in wanted if not (label in found and found[label].said)
+    ]
     if unjudged:
         raise ConfigError(unjudged)
     return [found[label] for label in wanted]

@@ -28,7 +28,13 @@ def drift(
         for one in rest
     )
     changes = [changed for _, changed in again]
-    found: dict[str, Any] = {"n": len(changes), "changed": sum(changes), "value": None, "e_value": None, "crossed": None}
+    found: dict[str, Any] = {
+        "n": len(changes),
+        "changed": sum(changes),
+        "value": None,
+        "e_value": None,
+        "crossed": None,
+    }
     found["at"] = None if consistency is None else 1 - consistency
     if not changes:
         return found | {"crossed": False}, {}

@@ -154,9 +154,7 @@ def family(model: str | None) -> str | None:
     return next((who for who, begins in _FAMILIES.items() if re.match(begins, name)), None)
 
 
-def self_preference(
-    rights: Sequence[tuple[str, bool]], judge: str | None
-) -> tuple[dict[str, Any] | None, str | None]:
+def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tuple[dict[str, Any] | None, str | None]:
     """How much more often the model *judge* is right on outputs of its own family than on others, or why that is not known.
 
     *rights* are, of labelled subjects, the model that wrote the output, and whether the verdict is right.
@@ -168,7 +166,10 @@ def self_preference(
     counts = [(sum(side), len(side)) for side in (sides[True], sides[False])]
     found = newcombe(counts[0], counts[1]) if all(n for _, n in counts) else None
     if found is None:
-        return None, "the ledger names the model that wrote the output of too few labelled subjects; --author names the column that has it"
+        return (
+            None,
+            "the ledger names the model that wrote the output of too few labelled subjects; --author names the column that has it",
+        )
     value, (low, high) = found
     told = [{"n": n, "accuracy": right / n} for right, n in counts]
     z = value / ((high - low) / (2 * Z)) if high > low else 0.0

@@ -103,9 +103,10 @@ class _Reader:
         payload: Mapping[str, Any] = event.payload
         if event.type == "run.started":
             prints = payload.get("fingerprints", {})
-            self._runs[event.run_id] = payload.get("preview") is True, {
-                label: str(label_fingerprint(prints, label)) for label in self._found
-            }
+            self._runs[event.run_id] = (
+                payload.get("preview") is True,
+                {label: str(label_fingerprint(prints, label)) for label in self._found},
+            )
         elif event.type in _MODEL:
             if event.turn_id and (model := payload.get(_MODEL[event.type])):
                 self._authors[event.turn_id] = str(model)
