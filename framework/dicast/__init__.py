@@ -99,7 +99,6 @@ if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
     from ._kernel.judges import PipelineJudges, pipeline_judges
     from ._kernel.pipeline.sections import Slot
-    from ._kernel.report.card import card_digest, label_fingerprint
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
@@ -135,7 +134,6 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
     **dict.fromkeys(("PipelineJudges", "pipeline_judges"), "_kernel.judges"),
-    **dict.fromkeys(("card_digest", "label_fingerprint"), "_kernel.report.card"),
     "Slot": "_kernel.pipeline.sections",
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
@@ -253,7 +251,6 @@ __all__ = [
     "arun",
     "as_json",
     "call_command",
-    "card_digest",
     "check_field",
     "check_headers",
     "check_url",
@@ -271,7 +268,6 @@ __all__ = [
     "inexact",
     "judge",
     "known_run",
-    "label_fingerprint",
     "locate",
     "lookup",
     "maybe_await",

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from dicast import ConfigError, Judgment, Subject, card_digest, label_fingerprint
+from dicast import ConfigError, Judgment, Subject
+from dicast.commands import card_digest, label_fingerprint
 from dicast.testing import FakeJudge, run_pipeline
 
 SUBJECTS = [Subject("row", str(n), "q", "a") for n in range(4)]

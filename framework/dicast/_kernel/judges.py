@@ -109,7 +109,10 @@ class PipelineJudges:
             metrics=tuple(slot for slot in whole.metrics if label in (METRICS, slot.label)),
             judges=tuple(slot for slot in whole.judges if label == slot.label or reads_others),
             gate=Gate(),
-            **dict.fromkeys(("extractors", "aggregates", "early_stop", "sinks"), ()),
+            extractors=(),
+            aggregates=(),
+            early_stop=(),
+            sinks=(),
             baseline=None,
         )
         outcome = in_loop(run_unless_disabled(alone, Request(source=GivenSubjects(subjects), preview=True)))

@@ -84,7 +84,7 @@ def test_balanced_accuracy_has_movers_interval(a, b, c, d):
     assert value == pytest.approx((p + q) / 2, **CLOSE)
     low = value - math.hypot(p - l1, q - l2) / 2
     assert ends == pytest.approx((low, value + math.hypot(u1 - p, u2 - q) / 2), rel=1e-6, abs=1e-9)
-    assert 0 <= ends[0] + 1e-12
+    assert ends[0] + 1e-12 >= 0
     assert ends[1] <= 1 + 1e-12
 
 

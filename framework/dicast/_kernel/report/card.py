@@ -69,7 +69,7 @@ def why_not(
 def _read(path: Path) -> Card | str:
     """The card at *path*, or what is wrong with it."""
     try:
-        card = orjson.loads(path.read_bytes())
+        card: Any = orjson.loads(path.read_bytes())
     except OSError:
         return f"there is no card at {path}; dicast doctor FILE --gold GOLD --out {path} writes one"
     except orjson.JSONDecodeError as error:
@@ -79,7 +79,8 @@ def _read(path: Path) -> Card | str:
         return f"{path} is no judge card; dicast doctor FILE --gold GOLD --out {path} writes one"
     if card.get("digest") != card_digest(card):
         return f"the card {path} was edited after dicast doctor wrote it: its digest does not fit"
-    return card
+    found: Card = card
+    return found
 
 
 def _bars(clause: Clause, path: Path, judge: Card) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,9 +194,8 @@ class Bisection:
                 reason = (done.stopped or {}).get("reason", "it was switched off")
                 click.echo(one_line(f"cell {_name(cell)} did not end in order: {reason}"), err=True)
                 continue
-            run_id = done.run_id
-            scores = self._built(cell).read_ledger(lambda live, run_id=run_id: read_scores(live, run_id, self.on))
-            found[cell] = Judged(run_id, False, scores)
+            scores = self._built(cell).read_ledger(partial(read_scores, run_id=done.run_id, label=self.on))
+            found[cell] = Judged(done.run_id, False, scores)
         return found
 
 

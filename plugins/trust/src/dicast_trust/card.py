@@ -212,7 +212,7 @@ def _calibration(rows: Sequence[Labelled], pass_at: float, seed: int) -> tuple[F
     good = np.array([row.gold >= pass_at for row in rows], float)
     right = np.array([(row.said.score >= pass_at) == (row.gold >= pass_at) for row in rows], float)
     sure, scores = (np.array([getattr(row.said, name) for row in rows], float) for name in ("confidence", "score"))
-    figures, unknown = {}, {}
+    figures, unknown = Figures(), dict[str, str]()
     for name, (chances, outcomes) in {"calibration": (sure, right), "score_calibration": (scores, good)}.items():
         figures[name], reasons = calibration(chances, outcomes, seed)
         unknown |= {f"{name}.{figure}": why for figure, why in reasons.items()}

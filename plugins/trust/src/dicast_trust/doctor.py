@@ -15,13 +15,12 @@ from dicast import (
     Ledger,
     PipelineJudges,
     Problem,
-    card_digest,
     nearest,
     one_line,
     pipeline_judges,
     print_lines,
 )
-from dicast.commands import as_json, ledger_path, print_json
+from dicast.commands import as_json, card_digest, ledger_path, print_json
 
 from .asking_again import Asking
 from .card import add_warnings, judge_card

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from dicast import MISSING, Event, Ledger, Query, label_fingerprint, lookup
+from dicast import MISSING, Event, Ledger, Query, lookup
+from dicast.commands import label_fingerprint
 
 METRICS = "metrics"
 """The label of all metrics together."""
@@ -219,7 +220,7 @@ def _last_models(label: str, answered: Iterable[Mapping[str, Sequence[str]]]) ->
         last |= {
             asked: list(names)
             for asked, names in models.items()
-            if label == METRICS or asked == label or asked.startswith((f"{label}.", f"{label}["))
+            if label in (METRICS, asked) or asked.startswith((f"{label}.", f"{label}["))
         }
     return dict(sorted(last.items()))
 

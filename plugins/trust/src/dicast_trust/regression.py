@@ -75,7 +75,7 @@ def _identified(design: Numbers, clusters: Sequence[object]) -> bool:
     import numpy as np
 
     rows, columns = design.shape
-    return rows > columns and len(set(clusters)) > columns and int(np.linalg.matrix_rank(design)) == columns
+    return bool(rows > columns and len(set(clusters)) > columns and np.linalg.matrix_rank(design) == columns)
 
 
 def _errors(bread: Numbers, slopes: Numbers, clusters: Sequence[object]) -> Numbers:
@@ -87,7 +87,8 @@ def _errors(bread: Numbers, slopes: Numbers, clusters: Sequence[object]) -> Numb
     np.add.at(sums, [names[name] for name in clusters], slopes)
     rows, columns = slopes.shape
     correction = len(names) / (len(names) - 1) * (rows - 1) / (rows - columns)
-    return np.sqrt(np.maximum(np.diag(bread @ (sums.T @ sums) @ bread) * correction, 0))
+    found: Numbers = np.sqrt(np.maximum(np.diag(bread @ (sums.T @ sums) @ bread) * correction, 0))
+    return found
 
 
 def p_value(z: float) -> float:

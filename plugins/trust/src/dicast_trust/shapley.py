@@ -64,7 +64,7 @@ def _share(factor: str, factors: Sequence[str], cells: Mapping[Cell, Numbers], s
     if not known:
         return Share(None, None, None, 0, len(pairs))
     weights = [factorial(len(before)) * factorial(len(factors) - len(before) - 1) for before, _ in known]
-    changes = sum(
+    changes: Any = sum(
         (cells[after] - cells[before]) * (weight / sum(weights))
         for (before, after), weight in zip(known, weights, strict=True)
     )

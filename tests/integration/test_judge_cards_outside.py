@@ -15,7 +15,7 @@ from dicast_trust.order_bias import Pair, both_orders, order_flips, preferences
 
 pytestmark = pytest.mark.outside_data
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def outside(name):

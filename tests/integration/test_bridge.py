@@ -81,7 +81,7 @@ def test_other_contents_are_no_anchors(anchors, capsys):
     ],
 )
 def test_what_is_no_bridge_is_refused(anchors, capsys, args, message):
-    old, new = run("old", "yes"), run("new", "good")
+    old, _ = run("old", "yes"), run("new", "good")
     args = [old if one == "old" else one for one in args]
     assert main(["bridge", *args, "--ledger", "ledger.db"]) == 2
     err = capsys.readouterr().err
