@@ -116,7 +116,7 @@ class Significance:
 
 def _words(one: Mapping[str, Any]) -> str:
     if one["p_value"] is None:
-        return f"not known: {next(iter(one['reasons'].values()))}"
+        return "not known"  # ``reasons`` says why
     ends = one["mean_difference"], one["ci_low"], one["ci_high"]
     found = "" if None in ends else f"{interval_text(*ends)}, "
     found += f"p {one['adjusted_p_value']:.3g}"
