@@ -98,7 +98,8 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
         yield _basis(str(on), report.basis(str(on)), clause.min_basis)
     if clause.require_card is not None:
         why = why_not(clause, str(on), report.started.get("fingerprints", {}), report.models)
-        yield Finding(on, "require_card", str(clause.require_card), None, True if why is None else None, why or "")
+        value, passed = ("can gate", True) if why is None else (None, None)
+        yield Finding(on, "require_card", str(clause.require_card), value, passed, why or "")
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:

@@ -170,5 +170,5 @@ def more_lines(judge: Judge) -> Iterator[str]:
     if (found := judge["both_orders"])["n"]:
         yield f"both orders: right in {found['accuracy']:.1%}, the same winner in {found['agreement']:.1%} of {found['n']:,} labelled pairs"
     for name, why in judge["undefined"].items():
-        if why not in (NO_PAIRS, NO_MODEL):
+        if why not in (NO_PAIRS, NO_MODEL) and "." not in name:
             yield f"{name} is not known: {why}"
