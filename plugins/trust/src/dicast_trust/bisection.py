@@ -19,7 +19,6 @@ from dicast import (
     Problem,
     Query,
     TextTable,
-    known_run,
     nearest,
     one_line,
     pipeline_judges,
@@ -28,7 +27,7 @@ from dicast import (
 )
 from dicast.commands import as_json, print_json
 
-from .bridge import Scores, Subject, read_scores
+from .bridge import Scores, Subject, named_run, read_scores
 from .shapley import Cell, Share, every_cell, interval, shares
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ class Bisection:
         prints = {cell: self._built(cell).fingerprints for cell in every if cell not in given}
 
         def read(ledger: Ledger) -> dict[Cell, Judged]:
-            runs = {cell: known_run(ledger, run_id) for cell, run_id in given.items()}
+            runs = {cell: named_run(ledger, run_id) for cell, run_id in given.items()}
             runs |= _recorded(ledger, prints)
             return {
                 cell: Judged(runs[cell], True, read_scores(ledger, runs[cell], self.on))

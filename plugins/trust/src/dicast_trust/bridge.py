@@ -41,7 +41,7 @@ def bridge(
 ) -> None:  # fmt: skip
     """Say how much higher the judge of run NEW scores than that of run OLD, on the same anchors.
 
-    Both runs have judged the same subjects with the same contents: a new model, prompt or rubric beside the old one. The differences are NEW less OLD, with an interval by
+    OLD and NEW are ids of runs, or names of pipelines, of which the newest run counts. Both runs have judged the same subjects with the same contents: a new model, prompt or rubric beside the old one. The differences are NEW less OLD, with an interval by
     session. Nothing is asked, and no score is changed; --shift shows a mean on the old scale.
     """
     if len(labels) > 2:
@@ -69,7 +69,7 @@ def bridged(ledger: Ledger, old: str, new: str, labels: tuple[str, ...], shift: 
 
     :raises ConfigError: when there is no such run or label, or it is the same run twice.
     """
-    one, other = known_run(ledger, old), known_run(ledger, new)
+    one, other = named_run(ledger, old), named_run(ledger, new)
     if one == other:
         raise ConfigError(f"OLD and NEW are the same run, {one}: a bridge leads from one judge to another")
     first, second = (labels[0], labels[-1]) if labels else (None, None)
@@ -90,8 +90,19 @@ def bridged(ledger: Ledger, old: str, new: str, labels: tuple[str, ...], shift: 
         "shifted": None,
     }
     if shift is not None:
-        document["shifted"] = _shifted(ledger, known_run(ledger, shift), theirs.label, document)
+        document["shifted"] = _shifted(ledger, named_run(ledger, shift), theirs.label, document)
     return {**document, "words": _words(document)}
+
+
+def named_run(ledger: Ledger, name: str) -> str:
+    """The id of the run that *name* means: the newest of the pipeline with this name, else one of this id, or ``last``.
+
+    :raises ConfigError: when there is none.
+    """
+    for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
+        if entry.event.payload["name"] == name and not entry.event.payload.get("preview"):
+            return entry.event.run_id
+    return known_run(ledger, name)
 
 
 def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:
