@@ -13,7 +13,8 @@ from .api import Run, as_source, run_unless_disabled, with_ledger
 from .contract.protocols import Ledger
 from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
-from .pipeline.sections import METRICS, Gate, Pipeline, Slot
+from .pipeline.clauses import Gate
+from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .run.plan import lookahead, pass_lines
 from .run.run import Request

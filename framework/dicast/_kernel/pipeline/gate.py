@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..values.names import nearest
+from .clauses import CARD_BARS, Clause, Gate
 from .experiment import ExperimentParts
 from .faults import Path as Address
-from .sections import CARD_BARS, METRICS, Clause, Gate, Slot
+from .sections import METRICS, Slot
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
 """The rules whose figures have an interval."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from ..pipeline.sections import CARD_BARS, METRICS, Clause
+from ..pipeline.clauses import CARD_BARS, Clause
+from ..pipeline.sections import METRICS
 
 Card = Mapping[str, Any]
 

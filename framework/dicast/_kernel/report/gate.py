@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from ..pipeline.sections import Clause, Gate
+from ..pipeline.clauses import Clause, Gate
 from ..values import Basis, reaches
 from .card import why_not
 from .fold import Report
