@@ -21,7 +21,7 @@ from .run.run import Request
 from .stream.opening import open_component
 from .stream.source import GivenSubjects, is_live, read
 from .timing.event_loop import in_loop
-from .values import RunContext, Subject
+from .values import Due, RunContext, Subject
 from .values.clock import Clock
 from .values.errors import ConfigError
 
@@ -94,21 +94,21 @@ class PipelineJudges:
         source = self._pipeline.source.component
         return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), source))
 
-    def judge_again(self, subjects: Sequence[Subject], label: str, purpose: str) -> Run:
+    def judge_again(self, subjects: Sequence[Due], label: str, purpose: str) -> Run:
         """Let the judge or metric *label* judge *subjects*, which have their outputs, in a run of its own; *purpose* is a word for its name.
 
-        Its verdicts stand in the pipeline's ledger and its costs count in the pipeline's budget, but it is a preview: nothing that a later run is compared with.
+        Each says from which run the ledger has its trace, and the verdicts on what it is made of. The new verdicts stand in the pipeline's ledger and their costs count in its budget,
+        but the run is a preview: nothing that a later run is compared with.
 
         :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
         """
         whole = self._pipeline
-        reads_others = any(getattr(slot.component, "children", None) for slot in whole.judges if slot.label == label)
         alone = attrs.evolve(
             whole,
             name=f"{whole.name} ({purpose})",
             task=None,
             metrics=tuple(slot for slot in whole.metrics if label in (METRICS, slot.label)),
-            judges=tuple(slot for slot in whole.judges if label == slot.label or reads_others),
+            judges=tuple(slot for slot in whole.judges if label == slot.label),
             gate=Gate(),
             extractors=(),
             aggregates=(),

@@ -7,9 +7,9 @@ from hashlib import sha256
 
 import attrs
 
-from dicast import DicastError, Ledger, PipelineJudges, Query, Run, Subject
+from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
-from .canaries import canaries, with_canaries
+from .canaries import PLANTED, canaries, with_canaries
 from .card import Answers, Labelled, labelled
 from .gold import Gold
 from .recorded import Recorded, Said
@@ -64,11 +64,10 @@ class Asking:
             return Answers(
                 unknown={"self_consistency": "--repeat 1 asks nothing again" if chosen else "no subject has a label"}
             )
-        wanted = {row.subject for row in chosen}
         try:
-            subjects = self._subjects(recorded, wanted)
+            subjects = self._subjects(chosen)
             self.told(
-                f"{recorded.label}: {len(wanted):,} subjects are judged {self.rounds - 1} x again, under the budget of {self.pipeline.file}"
+                f"{recorded.label}: {len(subjects):,} subjects are judged {self.rounds - 1} x again, under the budget of {self.pipeline.file}"
             )
             runs = [self.pipeline.judge_again(subjects, recorded.label, REPEAT) for _ in range(self.rounds - 1)]
         except DicastError as error:
@@ -84,13 +83,13 @@ class Asking:
 
     def _inject(self, recorded: Recorded, failing: Sequence[Labelled], pass_at: float) -> Answers:
         """Let the judge judge outputs that fail, with a canary in each."""
-        rows = [row for row in failing if row.subject[0] in ("row", "candidate")]
+        rows = [row for row in failing if row.subject[0] in PLANTED]
         if not rows:
             why = "no labelled subject fails, so that a canary could move nothing"
-            return Answers(unknown={"injection": "canaries are put into the outputs of rows alone" if failing else why})
+            kinds = f"canaries are put into the outputs of subjects of kind {', '.join(PLANTED)} alone"
+            return Answers(unknown={"injection": kinds if failing else why})
         try:
-            subjects = self._subjects(recorded, {row.subject for row in rows})
-            planted = with_canaries(subjects, canaries())
+            planted = with_canaries(self._subjects(rows), canaries())
             self.told(
                 f"{recorded.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}"
             )
@@ -106,18 +105,19 @@ class Asking:
             moved=len(moved), tried=tried, failed=len(planted) - len(scores), moved_by=moved, unknown=unknown
         )
 
-    def _subjects(self, recorded: Recorded, wanted: set[Key]) -> list[Subject]:
-        """The *wanted* subjects as the source has them, with those they are made of; what a task made of them from the ledger.
+    def _subjects(self, rows: Sequence[Labelled]) -> list[Due]:
+        """The subjects of *rows* as the source has them; what a task made of them from the ledger.
 
         :raises DicastError: when the source has them no more.
         """
-        sessions = {id for kind, id in wanted if kind == "session"}
-        found = self.pipeline.subjects(lambda one: (one.kind, one.id) in wanted or one.session_id in sessions)
-        missing = wanted - {(one.kind, one.id) for one in found}
+        wanted = {row.subject: row.said.run_id for row in rows}
+        found = self.pipeline.subjects(lambda one: (one.kind, one.id) in wanted)
+        missing = wanted.keys() - {(one.kind, one.id) for one in found}
         if missing:
             kind, id = min(missing)
             raise DicastError(f"the source has {kind} {id} no more, and {len(missing) - 1} others")
-        return [*self._made(found)] if self.pipeline.has_task else found
+        made = self._made(found) if self.pipeline.has_task else found
+        return [Due(one, from_run=wanted[one.kind, one.id]) for one in made]
 
     def _made(self, subjects: Sequence[Subject]) -> Sequence[Subject]:
         """*subjects* with the newest outputs that the task made of them."""
