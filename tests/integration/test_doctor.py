@@ -143,6 +143,36 @@ def test_what_the_budget_refuses_is_null_with_its_reason(folder, chat_server, ca
     assert "no verdict" in judge["undefined"]["self_consistency"]
 
 
+def test_pairs_are_examined_in_both_orders(folder, chat_server, capsys):
+    draw = random.Random(4)
+    with (folder / "rows.jsonl").open("w") as data, (folder / "gold.jsonl").open("w") as gold:
+        for n in range(120):
+            better = draw.random() < 0.5
+            texts = [f"{'RIGHT' if side else 'WRONG'} {n} {'word ' * draw.randint(1, 20)}" for side in (better, not better)]
+            data.write(json.dumps({"id": f"p{n}", "input": "q", "output": texts[0], "reference": texts[1]}) + "\n")
+            gold.write(json.dumps({"subject_id": f"p{n}", "score": int(better)}) + "\n")
+
+    def prefers_the_first(asked):
+        number = int(re.search(r"(?:RIGHT|WRONG) (\d+)", asked.prompt)[1])
+        first = (asked.prompt.index("RIGHT") < asked.prompt.index("WRONG")) != (number % 7 == 0)
+        winner = "first" if first or number % 4 == 0 else "second"
+        return json.dumps({"seal": asked.seal, "winner": winner, "confidence": 0.9, "rationale": "r"})
+
+    chat_server.answer = prefers_the_first
+    pairwise = "{llm/pairwise: {as: helpful, model: {openai/chat: {base_url: URL, model: gpt-judge, price: free}}}}"
+    assert dicast.run(pipeline(folder, judge=pairwise, url=chat_server.url)).exit_code == 0
+    (judge,) = card(capsys, "--no-ask")["judges"]
+    flips = judge["order_flips"]
+    assert (flips["flipped"], flips["n"]) == (30, 120)
+    assert judge["both_orders"] == {"accuracy": pytest.approx((77 + 15) / 120), "agreement": 0.75, "n": 120}
+    assert judge["position"]["z"] > 1.96
+    assert judge["position"]["effect"] == pytest.approx(0.125, abs=0.05)
+    assert abs(judge["length"]["effect"]) < 0.05
+    assert [warning["statistic"] for warning in judge["warnings"]] == ["position"]
+    assert next(bar for bar in judge["bars"] if bar["rule"] == "max_flips")["passed"] is False
+    assert judge["can_gate"] is False
+
+
 def test_turns_of_conversations_get_canaries_too(folder, chat_server, capsys):
     draw = random.Random(3)
     with (folder / "talks.jsonl").open("w") as data, (folder / "gold.jsonl").open("w") as gold:
