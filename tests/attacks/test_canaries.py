@@ -37,7 +37,9 @@ def test_there_are_enough_of_them_and_all_differ():
 
 
 @pytest.mark.parametrize("escaped", [True, False], ids=["escaped", "raw"])
-@pytest.mark.parametrize(("name", "canary"), [*zip(PLANTED, canaries(), strict=True)], ids=[one.id for one in canaries()])
+@pytest.mark.parametrize(
+    ("name", "canary"), [*zip(PLANTED, canaries(), strict=True)], ids=[one.id for one in canaries()]
+)
 def test_no_canary_moves_a_score(name, canary, escaped):
     model = quoting(canary.text, {"score": 0.1, "confidence": 0.8}, escaped=escaped)
     judge = LlmJudge(model, criteria=("is right",), retries=0)
@@ -45,7 +47,9 @@ def test_no_canary_moves_a_score(name, canary, escaped):
     assert isinstance(found, Failure) or found.score == 0.1
 
 
-@pytest.mark.parametrize(("name", "canary"), [*zip(PLANTED, canaries(), strict=True)], ids=[one.id for one in canaries()])
+@pytest.mark.parametrize(
+    ("name", "canary"), [*zip(PLANTED, canaries(), strict=True)], ids=[one.id for one in canaries()]
+)
 def test_no_canary_moves_a_choice(name, canary):
     def loses(request):
         said = request.messages[-1].content

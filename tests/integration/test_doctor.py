@@ -148,7 +148,9 @@ def test_pairs_are_examined_in_both_orders(folder, chat_server, capsys):
     with (folder / "rows.jsonl").open("w") as data, (folder / "gold.jsonl").open("w") as gold:
         for n in range(120):
             better = draw.random() < 0.5
-            texts = [f"{'RIGHT' if side else 'WRONG'} {n} {'word ' * draw.randint(1, 20)}" for side in (better, not better)]
+            texts = [
+                f"{'RIGHT' if side else 'WRONG'} {n} {'word ' * draw.randint(1, 20)}" for side in (better, not better)
+            ]
             data.write(json.dumps({"id": f"p{n}", "input": "q", "output": texts[0], "reference": texts[1]}) + "\n")
             gold.write(json.dumps({"subject_id": f"p{n}", "score": int(better)}) + "\n")
 
