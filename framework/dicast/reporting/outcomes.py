@@ -12,6 +12,7 @@ from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_REA
 from .._kernel.report.spool import TOLERANCE
 from .._kernel.values import Event, weakest
 from .._toolkit.table_texts import TableTexts
+from .figures import figure
 
 ALL_METRICS = "metrics"
 """The label of what all metrics together say of a subject."""
@@ -142,6 +143,12 @@ class OutcomeReader:
     def _finished(self, key: _Key) -> JudgedSubject:
         told = self._told.pop(key)
         outcomes = {outcome.label: outcome for outcome in self._outcomes(told)}
+        whole = outcomes.get(ALL_METRICS)
+        if whole is not None and whole.passed is False and self.started is not None:
+            low = [outcomes[label] for label in self.started["metrics"] if label in outcomes]
+            outcomes[ALL_METRICS] = attrs.evolve(
+                whole, reason="; ".join(_in_words(one) for one in low if not one.passed)
+            )
         return JudgedSubject(told.kind, told.id, told.session_id, outcomes, told.content)
 
     def _outcomes(self, told: _Told) -> Iterator[Outcome]:
@@ -160,6 +167,12 @@ class OutcomeReader:
                 yield _of_metric(outcome, said)
             else:
                 yield _of_verdict(outcome, said)
+
+
+def _in_words(metric: Outcome) -> str:
+    """What lowers the score of all metrics together."""
+    said = f": {metric.reason}" if metric.reason else ""
+    return f"{metric.label} {metric.skipped or figure(metric.score)}" + ("" if metric.skipped else said)
 
 
 def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:

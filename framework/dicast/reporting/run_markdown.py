@@ -143,10 +143,9 @@ def _failing(subjects: Sequence[JudgedSubject], of: int, counted: Sequence[str],
 
 
 def _shown(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
-    """The outcomes that say why a subject did not pass: of the labels that count, then of the metrics that are in them."""
+    """The outcomes that say why a subject did not pass, of the labels that count."""
     own = [subject.outcomes[label] for label in counted if label in subject.outcomes]
-    others = [one for label, one in subject.outcomes.items() if label not in counted]
-    return [one for one in (*own, *others) if one.passed is False or one.failure is not None] or own[:1]
+    return [one for one in own if one.passed is not True]
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:
