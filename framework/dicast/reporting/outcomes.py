@@ -159,7 +159,7 @@ class OutcomeReader:
             reason: Any = texts.get(self._texts.reasons[label])
             outcome = Outcome(label, started.get("pass_at", {}).get(label, 0.5), reason=reason and str(reason))
             said = told.ended.get(ALL_METRICS if label in started["metrics"] else label)
-            if told.kind not in started.get("on", {}).get(label, (told.kind,)):
+            if told.kind not in (started.get("on", {}).get(label) or (told.kind,)):  # where none is named, any
                 continue
             if said is None:
                 yield from _of_record(outcome, told.record)
