@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from dicast import Failure, Judgment, RequestError, Score, ScoringError, Subject, metric
 from dicast.testing import GOLDEN
 from dicast_pytest import PassRate, assert_pass_rate
-from dicast_pytest.pass_rate import Undecided, pass_rate, passed
+from dicast_pytest.pass_rate import Undecided, exact, pass_rate, passed
 
 # dicast_run
 
@@ -88,21 +91,35 @@ def test_a_wrong_component_is_a_wrong_request(judge, name, options):
 
 
 def test_enough_passing_cases_show_the_rate():
-    found = assert_pass_rate([True] * 29, at_least=0.9, alpha=0.05)
-    assert (found.decision, found.n, found.passed) == ("pass", 29, 29)
+    found = assert_pass_rate([True] * 80, at_least=0.9, alpha=0.05)
+    assert (found.decision, found.n == found.passed, found.low > 0.9) == ("pass", True, True)
 
 
 def test_too_few_cases_are_undecided_which_is_no_pass():
-    with pytest.raises(Undecided, match="undecided: 28 of 28 passed"):
-        assert_pass_rate([True] * 28)
-    with pytest.raises(pytest.skip.Exception, match="29 cases are the fewest"):
-        assert_pass_rate([True] * 28, undecided="skip")
+    with pytest.raises(Undecided, match=r"undecided: 20 of 20 passed .*; \d+ cases are the fewest that can show it"):
+        assert_pass_rate([True] * 20)
+    with pytest.raises(pytest.skip.Exception, match="cases are the fewest"):
+        assert_pass_rate([True] * 20, undecided="skip")
+    fewest = pass_rate([True] * 20).fewest
+    assert pass_rate([True] * fewest).decision == "pass"
+    assert pass_rate([True] * (fewest - 1)).decision == "undecided"
 
 
 def test_a_rate_that_is_refuted_fails():
-    with pytest.raises(AssertionError, match=r"^fail: 10 of 20 passed \(0.5000\)") as raised:
+    with pytest.raises(AssertionError, match=r"^fail: \d+ of \d+ passed") as raised:
         assert_pass_rate([True] * 10 + [False] * 10)
     assert not isinstance(raised.value, Undecided)
+
+
+@given(st.integers(1, 300), st.integers(0, 300), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
+def test_the_exact_test_is_scipys(n, k, at, alpha):
+    k = min(k, n)
+    found = exact([True] * k + [False] * (n - k), at, alpha)
+    above, below = (stats.binomtest(k, n, at, alternative=side) for side in ("greater", "less"))
+    expected = "pass" if above.pvalue <= alpha else "fail" if below.pvalue <= alpha else "undecided"
+    assert found.decision == expected or min(abs(one.pvalue - alpha) for one in (above, below)) < 1e-9
+    interval = stats.binomtest(k, n, at).proportion_ci(1 - alpha, method="exact")
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_cases_are_booleans_scores_judgments_failures_or_numbers():
@@ -137,9 +154,18 @@ def test_a_runs_subjects_are_cases_and_one_that_failed_does_not_pass(dicast_run)
     assert (pass_rate(run).n, pass_rate(run.verdicts).n) == (4, 3)
 
 
+def test_subjects_of_one_session_are_one_case(dicast_run):
+    outputs = [("a", "Ankara"), ("a", "Bonn"), ("b", "Ankara"), ("b", "Ankara"), (None, "Bonn")]
+    subjects = [Subject("row", str(n), output=text, session_id=session) for n, (session, text) in enumerate(outputs)]
+    run = dicast_run({"metrics": [{"check/contains": {"value": "Ankara"}}]}, subjects=subjects)
+    assert [*passed(run)] == [False, True, False]
+
+
 def test_the_fixture_is_the_function(request):
     assert request.getfixturevalue("assert_pass_rate") is assert_pass_rate
 
 
 def test_what_is_found_is_told_in_words():
-    assert str(PassRate("pass", 29, 29, 0.9, 0.05, 0.88, 1.0)).startswith("pass: 29 of 29 passed (1.0000)")
+    assert str(PassRate("pass", 29, 29, 0.9, 0.05, 0.88, 1.0, "exact binomial")).startswith(
+        "pass: 29 of 29 passed (1.0000)"
+    )
