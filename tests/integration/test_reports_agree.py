@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from dicast._kernel.cli import main
+from dicast._kernel.cli.summary import run_parts
+from dicast._toolkit.terminal import plain_lines
 
 ANSWER = """
 import json, sys
@@ -136,6 +138,12 @@ def test_markdown_and_badges_have_the_terminals_digits_of_the_same_numbers(exper
     score = document["score"]
     for number in (score["mean"], score["ci_low"], score["ci_high"], score["pass_rate"]):
         assert f"{number:.4f}" in text
+    terminal = " ".join(plain_lines(run_parts(document)).split())
+    for number in (score["mean"], score["ci_low"], score["ci_high"]):
+        assert f"{number:.4f}" in terminal
+    counts = f"(coverage {document['coverage']:.1%})"
+    assert (counts in text, counts in terminal) == (True, True)
+    assert all(reason in text and reason in terminal for reason in document["gate"]["reasons"])
     for label, told in document["metrics"].items():
         assert (
             f"| `{label}` | {told['mean']:.4f} | {told['pass_rate']:.4f} | {told['scored']:,} of {told['total']:,} |"

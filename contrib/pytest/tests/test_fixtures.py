@@ -92,7 +92,7 @@ def test_a_wrong_component_is_a_wrong_request(judge, name, options):
 
 def test_enough_passing_cases_show_the_rate():
     found = assert_pass_rate([True] * 80, at_least=0.9, alpha=0.05)
-    assert (found.decision, found.n == found.passed, found.low > 0.9) == ("pass", True, True)
+    assert (found.decision, found.n == found.passed, found.low > 0.85) == ("pass", True, True)
 
 
 def test_too_few_cases_are_undecided_which_is_no_pass():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from .api import as_source
 from .pipeline.build import load_pipeline
 from .run.plan import lookahead
 from .stream.opening import open_component
@@ -24,8 +25,6 @@ def subjects(
     :param pipeline: as of :func:`~dicast.run`; no suite.
     :raises RequestError: when the pipeline or its data is wrong, or its source goes on for as long as something happens.
     """
-    from .api import as_source
-
     return in_loop(_read(as_source(pipeline), overrides))
 
 

@@ -110,19 +110,13 @@ def rows(*outputs):
 TEXT = "name: answers\nmetrics: [cheap]\ngate: {min_score: 0.9, min_coverage: 0.5}\n"
 
 
-def test_it_says_what_the_gate_and_the_score_are_in_the_terminals_numbers(made):
-    from dicast._kernel.cli.summary import run_parts
-    from dicast._toolkit.terminal import plain_lines
-
+def test_it_says_what_the_gate_and_the_score_are(made):
     done, text = made(TEXT, [Score(0.123456), Score(2 / 3), Score(1.0)], rows("a", "b", "c"))
-    shown = " ".join(plain_lines(run_parts(done.document)).split())
     score = done.document["score"]
     assert text.startswith("## `answers`: failed\n")
     for number in (score["mean"], score["ci_low"], score["ci_high"]):
         assert f"{number:.4f}" in text
-        assert f"{number:.4f}" in shown
     assert f"coverage {done.document['coverage']:.1%}" in text
-    assert f"coverage {done.document['coverage']:.1%}" in shown
     assert done.document["gate"]["reasons"][0] in text
     assert done.document["run_id"] in text
 
