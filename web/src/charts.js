@@ -34,9 +34,9 @@ export function Axis({ low = 0, high = 1, middle = null }) {
 
 /** A value in [low, high] with its interval, drawn as a dot on a bar. */
 export function Interval({ value, from = null, to = null, low = 0, high = 1, cut = null, label }) {
-  const x = scaleLinear([low, high], [6, 194]).clamp(true);
-  return html`<svg class="interval" viewBox="0 0 200 20" role="img" aria-label=${label}>
-    <line class="axis" x1="6" x2="194" y1="10" y2="10" />
+  const x = scaleLinear([low, high], [5, 195]).clamp(true);
+  return html`<svg class="interval" viewBox="0 0 200 20" preserveAspectRatio="xMinYMid meet" role="img" aria-label=${label}>
+    <line class="axis" x1="5" x2="195" y1="10" y2="10" />
     ${cut === null ? null : html`<line class="cut" x1=${x(cut)} x2=${x(cut)} y1="2" y2="18" />`}
     ${from === null ? null : html`<rect class="range" x=${x(from)} y="6" width=${Math.max(2, x(to) - x(from))} height="8" rx="4" />`}
     ${value === null ? null : html`<circle class="dot" cx=${x(value)} cy="10" r="4.5" />`}

@@ -31,7 +31,15 @@ class RunRows {
     this.count = packed.ids.length;
     this.scores = readColumn(packed.scores, this.count);
     this.was = packed.was === null ? null : readColumn(packed.was, this.count);
+    this.turns = null;
     this.values = new Map(packed.columns.map((column) => [column.label, readColumn(column.values, this.count)]));
+  }
+
+  /** The row of a turn, where the page has it. */
+  byTurn(id) {
+    this.turns ??= new Map(this.ids.map((each, place) => [this.kinds[place] === "turn" ? each : null, place]));
+    const place = this.turns.get(id);
+    return place === undefined ? null : new Row(this, place);
   }
 }
 
@@ -91,6 +99,12 @@ export class Row {
   get record() {
     const text = this.run.records[this.place];
     return text === null ? null : readExactly(text);
+  }
+
+  /** What the user said first in the row's conversation. */
+  get opening() {
+    const messages = (this.turns ?? []).flatMap((turn) => turn.messages);
+    return messages.find((message) => message.role === "user")?.text ?? "";
   }
 
   get turns() {

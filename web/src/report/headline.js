@@ -34,7 +34,7 @@ function Gate({ gate, at_ }) {
         return html`<tr><td dir="auto">${clause.on ?? "–"}</td><td>${clause.rule.replaceAll("_", " ")}</td>
           <td class="num">${isText(clause.line) ? clause.line : html`<${Figure} value=${clause.line} path=${path("line")} />`}</td>
           <td class="num">${isText(clause.value) ? clause.value : html`<${Figure} value=${clause.value} path=${path("value")} />`}</td>
-          <td>${clause.low === null || clause.low === undefined ? "–" : html`<${Figure} value=${clause.low} path=${path("low")} form=${score} /> to
+          <td>${clause.low === null || clause.low === undefined ? "–" : html`<${Figure} value=${clause.low} path=${path("low")} form=${score} /> to${" "}
             <${Figure} value=${clause.high} path=${path("high")} form=${score} />`}</td>
           <td><${Mark} outcome=${kind} word=${said} /></td></tr>`;
       })}</tbody></table></div>` : null}
@@ -56,7 +56,7 @@ function ScoreTile({ run, at_ }) {
     <${Interval} value=${Number(found.mean)} from=${found.ci_low === null ? null : Number(found.ci_low)}
       to=${found.ci_high === null ? null : Number(found.ci_high)} cut=${cut === undefined ? null : Number(cut)}
       label=${`mean ${score(found.mean)}`} />
-    ${found.ci_low === null ? html`<p class="small">no interval: fewer than two clusters</p>` : html`<p class="small">95 % interval
+    ${found.ci_low === null ? html`<p class="small">no interval: fewer than two clusters</p>` : html`<p class="small">95 % interval${" "}
       <${Figure} value=${found.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${found.ci_high} path=${path("ci_high")} form=${score} /></p>
       <p class="fine">${found.ci_method}</p>`}
     ${typeof found.aggregation === "string" && found.aggregation === "mean" ? null : html`<p class="small">
@@ -72,9 +72,9 @@ function Corrected({ found, path }) {
     const why = found.reasons ? JSON.stringify(found.reasons) : "";
     return html`<p class="small">corrected for the gate: not known ${why}</p>`;
   }
-  return html`<p class="small corrected">corrected for what the gate held back
-    <strong><${Figure} value=${found.mean} path=${path("mean")} form=${score} /></strong>
-    (<${Figure} value=${found.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${found.ci_high} path=${path("ci_high")} form=${score} />,
+  return html`<p class="small corrected">corrected for what the gate held back${" "}
+    <strong><${Figure} value=${found.mean} path=${path("mean")} form=${score} /></strong>${" "}
+    (<${Figure} value=${found.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${found.ci_high} path=${path("ci_high")} form=${score} />,${" "}
     ${found.method}, <${Figure} value=${found.n_audited} path=${path("n_audited")} /> audited)</p>`;
 }
 
@@ -97,9 +97,9 @@ function PassTile({ run, at_ }) {
     <p class="big"><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${percent} /></p>
     <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
       to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate ${percent(found.pass_rate)}`} />
-    <p class="small"><${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} /> pass
+    <p class="small"><${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} /> pass${" "}
       ${run.pass_at[found.label] === undefined ? null : html` (at <${Figure} value=${run.pass_at[found.label]} /> or more)`}</p>
-    ${passes.ci_low === null ? null : html`<p class="small">95 % interval <${Figure} value=${passes.ci_low} path=${path("passes", "ci_low")} form=${percent} /> to
+    ${passes.ci_low === null ? null : html`<p class="small">95 % interval <${Figure} value=${passes.ci_low} path=${path("passes", "ci_low")} form=${percent} /> to${" "}
       <${Figure} value=${passes.ci_high} path=${path("passes", "ci_high")} form=${percent} /></p><p class="fine">${passes.ci_method}</p>`}
   </div>`;
 }
@@ -115,7 +115,7 @@ function CoverageTile({ run, at_ }) {
       { name: "failed", count: done.failed, kind: "none" },
       { name: "no room in the budget", count: done.unaffordable, kind: "open" },
     ]} label="Scored and failed subjects" />
-    <p class="small"><${Figure} value=${done.scored} path=${at_("scored")} /> scored, <${Figure} value=${done.failed} path=${at_("failed")} /> failed,
+    <p class="small"><${Figure} value=${done.scored} path=${at_("scored")} /> scored, <${Figure} value=${done.failed} path=${at_("failed")} /> failed,${" "}
       of <${Figure} value=${done.subjects} path=${at_("subjects")} /> subjects read${Number(done.skipped) ? html`, <${Figure} value=${done.skipped}
       path=${at_("skipped")} /> not judged` : ""}${Number(done.unaffordable) ? html`, <${Figure} value=${done.unaffordable} path=${at_("unaffordable")} /> without room in the budget` : ""}</p>
     ${failures.length ? html`<ul class="kinds">${failures.map(([kind, count]) => html`<li><code>${kind}</code> <${Figure} value=${count}

@@ -54,7 +54,7 @@ export function Rows({ report, rows, ask, onOpen }) {
       <div class="chips" role="group" aria-label="Outcome">
         <${Chip} on=${wanted.outcome === ""} onClick=${() => want({ outcome: "" })}>all <b>${plain(within.length)}</b></${Chip}>
         ${["pass", "fail", "none", "open"].filter((outcome) => outcomes.get(outcome) || wanted.outcome === outcome).map((outcome) => html`<${Chip} className=${outcome}
-          on=${wanted.outcome === outcome} onClick=${() => want({ outcome: wanted.outcome === outcome ? "" : outcome })}><span aria-hidden="true">${OUTCOMES[outcome].sign}</span>
+          on=${wanted.outcome === outcome} onClick=${() => want({ outcome: wanted.outcome === outcome ? "" : outcome })}><span aria-hidden="true">${OUTCOMES[outcome].sign}</span>${" "}
           ${OUTCOMES[outcome].word} <b>${plain(outcomes.get(outcome) ?? 0)}</b></${Chip}>`)}
       </div>
       ${kinds.length > 1 ? html`<div class="chips" role="group" aria-label="Kind">${[["", rows.subjects.length], ...kinds].map(([kind, count]) => html`<${Chip}
@@ -188,4 +188,4 @@ function scored(row) {
   return html`<${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} />${row.flip ? html`<span class=${`flip ${row.flip}`} title=${row.flip === "gained" ? "passes in B alone" : "passes in A alone"}>${row.flip === "gained" ? "▲" : "▼"}</span>` : null}`;
 }
 
-const preview = (row) => (row.reason || row.text("outputs") || row.text("inputs") || "").slice(0, 240);
+const preview = (row) => (row.reason || row.text("outputs") || row.opening || row.text("inputs") || "").slice(0, 240);
