@@ -23,7 +23,7 @@ export function Drawer({ title, onClose, actions, children }) {
         <div class="actions">${actions}
           <button class="quiet" type="button" onClick=${onClose} aria-label="Close"><span aria-hidden="true">✕</span></button></div>
       </header>
-      <div class="drawer-body" tabindex="0" role="region" aria-label="Details">${children}</div>
+      <div class="drawer-body" tabindex="0" autofocus role="region" aria-label="Details">${children}</div>
     </div>
   </dialog>`;
 }

@@ -1,13 +1,14 @@
 // What the page was given: the report, whole and exact, at once; its rows, unpacked a moment later.
 import { readColumn, readExactly } from "../figures.js";
-import { unpack } from "../packed.js";
+import { loaded, unpack } from "../packed.js";
 
 export const readReport = () => readExactly(document.getElementById("dicast-report").textContent);
 
-/** The rows of all runs, joined by subject: `{subjects, columns}`. */
+/** The rows of all runs, joined by subject: what the table needs. `readTexts` adds what is searched and opened. */
 export async function readRows(report) {
-  const packed = await unpack("dicast-rows");
-  const runs = packed.runs.map((run, number) => new RunRows(run, report.runs[number]));
+  await loaded();
+  const packed = await unpack("dicast-table");
+  const runs = packed.map((run, number) => new RunRows(run, report.runs[number]));
   const subjects = new Map();
   runs.forEach((run, number) => {
     for (let place = 0; place < run.count; place++) {
@@ -23,6 +24,14 @@ export async function readRows(report) {
   return { runs, subjects: [...subjects.values()] };
 }
 
+/** Adds to the rows what was judged, and what was said of it. */
+export async function readTexts(rows) {
+  for (const block of ["dicast-texts", "dicast-said"]) {
+    (await unpack(block)).forEach((columns, number) => Object.assign(rows.runs[number], columns));
+  }
+  for (const subject of rows.subjects) subject.words = null;
+}
+
 /** The rows of one run, column by column. */
 class RunRows {
   constructor(packed, run) {
@@ -31,14 +40,13 @@ class RunRows {
     this.count = packed.ids.length;
     this.scores = readColumn(packed.scores, this.count);
     this.was = packed.was === null ? null : readColumn(packed.was, this.count);
-    this.turns = null;
     this.values = new Map(packed.columns.map((column) => [column.label, readColumn(column.values, this.count)]));
   }
 
   /** The row of a turn, where the page has it. */
   byTurn(id) {
-    this.turns ??= new Map(this.ids.map((each, place) => [this.kinds[place] === "turn" ? each : null, place]));
-    const place = this.turns.get(id);
+    this.turnPlaces ??= new Map(this.ids.map((each, place) => [this.kinds[place] === "turn" ? each : null, place]));
+    const place = this.turnPlaces.get(id);
     return place === undefined ? null : new Row(this, place);
   }
 }
@@ -88,7 +96,7 @@ export class Row {
   }
 
   text(name) {
-    return this.run[name][this.place];
+    return this.run[name]?.[this.place] ?? null;
   }
 
   /** What was said of the subject, by label, exactly. */
@@ -108,7 +116,7 @@ export class Row {
   }
 
   get turns() {
-    const turns = this.session === null ? undefined : this.run.conversations[this.session];
+    const turns = this.session === null ? undefined : this.run.conversations?.[this.session];
     return turns === undefined || this.run.kinds[this.place] === "row" ? null : turns;
   }
 }
@@ -149,7 +157,7 @@ export class Subject {
 
   /** All its texts, in lower case, for searching. */
   get haystack() {
-    this.words ??= this.rows
+    this.words ??= [this.id, ...this.rows
       .filter((row) => row !== null)
       .flatMap((row) => [
         row.text("inputs"),
@@ -159,8 +167,7 @@ export class Subject {
         ...(this.kind === "session" && row.turns
           ? row.turns.flatMap((turn) => turn.messages.map((each) => `${each.text ?? ""} ${each.name ?? ""} ${each.arguments ?? ""} ${each.result ?? ""}`))
           : []),
-      ])
-      .concat(this.id)
+      ])]
       .join("\n")
       .toLowerCase();
     return this.words;

@@ -2,7 +2,7 @@
 import { html, render, useCallback, useEffect, useState } from "../html.js";
 import { Figure } from "../figures.js";
 import { ThemeToggle } from "../theme.js";
-import { readReport, readRows } from "./data.js";
+import { readReport, readRows, readTexts } from "./data.js";
 import { Aggregates, Comparison } from "./findings.js";
 import { Headline } from "./headline.js";
 import { Costs, Labels } from "./labels.js";
@@ -17,6 +17,7 @@ const LINK = "#row=";
 
 function Report({ report }) {
   const [rows, setRows] = useState(null);
+  const [whole, setWhole] = useState(false);
   const [broken, setBroken] = useState(null);
   const [chosen, choose] = useState(0);
   const [ask, setAsk] = useState(null);
@@ -25,7 +26,14 @@ function Report({ report }) {
   const run = report.runs[chosen];
 
   useEffect(() => {
-    readRows(report).then(setRows, (error) => setBroken(String(error)));
+    const read = async () => {
+      const found = await readRows(report);
+      setRows(found);
+      await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+      await readTexts(found);
+      setWhole(true);
+    };
+    read().catch((error) => setBroken(String(error)));
     const moved = () => setOpen(location.hash);
     window.addEventListener("hashchange", moved);
     return () => window.removeEventListener("hashchange", moved);
@@ -39,7 +47,7 @@ function Report({ report }) {
     setOpen("");
   }, []);
   const key = open.startsWith(LINK) ? decodeURIComponent(open.slice(LINK.length)) : null;
-  const subject = key === null || rows === null ? null : rows.subjects.find((one) => one.key === key) ?? null;
+  const subject = key === null || rows === null || !whole ? null : rows.subjects.find((one) => one.key === key) ?? null;
   const step = (by) => {
     const among = order.includes(subject) ? order : rows.subjects;
     const next = among[among.indexOf(subject) + by];
@@ -62,7 +70,7 @@ function Report({ report }) {
       <section id="rows" class="rows-section" aria-labelledby="rows-title" tabindex="-1"><h2 id="rows-title">Rows</h2>
         <${Sample} report=${report} />
         ${broken ? html`<p class="warnings" role="alert">The rows cannot be read: ${broken}</p>` : rows === null ? html`<p class="empty" role="status">Reading the rows …</p>`
-          : html`<${Rows} report=${report} rows=${rows} ask=${ask} onOpen=${show} />`}</section>
+          : html`<${Rows} report=${report} rows=${rows} whole=${whole} ask=${ask} onOpen=${show} />`}</section>
       <${Labels} run=${run} />
       <${Trust} run=${run} />
       <${Aggregates} run=${run} />

@@ -7,7 +7,7 @@ import { VirtualTable } from "../virtual_table.js";
 const NOTHING = { words: "", outcome: "", kind: "", basis: "", flip: "", label: "", least: "", most: "" };
 const PRINTED = 200; // rows on paper
 
-export function Rows({ report, rows, ask, onOpen }) {
+export function Rows({ report, rows, whole, ask, onOpen }) {
   const kinds = useMemo(() => counted(rows.subjects, (subject) => subject.kind), [rows]);
   const first = report.runs[0].main_kind ?? kinds[0]?.[0] ?? "";
   const [wanted, setWanted] = useState({ ...NOTHING, kind: kinds.length > 1 ? first : "" });
@@ -34,7 +34,7 @@ export function Rows({ report, rows, ask, onOpen }) {
     return () => window.removeEventListener("keydown", slash);
   }, []);
 
-  const within = useMemo(() => rows.subjects.filter((subject) => matches(subject, { ...wanted, outcome: "" })), [rows, wanted]);
+  const within = useMemo(() => rows.subjects.filter((subject) => matches(subject, { ...wanted, outcome: "" })), [rows, wanted, wanted.words ? whole : true]);
   const outcomes = useMemo(() => new Map(counted(within, (subject) => subject.outcome)), [within]);
   const shown = useMemo(() => {
     const found = wanted.outcome ? within.filter((subject) => subject.outcome === wanted.outcome) : within;
@@ -173,9 +173,9 @@ function columnsOf(report, labels, narrow) {
   const values = several
     ? report.runs.map((run, number) => ({ key: `${number}:`, head: run.title, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }))
     : [{ key: "0:", head: "score", width: "4.5rem", className: "num", cell: (one) => scored(one.rows[0]) }];
-  const texts = { key: "texts", head: "reason or output", sorts: false, width: "minmax(10rem, 3fr)", className: "preview", cell: (one) => preview(one.first) };
+  const texts = { key: "texts", head: "reason or output", sorts: false, width: "minmax(10rem, 3fr)", className: "preview", cell: (one) => preview(telling(one)) };
   if (narrow) {
-    return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<span class="id" dir="auto">${one.id}</span><span class="under" dir="auto">${preview(one.first)}</span>` },
+    return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<span class="id" dir="auto">${one.id}</span><span class="under" dir="auto">${preview(telling(one))}</span>` },
       { ...values[0], width: "4rem" }];
   }
   const more = several || labels.length === 1 && report.runs[0].main_label === labels[0] ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",
@@ -189,3 +189,5 @@ function scored(row) {
 }
 
 const preview = (row) => (row.reason || row.text("outputs") || row.opening || row.text("inputs") || "").slice(0, 240);
+/** The row that says most: one that did not pass, and says why. */
+const telling = (one) => one.rows.find((row) => row && row.outcome !== "pass" && row.reason) ?? one.first;

@@ -1,6 +1,6 @@
 // One subject, opened: what was said of it, and what it is.
 import { html } from "../html.js";
-import { at, Figure, milliseconds, Num, score } from "../figures.js";
+import { at, Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
 import { Drawer } from "../drawer.js";
 import { Mark } from "../marks.js";
@@ -75,9 +75,13 @@ function said(label, payload, row) {
   if (label === "metrics" && scores.length) return [...lines, ...beside];
   const rationale = payload.signals?.rationale_redacted ?? payload.signals?.rationale;
   const flags = payload.signals?.flags_negative;
-  const reason = rationale ? text(rationale) : Array.isArray(flags) && flags.length ? flags.map(text).join(", ") : "";
+  const reason = rationale ? text(rationale) : Array.isArray(flags) && flags.length ? flags.map(text).join(", ") : facts(payload.signals);
   return [{ label, value: html`<${Figure} value=${payload.score} path=${at(`${row.path}.verdicts`, label, "score")} form=${score} />`, basis: payload.basis ?? payload.tier, reason }, ...lines, ...beside];
 }
+
+/** Signals that are a number or a word, where a judge gave no reason. */
+const facts = (signals) => Object.entries(signals ?? {}).filter(([, value]) => value instanceof Num || (typeof value === "string" && value.length < 60))
+  .map(([key, value]) => `${key.replaceAll("_", " ")} ${value instanceof Num ? plain(value) : value}`).join(", ");
 
 /** What a task made of the row, and what was measured of that. */
 function Record({ record, row }) {

@@ -76,7 +76,7 @@ class _Asked:
         pages = [self._page(each, end, len(begun) > 1) for each, end in zip(begun, ended, strict=True)]
         size = write_page(out, _title(begun), pages)
         shown = [
-            {"run_id": one.report["key"], "name": one.report["title"], "rows": one.report["rows"]["total"], "shown": len(one.rows["ids"])}
+            {"run_id": one.report["key"], "name": one.report["title"], "rows": one.report["rows"]["total"], "shown": len(one.rows["table"]["ids"])}
             for one in pages
         ]
         return {"path": str(out), "bytes": size, "runs": shown}
@@ -101,7 +101,7 @@ class _Asked:
             theirs: Any = entry.event.payload.get("suite")
             if theirs and theirs["id"] == suite["id"]:
                 found[str(entry.event.payload["name"])] = entry.event
-        yield from (_Begun(one, str(name)) for name, one in found.items())
+        yield from (_Begun(one, name.partition("/")[2] or name) for name, one in found.items())
 
     def _end(self, begun: _Begun) -> Event:
         event = event_of(self.live.read, begun.event.run_id, *ENDS)

@@ -81,7 +81,7 @@ class HtmlFile:
         found = reader.page(started, self._ended, title=self.run.name, prefix="")
         write_page(self.place, self.run.name, [found], self.run.run_id)
         self._ended = None
-        return len(found.rows["ids"])
+        return len(found.rows["table"]["ids"])
 
 
 def write_page(place: Path, title: str, runs: Sequence[RunPage], run_id: str | None = None) -> int:

@@ -20,6 +20,10 @@ _LEVEL = 4
 """How hard the rows are compressed: beyond that takes much longer, and saves little."""
 
 
+BLOCKS = ("table", "texts", "said")
+"""The blocks of rows, in the order in which a reader needs them; the script comes before them and does not wait for them."""
+
+
 def page(title: str, runs: Sequence[RunPage]) -> Iterator[bytes]:
     """The parts of the page, in their order.
 
@@ -32,8 +36,10 @@ def page(title: str, runs: Sequence[RunPage]) -> Iterator[bytes]:
     report = {"version": 1, "title": title, "made": made, "runs": [run.report for run in runs]}
     yield _head(title, script, style).encode()
     yield b'<script type="application/json" id="dicast-report">' + inert(report) + b"</script>\n"
-    yield b'<script type="text/plain" id="dicast-rows">' + packed({"runs": [run.rows for run in runs]}) + b"</script>\n"
     yield b"<script>" + script + b"</script>\n"
+    for block in BLOCKS:
+        rows = packed([run.rows[block] for run in runs])
+        yield f'<script type="text/plain" id="dicast-{block}">'.encode() + rows + b"</script>\n"
     yield b"<!--\nThe script above holds these libraries.\n\n" + _licences(web.joinpath("LICENSES.txt").read_bytes())
     yield b"\n-->\n</body>\n</html>\n"
 
@@ -69,6 +75,6 @@ def inert(value: Mapping[str, Any]) -> bytes:
     return text
 
 
-def packed(value: Mapping[str, Any]) -> bytes:
+def packed(value: object) -> bytes:
     """*value* as JSON, gzip and base64: letters, digits and three signs. Equal values give equal bytes."""
     return b64encode(gzip.compress(orjson.dumps(value), _LEVEL, mtime=0))

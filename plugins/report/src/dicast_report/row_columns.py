@@ -10,7 +10,7 @@ import orjson
 
 from .baseline import Baseline
 from .contents import Contents, texts
-from .marking import METRICS, Marking
+from .marking import METRICS, Marking, is_number
 from .told import Told
 
 _REASON = 240
@@ -27,11 +27,27 @@ class RowColumns:
     baseline: Baseline | None
     content: bool
 
-    def json(self, rows: Sequence[Told], found: Contents) -> dict[str, Any]:
-        """The columns of *rows*, of which *found* has the contents."""
+    def json(self, rows: Sequence[Told], found: Contents) -> dict[str, dict[str, Any]]:
+        """The columns of *rows*, of which *found* has the contents, in blocks: the page reads them one after the other."""
+        return {"table": self._table(rows), "texts": self._texts(rows, found), "said": self._said(rows)}
+
+    def _texts(self, rows: Sequence[Told], found: Contents) -> dict[str, Any]:
+        """What was judged: what is searched, and read when a row is opened."""
         mine = found if self.content else _NO_CONTENT
         shown = [texts(mine.of(told.key), told.record if self.content else None) for told in rows]
         names = ("inputs", "outputs", "references", "contexts")
+        columns = zip(*shown, strict=True) if shown else ((), (), (), ())
+        return {**dict(zip(names, columns, strict=True)), "conversations": mine.turns}
+
+    def _said(self, rows: Sequence[Told]) -> dict[str, Any]:
+        """What was said of each row, as JSON texts, whose numbers keep their tokens."""
+        return {
+            "ended": [_text(self._ended(told)) for told in rows],
+            "records": [_text(_record(told.record)) if self.content and told.record else None for told in rows],
+        }
+
+    def _table(self, rows: Sequence[Told]) -> dict[str, Any]:
+        """What the table shows, sorts and filters by."""
         return {
             "ids": [told.id for told in rows],
             "kinds": [told.kind for told in rows],
@@ -41,10 +57,6 @@ class RowColumns:
             "scores": _tokens(self.marking.score(told) for told in rows),
             "columns": self._columns(rows),
             "reasons": [self._reason(told) for told in rows],
-            "ended": [_text(self._ended(told)) for told in rows],
-            "records": [_text(_record(told.record)) if self.content and told.record else None for told in rows],
-            **dict(zip(names, map(list, zip(*shown, strict=True)) if shown else ([], [], [], []), strict=True)),
-            "conversations": mine.turns,
             "was": None if self.baseline is None else _tokens(self.baseline.score(told) for told in rows),
             "flips": None if self.baseline is None else [self._flip(told) for told in rows],
         }
@@ -82,7 +94,7 @@ class RowColumns:
             return next(said, "")
         signals = ended.get("signals") or {}
         rationale = signals.get("rationale_redacted")
-        return str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ()))
+        return str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ())) or _facts(signals)
 
     def _ended(self, told: Told) -> dict[str, Any]:
         return {label: self._kept(payload) for label, payload in told.ended.items()}
@@ -93,6 +105,12 @@ class RowColumns:
         if not self.content and "scores" in kept:
             kept["scores"] = [{n: value for n, value in one.items() if n not in _TEXTS} for one in kept["scores"]]
         return kept
+
+
+def _facts(signals: Mapping[str, Any]) -> str:
+    """Signals that are a number or a word, where a judge gave no reason."""
+    plain = ((name, value) for name, value in signals.items() if is_number(value) or isinstance(value, str))
+    return ", ".join(f"{name.replace('_', ' ')} {value:.4g}" if is_number(value) else f"{name.replace('_', ' ')} {value}" for name, value in plain)
 
 
 def _record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class RunPage:
     """One run in a page: *report* is read at once, *rows* a moment later."""
 
     report: Mapping[str, Any]
-    rows: Mapping[str, Any]
+    rows: Mapping[str, Mapping[str, Any]]
 
 
 @attrs.frozen

@@ -73,7 +73,9 @@ class Spreads:
 
     def __init__(self, marking: Marking) -> None:
         self._marking = marking
-        self._labels: dict[str, Spread] = {label: Spread() for label in (METRICS, *marking.metrics, *marking.judges)}
+        known = (METRICS, *marking.metrics, *marking.judges)
+        self._labels: dict[str, Spread] = {label: Spread() for label in known}
+        self._lines = {label: marking.line(label) for label in known}
 
     def add(self, told: Told) -> None:
         """Count a subject."""
@@ -123,11 +125,14 @@ class Spreads:
     def _passes(self, label: str, value: float) -> None:
         spread = self._of(label)
         spread.add(value)
-        if self._marking.role(label) != "criterion":
-            spread.passed += value >= self._marking.line(label)
+        if (line := self._lines.get(label)) is not None:
+            spread.passed += value >= line
 
     def _of(self, label: str) -> Spread:
-        return self._labels.setdefault(label, Spread())
+        found = self._labels.get(label)
+        if found is None:
+            found = self._labels[label] = Spread()
+        return found
 
 
 def _rounded(value: float) -> float:
