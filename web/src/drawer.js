@@ -7,6 +7,7 @@ export function Drawer({ title, onClose, actions, children }) {
     const element = dialog.current;
     const before = document.activeElement;
     element.showModal();
+    element.querySelector(".drawer-body").focus();
     return () => {
       if (element.open) element.close();
       if (before instanceof HTMLElement) before.focus({ preventScroll: true });
@@ -23,7 +24,7 @@ export function Drawer({ title, onClose, actions, children }) {
         <div class="actions">${actions}
           <button class="quiet" type="button" onClick=${onClose} aria-label="Close"><span aria-hidden="true">✕</span></button></div>
       </header>
-      <div class="drawer-body" tabindex="0" autofocus role="region" aria-label="Details">${children}</div>
+      <div class="drawer-body" tabindex="0" role="region" aria-label="Details">${children}</div>
     </div>
   </dialog>`;
 }

@@ -42,7 +42,7 @@ function Nested({ name, found, path }) {
     Object.entries(member).filter(([, deep]) => (isMap(deep) && Object.keys(deep).length) || isTable(deep)).map(([head, deep]) => [key, head, deep, at(place, head)]));
   return html`<div class="nested"><h4 dir="auto">${title(name)}</h4>
     ${words.map(([key, member]) => html`<p class="words" dir="auto">${Array.isArray(found) ? "" : html`<strong>${key}</strong>: `}${member.words}</p>`)}
-    ${heads.length ? html`<div class="scroll" tabindex="0" role="region" aria-label=${title(name)}><table>
+    ${heads.length ? html`<div class="scroll" tabindex="0" role="group" aria-label=${title(name)}><table>
       <thead><tr>${Array.isArray(found) ? null : html`<th scope="col"><span class="hidden">name</span></th>`}${heads.map((head) => html`<th scope="col" class="num">${title(head)}</th>`)}</tr></thead>
       <tbody>${rows.slice(0, MOST).map(([key, member, place]) => html`<tr>${Array.isArray(found) ? null : html`<th scope="row" dir="auto">${key}</th>`}${heads.map((head) =>
         html`<td class="num" dir="auto">${value(member[head], at(place, head))}</td>`)}</tr>`)}</tbody></table></div>` : null}

@@ -7,7 +7,8 @@ import { answer, Mark, restingOn } from "../marks.js";
 export function Headline({ run }) {
   const done = run.document;
   const at_ = (...keys) => at(run.prefix, ...keys);
-  return html`<section class="headline" aria-label="Result">
+  return html`<section class="headline" aria-labelledby=${`result-${run.key}`}>
+    <h2 class="hidden" id=${`result-${run.key}`}>Result</h2>
     <${Gate} gate=${done.gate} at_=${at_} />
     <div class="tiles">
       <${ScoreTile} run=${run} at_=${at_} />
@@ -24,7 +25,7 @@ function Gate({ gate, at_ }) {
   return html`<div class=${`gate ${outcome}`}>
     <p class="verdict"><${Mark} outcome=${outcome} word=${`gate ${word}`} /></p>
     ${gate.reasons.length ? html`<ul class="reasons">${gate.reasons.map((reason) => html`<li dir="auto">${reason}</li>`)}</ul>` : null}
-    ${clauses.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Clauses of the gate"><table class="clauses">
+    ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Clauses of the gate"><table class="clauses">
       <thead><tr><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
         <th scope="col" class="num">found</th><th scope="col">95 % interval</th><th scope="col">answer</th></tr></thead>
       <tbody>${clauses.map((clause, number) => {

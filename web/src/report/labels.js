@@ -64,7 +64,7 @@ export function Costs({ run }) {
       ${known(run.seconds) ? html` in <${Figure} value=${run.seconds} form=${(value) => milliseconds(1000 * Number(value))} />` : null}</p>
     ${lost.length ? html`<p class="small">lost, reserved for calls that ended unheard: ${lost.map(([unit, amount]) => html`<${Figure} value=${amount}
       path=${at(run.prefix, "spend_lost", unit)} form=${String} /> ${unit} `)}</p>` : null}
-    ${timed.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Cost and time by label"><table>
+    ${timed.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and time by label"><table>
       <thead><tr><th scope="col">label</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">usd</th><th scope="col" class="num">median time</th>
         <th scope="col" class="num">95 % within</th><th scope="col" class="num">longest</th><th scope="col">answered by</th></tr></thead>
       <tbody>${timed.map((label) => html`<tr><th scope="row" dir="auto">${label.label}</th><td class="num"><${Figure} value=${label.verdicts} /></td>

@@ -25,7 +25,7 @@ export function Sides({ runs, chosen, onChoose }) {
   const labels = [...new Set(runs.flatMap((run) => means(run.document).map(([label]) => label)))];
   return html`<section aria-labelledby="sides">
     <h2 id="sides">Side by side</h2>
-    <div class="scroll" tabindex="0" role="region" aria-label="Runs side by side"><table class="sides">
+    <div class="scroll" tabindex="0" role="group" aria-label="Runs side by side"><table class="sides">
       <thead><tr><th scope="col">run</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col">95 % interval</th><th scope="col" class="num">pass</th>
         <th scope="col" class="num">coverage</th>${labels.map((label) => html`<th scope="col" class="num" dir="auto">${label}</th>`)}<th scope="col" class="num">usd</th></tr></thead>
       <tbody>${runs.map((run, number) => {

@@ -53,7 +53,7 @@ const text = (value) => (typeof value === "string" ? value : value instanceof Nu
 function Verdicts({ ended, row }) {
   const lines = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : said(label, payload, row)));
   if (!lines.length) return null;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">rests on</th>
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">rests on</th>
     <th scope="col">reason</th></tr></thead><tbody>${lines.map((line) => html`<tr><th scope="row" dir="auto">${line.label}</th><td class="num">${line.value}</td><td>${line.basis}</td>
     <td class="reason" dir="auto">${line.reason}</td></tr>`)}</tbody></table></div>`;
 }

@@ -13,7 +13,7 @@ export function Trust({ run }) {
       <h3 dir="auto">${judge.label}</h3>
       <p class="small"><${Figure} value=${judge.agree} form=${percent} /> of <${Figure} value=${judge.n} /> labelled subjects agree</p>
       <${Reliability} bins=${judge.bins} label=${`Confidence of ${judge.label} against agreement with labels`} />
-      <details><summary>Figures</summary><div class="scroll" tabindex="0" role="region" aria-label="Figures"><table><thead><tr><th scope="col" class="num">confidence</th>
+      <details><summary>Figures</summary><div class="scroll" tabindex="0" role="group" aria-label="Figures"><table><thead><tr><th scope="col" class="num">confidence</th>
         <th scope="col" class="num">agree</th><th scope="col">95 % interval</th><th scope="col" class="num">n</th></tr></thead>
         <tbody>${judge.bins.map((bin) => html`<tr><td class="num"><${Figure} value=${bin.confidence} form=${score} /></td><td class="num"><${Figure} value=${bin.agree} form=${percent} /></td>
           <td><${Figure} value=${bin.ci_low} form=${percent} /> to <${Figure} value=${bin.ci_high} form=${percent} /></td><td class="num"><${Figure} value=${bin.n} /></td></tr>`)}</tbody></table></div></details>

@@ -28,7 +28,11 @@ OUT = Path("report.html")
     "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
 )
 @click.option(
-    "--rows", type=click.IntRange(1), default=Wanted().rows, show_default=True, help="The most rows of a run in the page."
+    "--rows",
+    type=click.IntRange(1),
+    default=Wanted().rows,
+    show_default=True,
+    help="The most rows of a run in the page.",
 )
 @click.option("--no-content", is_flag=True, help="Leave out what was judged, reasons and rationales.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
@@ -71,12 +75,19 @@ class _Asked:
         """Write the page, and say what is in it."""
         begun = list(dict.fromkeys(self._begun(names)))
         if self.baseline is not None and len(begun) > 1:
-            raise ConfigError("--baseline compares one run with another; of several runs leave it out, and they stand side by side")
+            raise ConfigError(
+                "--baseline compares one run with another; of several runs leave it out, and they stand side by side"
+            )
         ended = [self._end(event) for event in begun]
         pages = [self._page(each, end, len(begun) > 1) for each, end in zip(begun, ended, strict=True)]
         size = write_page(out, _title(begun), pages)
         shown = [
-            {"run_id": one.report["key"], "name": one.report["title"], "rows": one.report["rows"]["total"], "shown": len(one.rows["table"]["ids"])}
+            {
+                "run_id": one.report["key"],
+                "name": one.report["title"],
+                "rows": one.report["rows"]["total"],
+                "shown": len(one.rows["table"]["ids"]),
+            }
             for one in pages
         ]
         return {"path": str(out), "bytes": size, "runs": shown}
@@ -91,7 +102,9 @@ class _Asked:
     def _run_id(self, name: str) -> str:
         """The run that *name* means: the newest of the pipeline of that name, or the one with that id."""
         started = (entry.event for entry in self.live.read(Query(types=(STARTED,), newest_first=True)))
-        return next((event.run_id for event in started if event.payload.get("name") == name), None) or known_run(self.live, name)
+        return next((event.run_id for event in started if event.payload.get("name") == name), None) or known_run(
+            self.live, name
+        )
 
     def _suite(self, event: Event) -> Iterator[_Begun]:
         """The newest run of each experiment of the suite that *event* belongs to, in the suite's order."""
@@ -107,7 +120,9 @@ class _Asked:
         event = event_of(self.live.read, begun.event.run_id, *ENDS)
         if event is None:
             run = begun.event.run_id
-            raise ConfigError(f"run {run} has not ended, so there is no document of it yet; dicast run FILE --resume {run} takes it up")
+            raise ConfigError(
+                f"run {run} has not ended, so there is no document of it yet; dicast run FILE --resume {run} takes it up"
+            )
         return event
 
     def _page(self, begun: _Begun, ended: Event, several: bool) -> RunPage:
@@ -116,7 +131,9 @@ class _Asked:
         origin = Origin(None if place is None else shown_path(Path(place)), None if head is None else head.digest)
         compared = None if self.baseline is None else self._compared(self.baseline, begun.event.run_id)
         reader = RunReader(self.live.read, self.wanted, origin)
-        return reader.page(begun.event, ended, title=begun.title, prefix=begun.prefix if several else "", compared=compared)
+        return reader.page(
+            begun.event, ended, title=begun.title, prefix=begun.prefix if several else "", compared=compared
+        )
 
     def _compared(self, baseline: str, run_id: str) -> Mapping[str, Any]:
         """What ``dicast compare`` says: it is another plugin's, which plugins reach through the command line alone."""
@@ -124,7 +141,17 @@ class _Asked:
 
         place = self.path or getattr(self.live, "path", None)
         where = [] if place is None else ["--ledger", str(place)]
-        command = [sys.executable, "-m", "dicast", "compare", baseline, run_id, "--allow-incomparable", *where, "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "dicast",
+            "compare",
+            baseline,
+            run_id,
+            "--allow-incomparable",
+            *where,
+            "--json",
+        ]
         ended = run(command, capture_output=True, check=False)  # noqa: S603  # this dicast, with names as arguments
         try:
             document: dict[str, Any] = orjson.loads(ended.stdout)

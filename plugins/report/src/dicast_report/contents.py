@@ -43,7 +43,11 @@ def contents(read: Read, run_id: str, wanted: Iterable[Key]) -> Contents:
         key = str(event.subject_kind), str(event.subject_id)
         if key in keys:
             found.read[key] = payload
-            if event.session_id is not None and event.subject_kind in _OF_SESSIONS and payload.keys() & {"events", "trail"}:
+            if (
+                event.session_id is not None
+                and event.subject_kind in _OF_SESSIONS
+                and payload.keys() & {"events", "trail"}
+            ):
                 sessions.setdefault(str(payload.get("from_run") or run_id), set()).add(event.session_id)
     for run, those in sessions.items():
         found.turns |= conversations(read, run, those)

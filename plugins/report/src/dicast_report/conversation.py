@@ -63,7 +63,10 @@ class _Turn:
         """What the user asked, what was said and done, what was said last, and how it ended."""
         texts = self._texts()
         found = [message for event in self.events for message in self._of(event)]
-        asked, final = texts.get("user_prompt_text"), texts.get("final_response_text") or texts.get("assistant_response_text")
+        asked, final = (
+            texts.get("user_prompt_text"),
+            texts.get("final_response_text") or texts.get("assistant_response_text"),
+        )
         policy = [one for one in found if one.get("role") in _SYSTEM]
         yield from policy
         if isinstance(asked, str) and asked and ("user", asked) not in self._seen:

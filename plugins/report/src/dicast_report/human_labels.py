@@ -49,7 +49,9 @@ class Reliability:
             if "failure_mode" not in ended and ended.get("judge_kind") != "human":
                 line, confidence = self.marking.line(label), ended["confidence"]
                 agrees = (ended["score"] >= line) == (gold >= line)
-                tenth = self._bins.setdefault(label, [[0, 0, 0.0] for _ in range(BINS)])[min(BINS - 1, int(confidence * BINS))]
+                tenth = self._bins.setdefault(label, [[0, 0, 0.0] for _ in range(BINS)])[
+                    min(BINS - 1, int(confidence * BINS))
+                ]
                 tenth[0] += 1
                 tenth[1] += agrees
                 tenth[2] += confidence
@@ -80,4 +82,7 @@ def wilson(rate: float, n: float) -> tuple[float, float]:
 
 
 def _from_people(told: Told) -> float | None:
-    return next((ended["score"] for ended in told.ended.values() if ended.get("judge_kind") == "human" and "score" in ended), None)
+    return next(
+        (ended["score"] for ended in told.ended.values() if ended.get("judge_kind") == "human" and "score" in ended),
+        None,
+    )

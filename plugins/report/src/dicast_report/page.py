@@ -45,9 +45,7 @@ def page(title: str, runs: Sequence[RunPage]) -> Iterator[bytes]:
 
 
 def _head(title: str, script: bytes, style: bytes) -> str:
-    policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

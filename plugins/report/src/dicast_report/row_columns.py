@@ -66,7 +66,8 @@ class RowColumns:
         labels = dict.fromkeys(label for one in values for label in one)
         order = [label for label in (*self.marking.metrics, *self.marking.judges) if label in labels]
         return [
-            {"label": label, "values": _tokens(one.get(label) for one in values)} for label in dict.fromkeys([*order, *labels])
+            {"label": label, "values": _tokens(one.get(label) for one in values)}
+            for label in dict.fromkeys([*order, *labels])
         ]
 
     def _flip(self, told: Told) -> str:
@@ -94,7 +95,9 @@ class RowColumns:
             return next(said, "")
         signals = ended.get("signals") or {}
         rationale = signals.get("rationale_redacted")
-        return str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ())) or _facts(signals)
+        return (
+            str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ())) or _facts(signals)
+        )
 
     def _ended(self, told: Told) -> dict[str, Any]:
         return {label: self._kept(payload) for label, payload in told.ended.items()}
@@ -110,7 +113,10 @@ class RowColumns:
 def _facts(signals: Mapping[str, Any]) -> str:
     """Signals that are a number or a word, where a judge gave no reason."""
     plain = ((name, value) for name, value in signals.items() if is_number(value) or isinstance(value, str))
-    return ", ".join(f"{name.replace('_', ' ')} {value:.4g}" if is_number(value) else f"{name.replace('_', ' ')} {value}" for name, value in plain)
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" if is_number(value) else f"{name.replace('_', ' ')} {value}"
+        for name, value in plain
+    )
 
 
 def _record(record: Mapping[str, Any]) -> dict[str, Any]:

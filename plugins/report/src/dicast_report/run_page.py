@@ -89,7 +89,9 @@ class RunReader:
         return {
             "pipeline": PurePath(file).name if isinstance(file, str) else None,
             "fingerprints": started.get("fingerprints") or {},
-            "rubrics": {name: value for name, value in (started.get("rubrics") or {}).items() if isinstance(value, str)},
+            "rubrics": {
+                name: value for name, value in (started.get("rubrics") or {}).items() if isinstance(value, str)
+            },
             "ledger": attrs.asdict(self.origin),
         }
 

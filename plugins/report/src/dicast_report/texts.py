@@ -13,4 +13,8 @@ def shown(value: object, most: int = MOST) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-    return text if len(text) <= most else f"{text[:most]}… (cut here: {most:,} of {len(text):,} characters are in this page)"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]}… (cut here: {most:,} of {len(text):,} characters are in this page)"
+    )
