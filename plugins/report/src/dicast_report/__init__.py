@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast import Sink, hookimpl
+from dicast import hookimpl
 
 from .html import Html
 
@@ -10,6 +10,6 @@ __all__ = ["Html"]
 
 
 @hookimpl
-def dicast_sinks() -> list[type[Sink]]:
+def dicast_sinks() -> list[type[Html]]:
     """Offer the page."""
     return [Html]
