@@ -153,6 +153,7 @@ def test_dicast_report_writes_the_same_from_the_ledger(run, tmp_path, dicast):
     assert later == then
 
 
+@pytest.mark.slow
 def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
     a = run()["run_id"]
     b = run(rows=[{**ROWS[0], "output": "Istanbul"}, {**ROWS[1], "output": "Lima"}, ROWS[2]])["run_id"]
@@ -166,29 +167,33 @@ def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
     assert table["flips"] == ["lost", "gained", ""]
 
 
-def test_several_runs_have_paths_of_their_own(run, tmp_path, dicast):
-    a, b = (run()["run_id"] for _ in range(2))
-    dicast(tmp_path, "report", a, b, "--ledger", "ledger.db")
-    assert [one["prefix"] for one in report(tmp_path / "report.html")["runs"]] == [f"{a}.", f"{b}."]
+@pytest.fixture(scope="session")
+def two_runs(capitals, dicast):
+    """The ids of the two runs of *capitals*, the newest first."""
+    return [one["run_id"] for one in json.loads(dicast(capitals, "runs", "--ledger", "ledger.db", "--json"))["runs"]]
+
+
+def test_several_runs_have_paths_of_their_own(capitals, two_runs, tmp_path, dicast):
+    dicast(capitals, "report", *two_runs, "--ledger", "ledger.db", "--out", tmp_path / "report.html")
+    assert [one["prefix"] for one in report(tmp_path / "report.html")["runs"]] == [f"{run}." for run in two_runs]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nowhere",), "the ledger has no run 'nowhere'"),
-        (("last", "capitals", "--baseline", "nowhere"), "no finished run 'nowhere'"),
+        (("last", "--baseline", "nowhere"), "no finished run 'nowhere'"),
     ],
 )
-def test_a_wrong_request_says_what_is_wrong(run, tmp_path, dicast, arguments, message):
-    run()
-    printed = dicast(tmp_path, "report", *arguments, "--ledger", "ledger.db", "--json", code=2)
+def test_a_wrong_request_says_what_is_wrong(capitals, tmp_path, dicast, arguments, message):
+    out = tmp_path / "report.html"
+    printed = dicast(capitals, "report", *arguments, "--ledger", "ledger.db", "--out", out, "--json", code=2)
     assert message in json.loads(printed)["error"]["message"]
-    assert not (tmp_path / "report.html").exists()
+    assert not out.exists()
 
 
-def test_several_runs_have_no_baseline(run, tmp_path, dicast):
-    a, b = (run()["run_id"] for _ in range(2))
-    printed = dicast(tmp_path, "report", a, b, "--baseline", a, "--ledger", "ledger.db", "--json", code=2)
+def test_several_runs_have_no_baseline(capitals, two_runs, dicast):
+    printed = dicast(capitals, "report", *two_runs, "--baseline", "last", "--ledger", "ledger.db", "--json", code=2)
     assert "leave it out" in json.loads(printed)["error"]["message"]
 
 
