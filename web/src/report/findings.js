@@ -12,8 +12,14 @@ export function Findings({ name, found, path, folded = false }) {
   return html`<article class="card finding">
     <h3 dir="auto">${name}</h3>
     ${words ? html`<p class="words" dir="auto">${words}</p>` : null}
-    ${folded ? html`<details><summary>Figures</summary><${Members} found=${figures} path=${path} /></details>` : html`<${Members} found=${figures} path=${path} />`}
+    ${folded ? html`<${Words} found=${found} /><details><summary>Figures</summary><${Members} found=${figures} path=${path} /></details>` : html`<${Members} found=${figures} path=${path} />`}
   </article>`;
+}
+
+/** What is said of each criterion, where its figures are folded. */
+function Words({ found }) {
+  const said = Object.entries(found.criteria ?? found.categories ?? {}).filter(([, one]) => isMap(one) && one.words);
+  return said.map(([name, one]) => html`<p class="words small" dir="auto"><strong>${name}</strong>: ${one.words}</p>`);
 }
 
 function Members({ found, path }) {

@@ -46,7 +46,7 @@ function ScoreTile({ run, at_ }) {
   const found = run.document.score;
   if (!found || found.mean === null) {
     return html`<div class="tile"><h3>Score</h3><p class="big none">none</p>
-      <p class="small">${found ? "nothing was scored" : "several labels count; see each below"}</p></div>`;
+      <p class="small">${found ? "nothing was scored" : "no label counts for the whole run; each is below"}</p></div>`;
   }
   const path = (...keys) => at_("score", ...keys);
   const corrected = found.corrected;
@@ -91,7 +91,7 @@ function Basis({ found, path }) {
 function PassTile({ run, at_ }) {
   const found = run.document.score;
   const passes = found?.passes;
-  if (!passes) return html`<div class="tile"><h3>Pass rate</h3><p class="big none">none</p></div>`;
+  if (!passes) return null;
   const path = (...keys) => at_("score", ...keys);
   return html`<div class="tile">
     <h3>Pass rate</h3>
