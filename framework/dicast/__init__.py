@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from ._kernel.judges import PipelineJudges, pipeline_judges
     from ._kernel.pipeline.sections import Slot
     from ._kernel.reward import Reward, RewardError, reward
+    from ._kernel.subjects import subjects
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
     from ._toolkit.atomic_file import AtomicFile, output_path
@@ -145,6 +146,7 @@ _ON_FIRST_USE = {
     "TextTable": "_toolkit.text_table",
     "print_lines": "_toolkit.terminal",
     "scripts": "_toolkit.scripts",
+    "subjects": "_kernel.subjects",
     "mean": "_kernel.values.aggregation",
 }
 """Names whose module is imported when they are first asked for: it brings asyncio, tempfile or statistics along."""
@@ -288,6 +290,7 @@ __all__ = [
     "rubric",
     "run",
     "scripts",
+    "subjects",
     "too_deep",
     "weakest",
 ]
