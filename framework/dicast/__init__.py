@@ -106,7 +106,7 @@ if TYPE_CHECKING:
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
-    from ._toolkit.features import FEATURES, JudgedText, TrustModel, feature_values, signal_numbers
+    from ._toolkit.features import FEATURES, TextLengths, TrustModel, feature_values, signal_numbers
     from ._toolkit.function_task import FunctionTask
     from ._toolkit.gold import GoldLabel, gold_labels
     from ._toolkit.http_address import check_headers, check_url
@@ -125,7 +125,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
     **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
     **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
-    **dict.fromkeys(("FEATURES", "JudgedText", "TrustModel", "feature_values", "signal_numbers"), "_toolkit.features"),
+    **dict.fromkeys(("FEATURES", "TextLengths", "TrustModel", "feature_values", "signal_numbers"), "_toolkit.features"),
     **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(
@@ -195,7 +195,6 @@ __all__ = [
     "InvalidCost",
     "InvalidScore",
     "Judge",
-    "JudgedText",
     "Judgment",
     "KeptReply",
     "Lease",
@@ -243,6 +242,7 @@ __all__ = [
     "Source",
     "Subject",
     "Task",
+    "TextLengths",
     "TextTable",
     "Token",
     "TraceEvent",

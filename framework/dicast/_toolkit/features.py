@@ -33,19 +33,18 @@ def signal_numbers(score: float, signals: Mapping[str, Any]) -> dict[str, float]
 
 
 @attrs.frozen
-class JudgedText:
-    """What was judged: the texts whose lengths count. *reference* is None where there is none."""
+class TextLengths:
+    """How long, in characters, the texts are that were judged. *output* and *reference* are None where there is none."""
 
-    output: str
-    input: str
-    reference: str | None
+    output: int | None
+    input: int
+    reference: int | None
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> JudgedText:
-        """The texts of ``{input, output, reference}``."""
-        reference = content.get("reference")
+    def of(cls, content: Mapping[str, Any]) -> TextLengths:
+        """Those of ``{input, output, reference}``."""
         return cls(
-            _text(content.get("output")), _text(content.get("input")), None if reference is None else _text(reference)
+            _length(content.get("output")), _length(content.get("input")) or 0, _length(content.get("reference"))
         )
 
 
@@ -70,7 +69,7 @@ class TrustModel:
 
 
 def feature_values(
-    names: Sequence[str], score: float, confidence: float, numbers: Mapping[str, float], text: JudgedText | None
+    names: Sequence[str], score: float, confidence: float, numbers: Mapping[str, float], text: TextLengths | None
 ) -> list[float] | None:
     """The values of the features *names* of a verdict, whose signals hold *numbers*; None where one of them is missing.
 
@@ -78,16 +77,18 @@ def feature_values(
     """
     known = {**numbers, CONFIDENCE: confidence}
     if text is not None:
-        known |= {OUTPUT: math.log1p(len(text.output)), INPUT: math.log1p(len(text.input))}
+        known[INPUT] = math.log1p(text.input)
+    if text is not None and text.output is not None:
+        known[OUTPUT] = math.log1p(text.output)
         if text.reference is not None and ORDERS in numbers:
-            ratio = math.log1p(len(text.output)) - math.log1p(len(text.reference))
+            ratio = math.log1p(text.output) - math.log1p(text.reference)
             known[PAIR] = 0.0 if score == _HALF else ratio if score > _HALF else -ratio
     found = [known.get(name) for name in names]
     values = [value for value in found if value is not None]
     return values if len(values) == len(found) else None
 
 
-def _text(value: object) -> str:
+def _length(value: object) -> int | None:
     if isinstance(value, str):
-        return value
-    return "" if value is None else orjson.dumps(value).decode()
+        return len(value)
+    return None if value is None else len(orjson.dumps(value).decode())
