@@ -30,9 +30,6 @@ from .document import answered, check_stages, read_document
 
 AUDITED, REVOKED = "calibration.audited", "calibration.revoked"
 
-_HALF = 0.5
-_NOISE = 1e-9
-
 
 @attrs.define
 class Step:
@@ -194,12 +191,8 @@ def _step(found: Mapping[str, Any], *, audited: bool) -> Step:
     return Step(found["label"], found["of"]["fingerprint"], found["fingerprint"], found["threshold"], learnt, watch)
 
 
-def _why(step: Step, value: float | None) -> list[str]:
-    """Why a verdict of *step* is not kept, in a word."""
-    return [*_reasons(step, value)]
-
-
 def _reasons(step: Step, value: float | None) -> Iterator[str]:
+    """Why a verdict of *step* is not kept, in a word."""
     if step.ended is not None:
         yield step.ended
     elif step.threshold is None:

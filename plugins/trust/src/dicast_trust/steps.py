@@ -74,7 +74,7 @@ def take(given: Given, rules: Rules, alpha: float) -> Step:
         return _none(given, f"too_few_labels: {len(given.labels)} are left for this step, and it needs {LEFT}")
     if good == 0:
         return _none(given, "all_failed: every verdict on a labelled subject is a failure")
-    if rules.signals == "confidence" or (rules.signals == "auto" and good < LEAST):
+    if rules.signals == "confidence" or (rules.signals == "auto" and (good < LEAST or rules.sequential)):
         return _by_confidence(given, rules, alpha)
     if good < LEAST:
         return _none(
