@@ -71,7 +71,8 @@ class Project:
     def write(self, rows: Sequence[Row], pipeline: Mapping[str, Any] | None = None, model: str = "m-1") -> None:
         """Write the rows, the labels, the pipeline, and what its judges reply, all asked."""
         lines = [
-            {"id": row.id, "input": "?", "output": f"answer-{row.id}"} | ({"session_id": row.session} if row.session else {})
+            {"id": row.id, "input": "?", "output": f"answer-{row.id}"}
+            | ({"session_id": row.session} if row.session else {})
             for row in rows
         ]
         self.lines("rows.jsonl", lines)

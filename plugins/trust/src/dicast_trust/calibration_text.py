@@ -35,7 +35,9 @@ def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) ->
     if stage["threshold"] is None:
         yield f"{stage['label']}: no threshold, so everything escalates ({stage['n']} labels{failed})"
     else:
-        upper = "" if stage["upper"] is None else f", at most {stage['upper']:.1%} of all that is kept".replace("%", " %")
+        upper = (
+            "" if stage["upper"] is None else f", at most {stage['upper']:.1%} of all that is kept".replace("%", " %")
+        )
         share = f"{kept['share']:.0%}".replace("%", " %")
         yield f"{stage['label']}: keep where {stage['signal']} >= {stage['threshold']:.4g}"
         yield f"  keeps {share} of all subjects; {stage['errors']} of {_n(stage)} labels kept are wrong{upper}{failed}"
