@@ -121,7 +121,7 @@ class Calibrated:
                 "value": value,
                 "threshold": step.threshold,
                 "kept": kept,
-                "reasons": _why(step, value),
+                "reasons": [*_reasons(step, value)],
             }
             if kept:
                 answers[-1] = attrs.evolve(answer, calibrated=True)
