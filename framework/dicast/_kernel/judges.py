@@ -30,6 +30,11 @@ class PipelineJudges:
     judges: tuple[Slot, ...]
     _pipeline: Pipeline = attrs.field(repr=False)
 
+    @property
+    def ledger(self) -> object:
+        """The component of its ledger, which another pipeline may have, too."""
+        return ledger_slot(self._pipeline).component
+
     def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:
         """Return what *function* makes of the pipeline's ledger, or of the one at *path*.
 

@@ -33,13 +33,49 @@ class Calibration:
     """The steps of a cascade, calibrated; *stages* are all its stages, of which the last has no step."""
 
     rules: Rules
-    gold: Gold
+    gold: Gold | None
     cascade: Slot | None
     stages: tuple[Stage, ...]
     steps: tuple[Step, ...]
     labels: Mapping[Subject, GoldLabel]
-    runs: tuple[str, ...]
     lengths: Mapping[Subject, TextLengths]
+
+    @classmethod
+    def of_labels(
+        cls,
+        labels: Mapping[Subject, GoldLabel],
+        stages: Sequence[Stage],
+        rules: Rules,
+        gold: Gold | None = None,
+        cascade: Slot | None = None,
+        lengths: Mapping[Subject, TextLengths] | None = None,
+    ) -> Calibration:
+        """Calibrate the steps one after the other, each at its share of alpha and by the labels that those before it do not keep.
+
+        :raises DataError: when a stage was not asked about a labelled subject that reaches it.
+        :raises ConfigError: when a feature that was named is none.
+        """
+        calibrated = stages[:-1] if len(stages) > 1 else stages
+        found = cls(rules, gold, cascade, tuple(stages), (), labels, lengths or {})
+        for index, stage in enumerate(calibrated):
+            given = Given(stage, found.left(), found.reaches, found.lengths, index > 0)
+            check_judged(given.labels, stage)
+            try:
+                step = take(given, rules, rules.alpha / len(calibrated))
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
+            found = attrs.evolve(found, steps=(*found.steps, step))
+        return found
+
+    def left(self) -> dict[Subject, GoldLabel]:
+        """The labels that no step so far keeps."""
+        kept = {key for step in self.steps for key in step.kept}
+        return {key: label for key, label in self.labels.items() if key not in kept}
+
+    def reaches(self, key: Subject) -> bool:
+        """Whether no step so far keeps a subject."""
+        outcomes = ((step, step.stage.outcomes.get(key)) for step in self.steps)
+        return not any(one is not None and self.keeps(step, key, one) for step, one in outcomes)
 
     def document(self) -> dict[str, Any]:
         """The document, with the digest of all of it."""
@@ -58,8 +94,8 @@ class Calibration:
             "agree": rules.agree,
             "window": rules.window if rules.agree == "within" else None,
             "pass_at": rules.pass_at if rules.agree == "pass" else None,
-            "gold": {"n": len(self.labels), "digest": self.gold.digest},
-            "population": {"runs": list(self.runs), "n": len(self.stages[0].outcomes)},
+            "gold": {"n": len(self.labels), "digest": None if self.gold is None else self.gold.digest},
+            "population": {"runs": list(_runs(self.stages)), "n": len(self.stages[0].outcomes)},
             "stages": stages,
             "cascade": self._cascade() if len(self.stages) > 1 else None,
             "guarantee": GUARANTEE,
@@ -153,19 +189,8 @@ def calibrate(
     labels = matched(gold, stages)
     for stage in stages:
         check_identity(stage)
-    calibrated = stages[:-1] if len(stages) > 1 else stages
     lengths = read_lengths(ledger, runs) if rules.signals != "confidence" else {}
-    found = Calibration(rules, gold, cascade, tuple(stages), (), labels, _runs(stages), lengths)
-    for index, stage in enumerate(calibrated):
-        before = found
-        given = Given(stage, _left(before), lambda key, before=before: _reaches(before, key), lengths, index > 0)  # type: ignore[misc]
-        check_judged(given.labels, stage)
-        try:
-            step = take(given, rules, rules.alpha / len(calibrated))
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
-        found = attrs.evolve(before, steps=(*before.steps, step))
-    return found
+    return Calibration.of_labels(labels, stages, rules, gold, cascade, lengths)
 
 
 def check_count(gold: Gold, rules: Rules) -> None:
@@ -217,18 +242,6 @@ def check_judged(labels: Mapping[Subject, GoldLabel], stage: Stage) -> None:
             f"{stage.label} was not asked about {len(missing):,} of {len(labels):,} labelled subjects that reach it "
             f"({', '.join(map(repr, missing[:_SHOWN]))}{' …' if len(missing) > _SHOWN else ''}); add --judge-missing to ask it, under the file's budget"
         )
-
-
-def _left(found: Calibration) -> dict[Subject, GoldLabel]:
-    """The labels that no step so far keeps."""
-    kept = {key for step in found.steps for key in step.kept}
-    return {key: label for key, label in found.labels.items() if key not in kept}
-
-
-def _reaches(found: Calibration, key: Subject) -> bool:
-    """Whether no step so far keeps a subject."""
-    outcomes = ((step, step.stage.outcomes.get(key)) for step in found.steps)
-    return not any(one is not None and found.keeps(step, key, one) for step, one in outcomes)
 
 
 def _runs(stages: Sequence[Stage]) -> tuple[str, ...]:
