@@ -9,7 +9,7 @@ import click
 
 from dicast import GoldLabel, Subject
 
-KEYS = "y pass   n fail   t tie   = a score   s skip   u undo the last   q quit   ? help"
+KEYS = "y pass  n fail  t tie  = score  s skip  u undo  q quit  ? help"
 HELP = (
     "y or 1: it is good (score 1)",
     "n or 0: it is not (score 0)",
