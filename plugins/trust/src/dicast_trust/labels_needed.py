@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .binomial import passes
-from .ladder import START_SHARE, Test
+from .ladder import START_SHARE, RungTest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class Needed:
         return text if not self.never else f"{text}; or {none}"
 
 
-def least_n(shares: Numbers, errors: Numbers, test: Test, start: int, random: np.random.Generator) -> int | None:
+def least_n(shares: Numbers, errors: Numbers, test: RungTest, start: int, random: np.random.Generator) -> int | None:
     """The least number of labels, from *start* on in steps of 15 %, with which 80 % of 200 simulated calibrations find a threshold.
 
     :param shares: which share of labels lies in each bin, from the highest rung down; they add up to 1.
@@ -67,7 +67,7 @@ def least_n(shares: Numbers, errors: Numbers, test: Test, start: int, random: np
     return MOST
 
 
-def _found(shares: Numbers, errors: Numbers, test: Test, n: int, random: np.random.Generator) -> float:
+def _found(shares: Numbers, errors: Numbers, test: RungTest, n: int, random: np.random.Generator) -> float:
     """The share of simulated calibrations with *n* labels whose first rung passes."""
     import numpy as np
 
@@ -82,7 +82,7 @@ def _found(shares: Numbers, errors: Numbers, test: Test, n: int, random: np.rand
     return float(good.mean())
 
 
-def needed(counts: Sequence[int], errors: Sequence[int], test: Test, seed: int) -> Needed:
+def needed(counts: Sequence[int], errors: Sequence[int], test: RungTest, seed: int) -> Needed:
     """How many labels are needed, from *counts* of labels and of *errors* in the bins between rungs, from the highest down.
 
     What the bins are like is drawn 40 times from what the labels leave open: shares from a Dirichlet distribution, error rates from Beta

@@ -73,7 +73,7 @@ class Climb:
 
 
 @attrs.frozen
-class Test:
+class RungTest:
     """How rungs are tested: *risk* is 1 minus the target, *alpha* the probability that the threshold is wrong."""
 
     risk: float
@@ -127,7 +127,7 @@ def first_rung(rungs: Sequence[Rung], labels: int, least: int) -> int:
     return next((index for index, rung in enumerate(rungs) if rung.n >= enough), len(rungs))
 
 
-def climb(labelled: Labelled, at: Sequence[float], test: Test, start: float | None = None) -> Climb:
+def climb(labelled: Labelled, at: Sequence[float], test: RungTest, start: float | None = None) -> Climb:
     """Test the rungs *at* from the first that has enough labels on down, and stop at the first that fails.
 
     So each rung is tested at the whole alpha, and the probability that the threshold keeps errors too often is alpha at most (Angelopoulos,

@@ -11,7 +11,7 @@ from dicast import GoldLabel, TextLengths, TrustModel
 
 from .binomial import upper
 from .labels_needed import Needed, needed
-from .ladder import Climb, Labelled, Method, Test, climb, first_rung, sequential_start, thresholds
+from .ladder import Climb, Labelled, Method, RungTest, climb, first_rung, sequential_start, thresholds
 from .outcomes import Outcome
 from .rules import Rules
 from .signals import FOLDS, LEAST, QUANTILES, Features, cross_fitted, features_of, fit, fold, scores
@@ -159,7 +159,7 @@ def _by_confidence(given: Given, rules: Rules, alpha: float) -> Step:
             [one.confidence for key, one in reach.items() if one.score is not None and key not in given.labels]
         )
         start = sequential_start(at, rest if len(rest) else everyone)
-    test = Test(rules.risk, alpha, method)
+    test = RungTest(rules.risk, alpha, method)
     found = climb(labelled, at, test, start)
     return _step(given, rules, read, labelled, everyone, found, test, method, None)
 
@@ -183,7 +183,7 @@ def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
     everyone = scores(model, np.array(list(features.values.values())))
     labelled = Labelled(own, read.errors, read.sessions)
     method: Method = "korn-graubard" if labelled.repeated else "exact"
-    test = Test(rules.risk, alpha, method)
+    test = RungTest(rules.risk, alpha, method)
     found = climb(labelled, thresholds(everyone, QUANTILES), test)
     return _step(given, rules, read, labelled, everyone, found, test, "cross-fitted", (model, features))
 
@@ -195,7 +195,7 @@ def _step(
     labelled: Labelled,
     everyone: Numbers,
     found: Climb,
-    test: Test,
+    test: RungTest,
     method: str,
     model: tuple[TrustModel, Features] | None,
 ) -> Step:
@@ -226,7 +226,7 @@ def _kept(keys: Sequence[Subject], kept: Numbers) -> frozenset[Subject]:
     return frozenset(key for key, one in zip(keys, kept.tolist(), strict=True) if one)
 
 
-def _needed(found: Climb, labelled: Labelled, test: Test, seed: int) -> Needed:
+def _needed(found: Climb, labelled: Labelled, test: RungTest, seed: int) -> Needed:
     """How many labels a threshold needs, from the bins between the rungs; what lies below the last one is a bin of its own."""
     counts = [0, *(rung.n for rung in found.rungs), labelled.n]
     errors = [0, *(rung.errors for rung in found.rungs), int(labelled.errors.sum())]
@@ -235,7 +235,7 @@ def _needed(found: Climb, labelled: Labelled, test: Test, seed: int) -> Needed:
     return needed([n for n, _ in bins], [k for _, k in bins], test, seed)
 
 
-def _reasons(found: Climb, labelled: Labelled, test: Test, sessions: int | None, everyone: Numbers) -> list[str]:
+def _reasons(found: Climb, labelled: Labelled, test: RungTest, sessions: int | None, everyone: Numbers) -> list[str]:
     """What a reader should know of the threshold, or of why there is none."""
     said = []
     if found.threshold is None:
