@@ -257,7 +257,7 @@ class TestLLMBar:
         assert "is not the judge that was calibrated: criteria was" in project.refused("run", "pipeline.yaml")
 
 
-RECORDED = {"a quick look": "ChatGPT/Swap", "a long look": "GPT-4/Metrics_Reference"}
+RECORDED = {"a quick look": "ChatGPT/CoT", "a long look": "GPT-4/Metrics_Reference"}
 
 
 def judges(**options):
