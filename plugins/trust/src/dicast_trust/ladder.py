@@ -131,7 +131,7 @@ def climb(labelled: Labelled, at: Sequence[float], test: RungTest, start: float 
     """Test the rungs *at* from the first that has enough labels on down, and stop at the first that fails.
 
     So each rung is tested at the whole alpha, and the probability that the threshold keeps errors too often is alpha at most (Angelopoulos,
-    Bates, Candès, Jordan and Lei 2021, proposition 2: fixed-sequence testing).
+    Bates, Candès, Jordan and Lei 2021, Learn then Test: fixed-sequence testing).
 
     :param start: the threshold to start at, where that is not for the labels to say.
     """
