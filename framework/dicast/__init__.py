@@ -97,8 +97,7 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
-    from ._kernel.judges import PipelineJudges, pipeline_judges
-    from ._kernel.pipeline.sections import Slot
+    from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
@@ -106,7 +105,6 @@ if TYPE_CHECKING:
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
-    from ._toolkit.features import FEATURES, TextLengths, TrustModel, feature_values, signal_numbers
     from ._toolkit.function_task import FunctionTask
     from ._toolkit.gold import GoldLabel, gold_labels
     from ._toolkit.http_address import check_headers, check_url
@@ -125,7 +123,6 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
     **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
     **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
-    **dict.fromkeys(("FEATURES", "TextLengths", "TrustModel", "feature_values", "signal_numbers"), "_toolkit.features"),
     **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(
@@ -135,8 +132,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
-    **dict.fromkeys(("PipelineJudges", "pipeline_judges"), "_kernel.judges"),
-    "Slot": "_kernel.pipeline.sections",
+    **dict.fromkeys(("PipelineJudges", "Slot", "pipeline_judges"), "_kernel.judges"),
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",
@@ -154,7 +150,6 @@ _ON_FIRST_USE = {
 __all__ = [
     "BASES",
     "COMPLETE",
-    "FEATURES",
     "IDENTITY",
     "MAX_LINE_BYTES",
     "MAX_REPLY_BYTES",
@@ -242,12 +237,10 @@ __all__ = [
     "Source",
     "Subject",
     "Task",
-    "TextLengths",
     "TextTable",
     "Token",
     "TraceEvent",
     "Trail",
-    "TrustModel",
     "Usage",
     "Verdict",
     "Verification",
@@ -264,7 +257,6 @@ __all__ = [
     "dataset_records",
     "estimate",
     "evaluate",
-    "feature_values",
     "flat",
     "forecast",
     "gold_labels",
@@ -294,7 +286,6 @@ __all__ = [
     "rubric",
     "run",
     "scripts",
-    "signal_numbers",
     "too_deep",
     "weakest",
 ]

@@ -14,6 +14,8 @@ from .pipeline.build import load_pipeline
 from .pipeline.sections import Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 
+__all__ = ["PipelineJudges", "Slot", "pipeline_judges"]
+
 T = TypeVar("T")
 
 

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,8 @@ class Project:
 
     def call(self, *arguments: object, input: str | None = None) -> Result:
         """Call the command line as its users do."""
-        from dicast.__main__ import main  # the command itself
-
-        return self.runner.invoke(_command(main), [str(argument) for argument in arguments], input=input)
+        (installed,) = entry_points(group="console_scripts", name="dicast")
+        return self.runner.invoke(_command(installed.load()), [str(argument) for argument in arguments], input=input)
 
     def run(self, name: str = "pipeline.yaml") -> dict[str, Any]:
         """The document of a run."""

@@ -100,11 +100,11 @@ def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
     model = BASES[_MODEL]
     kept = min(calibrated, bases.get(model, 0))
     for basis, n in bases.items():
-        if basis == model and kept:
+        rest = n - kept if basis == model else n
+        if rest < n:
             yield f"on models that are calibrated: {kept:,}"
-            n -= kept
-        if n:
-            yield f"on {_ON[BASES.index(basis)]}: {n:,}"
+        if rest:
+            yield f"on {_ON[BASES.index(basis)]}: {rest:,}"
 
 
 def _aggregate(score: Document) -> str:

@@ -14,14 +14,11 @@ from dicast import (
     Query,
     RunContext,
     Subject,
-    TextLengths,
     TraceEvent,
-    TrustModel,
     Verdict,
-    feature_values,
     maybe_await,
-    signal_numbers,
 )
+from dicast.signals import TextLengths, TrustModel, feature_values, signal_numbers
 
 from .audit import Watch
 from .cascade import Cascade, has_thumb, over_feedback, total, wanted_rubric

@@ -21,8 +21,8 @@ from dicast import (
     Subject,
     Verdict,
     maybe_await,
-    signal_numbers,
 )
+from dicast.signals import signal_numbers
 
 from .audit import Audit
 

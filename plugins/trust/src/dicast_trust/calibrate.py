@@ -13,11 +13,12 @@ import orjson
 from dicast import AtomicFile, Ledger, LedgerRefused, PipelineJudges, Slot, known_run, pipeline_judges, print_lines
 from dicast.commands import as_json, ledger_path, overrides, print_json
 
-from .calibration import Calibration, check_count
+from .calibration import Calibration
 from .calibration import calibrate as calibrated
 from .calibration_text import parts
 from .gold import Gold, read_gold
 from .judge_missing import judge_missing, missing
+from .matching import check_count
 from .options import names, rate, share
 from .rules import Agree, Rules, Signals
 from .verdicts import Stage, read_stages, stages_of

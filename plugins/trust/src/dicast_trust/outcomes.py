@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from dicast import Event, signal_numbers
+from dicast import Event
+from dicast.signals import signal_numbers
 
 
 class Outcome(NamedTuple):  # made by the million

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import FEATURES, Ledger, Query, TextLengths, TrustModel, feature_values
+from dicast import Ledger, Query
+from dicast.signals import FEATURES, TextLengths, TrustModel, feature_values
 
 from .outcomes import Outcome
 

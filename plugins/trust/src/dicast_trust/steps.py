@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from dicast import GoldLabel, TextLengths, TrustModel
+from dicast import GoldLabel
+from dicast.signals import TextLengths, TrustModel
 
 from .binomial import upper
 from .labels_needed import Needed, needed

@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, Slot, nearest, signal_numbers
+from dicast import ConfigError, Event, Ledger, Problem, Query, Slot, nearest
+from dicast.signals import signal_numbers
 
 from .outcomes import Outcome, told
 

@@ -1,4 +1,7 @@
-"""What a verdict says of how far it can be trusted, as numbers: the same when labels are learnt from and when a verdict is made."""
+"""For judges and commands that weigh verdicts: what a verdict says of how far it can be trusted, as numbers.
+
+They are the same when a model is learnt from labels and when it is applied to a verdict that is being made.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 
 import attrs
 import orjson
+
+__all__ = ["FEATURES", "TextLengths", "TrustModel", "feature_values", "signal_numbers"]
 
 CONFIDENCE, VOTES, ORDERS = "confidence", "vote_share", "order_consistency"
 OUTPUT, INPUT, PAIR = "log_output_length", "log_input_length", "log_length_ratio"
