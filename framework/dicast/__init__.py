@@ -97,8 +97,7 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
-    from ._kernel.judges import PipelineJudges, pipeline_judges
-    from ._kernel.pipeline.sections import Slot
+    from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.subjects import subjects
     from ._kernel.values.aggregation import mean
@@ -134,8 +133,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
-    **dict.fromkeys(("PipelineJudges", "pipeline_judges"), "_kernel.judges"),
-    "Slot": "_kernel.pipeline.sections",
+    **dict.fromkeys(("PipelineJudges", "Slot", "pipeline_judges"), "_kernel.judges"),
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",

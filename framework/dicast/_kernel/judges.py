@@ -25,6 +25,8 @@ from .values import Due, RunContext, Subject
 from .values.clock import Clock
 from .values.errors import ConfigError
 
+__all__ = ["PipelineJudges", "Slot", "pipeline_judges"]
+
 T = TypeVar("T")
 
 
@@ -41,6 +43,11 @@ class PipelineJudges:
     file: str
     judges: tuple[Slot, ...]
     _pipeline: Pipeline = attrs.field(repr=False)
+
+    @property
+    def ledger(self) -> object:
+        """The component of its ledger, which another pipeline may have, too."""
+        return ledger_slot(self._pipeline).component
 
     @property
     def metrics(self) -> tuple[Slot, ...]:

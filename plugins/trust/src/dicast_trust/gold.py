@@ -18,6 +18,10 @@ ADJUDICATED = "adjudicated"
 """A label with ``adjudicated: true`` decides where labels of a subject differ."""
 
 WEIGHT = "weight"
+DRAWN = "drawn"
+RANDOMLY = ("random", "imported", None)
+"""How subjects are drawn whose labels say something of all; of imported ones the user has to know."""
+
 LEDGER = "ledger"
 """In place of a file of labels: those that the ledger has."""
 
@@ -89,11 +93,17 @@ def from_event(event: Event) -> GoldLabel:
 
 
 def ledger_gold(ledger: Ledger) -> Gold:
-    """The labels that *ledger* has.
+    """The labels that *ledger* has of subjects drawn at random; those drawn otherwise (stratified, disagreements) say nothing of all.
 
-    :raises DataError: where there are none, or two differ and nobody has decided between them.
+    :raises ConfigError: where there are none.
+    :raises DataError: where two differ and nobody has decided between them.
     """
-    labels = [label for _, label in given_labels(ledger)]
+    given = given_labels(ledger)
+    labels = [label for event, label in given if event.payload.get(DRAWN) in RANDOMLY]
+    if given and not labels:
+        raise ConfigError(
+            f"none of the {len(given)} labels in the ledger is of subjects drawn at random, so that they say nothing of all: dicast label FILE --random N"
+        )
     if not labels:
         raise ConfigError(
             "the ledger has no labels; dicast label FILE gives some, dicast labels import FILE takes them from a file"

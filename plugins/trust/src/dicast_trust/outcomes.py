@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from dicast import Event
+from dicast.signals import signal_numbers
 
 
 class Outcome(NamedTuple):  # made by the million
@@ -29,11 +30,6 @@ class Outcome(NamedTuple):  # made by the million
 
 
 Costs = Mapping[tuple[str, int], Decimal | None]
-
-
-def numbers(signals: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers and truth values among *signals*, as numbers."""
-    return {name: float(value) for name, value in signals.items() if isinstance(value, int | float)}
 
 
 def told(event: Event, label: str, count: int, costs: Costs) -> Iterator[tuple[int, Outcome]]:
@@ -72,7 +68,7 @@ class _Reader:
     def own(self, index: int) -> Outcome:
         """The verdict's own answer, which is that of the stage *index*."""
         payload = self._payload
-        signals = numbers(payload.get("signals") or {})
+        signals = signal_numbers(payload["score"], payload.get("signals") or {})
         return self._made(index, payload["score"], payload["confidence"], payload.get("judge_model"), signals)
 
     def only(self, count: int) -> int:
@@ -83,14 +79,17 @@ class _Reader:
 
     def first(self, signals: Mapping[str, Any]) -> Outcome:
         """The first stage's answer, where a second one was asked."""
-        also, model = numbers(signals.get("first_signals") or {}), signals.get("first_model") or self._model(0)
+        also, model = (
+            signal_numbers(0.0, signals.get("first_signals") or {}),
+            signals.get("first_model") or self._model(0),
+        )
         return self._made(0, signals["heuristic_score"], signals["heuristic_confidence"], model, also)
 
     def listed(self, index: int, one: Mapping[str, Any]) -> Outcome:
         """The answer of a stage as the verdict lists it."""
         if "failure" in one:
             return self.failed(index, one["failure"])
-        also = numbers(one.get("signals") or {})
+        also = signal_numbers(0.0, one.get("signals") or {})
         return self._made(index, one["score"], one["confidence"], one.get("judge_model"), also)
 
     def failed(self, index: int, kind: str) -> Outcome:

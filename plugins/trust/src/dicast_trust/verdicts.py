@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Event, Ledger, Problem, Query, Slot, nearest
+from dicast.signals import signal_numbers
 
-from .outcomes import Outcome, numbers, told
+from .outcomes import Outcome, told
 
 CASCADE = "hybrid/cascade"
 
@@ -114,18 +115,18 @@ def read_stages(ledger: Ledger, stages: Sequence[Stage], cascade: Slot | None, r
 def alone(event: Event) -> Outcome:
     """What a judge that stands alone has said: of ``eval.completed`` or ``eval.failed``."""
     payload: Mapping[str, Any] = event.payload
-    cost = payload.get("judge_cost_usd")
+    cost, score = payload.get("judge_cost_usd"), payload.get("score")
     return Outcome(
         str(payload["subject_kind"]),
         str(payload["subject_id"]),
         event.session_id,
         event.run_id,
-        payload.get("score"),
+        score,
         float(payload.get("confidence", 0.0)),
         payload.get("failure_mode"),
         payload.get("judge_model"),
         None if cost is None else Decimal(cost),
-        numbers(payload.get("signals") or {}),
+        {} if score is None else signal_numbers(score, payload.get("signals") or {}),
     )
 
 
