@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .forecast import Forecast
     from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
-    from .run.run import RunOutcome, Request
+    from .run.run import Request, RunOutcome
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from .resume.reading import document
 from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
 from .run.plan import decided_by, file_identity
-from .run.run import RunOutcome, Request
+from .run.run import Request, RunOutcome
 from .stream.opening import open_component
 from .stream.source import data_digest
 from .values import Query, RunContext

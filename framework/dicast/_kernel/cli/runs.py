@@ -26,7 +26,7 @@ from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
 from ..resume.reading import document, runs_of
-from ..run.run import RunOutcome, Request
+from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
 from ..values.names import by_part
