@@ -84,7 +84,10 @@ def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
     try:
         built = load_pipeline({"source": section, "metrics": ["proxy/format"]}).source
     except ConfigError as error:  # of an option that the user gave
-        raise ConfigError(attrs.evolve(one, file=str(path), path=None) for one in error.problems) from error
+        file = str(path)
+        raise ConfigError(
+            attrs.evolve(one, file=None if file in one.message else file, path=None) for one in error.problems
+        ) from error
     return built and built.component
 
 
