@@ -65,6 +65,7 @@ from ._kernel.values import (
     RunContext,
     Score,
     Secret,
+    Sizes,
     Subject,
     Token,
     TraceEvent,
@@ -97,6 +98,7 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
+    from ._kernel.pipeline.alone import component
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
@@ -132,6 +134,7 @@ _ON_FIRST_USE = {
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",
+    "component": "_kernel.pipeline.alone",
     "evaluate": "_kernel.evaluate",
     "comparison_lines": "_toolkit.comparison_text",
     "how_to_install": "_toolkit.installing",
@@ -227,6 +230,7 @@ __all__ = [
     "ScoringError",
     "Secret",
     "Sink",
+    "Sizes",
     "Source",
     "Subject",
     "Task",
@@ -247,6 +251,7 @@ __all__ = [
     "check_url",
     "columns",
     "comparison_lines",
+    "component",
     "dataset_records",
     "estimate",
     "evaluate",

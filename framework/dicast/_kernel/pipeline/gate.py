@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..values.names import nearest
 from .experiment import ExperimentParts
 from .faults import Path as Address
+from .parts import Placed
 from .sections import METRICS, Clause, Gate, Slot
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
@@ -44,8 +45,26 @@ class GateParts(ExperimentParts):
         if "bound" in given and not any(rule in given for rule in _BOUNDED):
             message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
             self._fault((*path, "bound"), message, given["bound"])
+        elif given.get("bound") == "anytime" and not any(rule in given for rule in _BOUNDED[:2]):
+            message = "bound: anytime is about min_score and max_score: no early stop watches a pass rate"
+            self._fault((*path, "bound"), message, given["bound"])
         elif {*given} <= {"on"} and not alone:
             self._fault(path, f"this clause of the gate has no rule: add one of {rules}")
+
+    def _check_stops(self, stops: Sequence[Placed], gate: Gate, source: Slot | None) -> None:
+        """Find an early stop that counts on a random order which there is not, and a clause that counts on such a stop."""
+        counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
+        for path, slot in counting if source is not None and source.shuffle is None else ():
+            message = f"{slot.name} holds for rows in random order: add shuffle: SEED (a whole number) to the source's options"
+            self._fault(path, message)
+        watched = [slot.component.on for _, slot in counting]
+        several = isinstance(self._file.get("gate"), list)
+        for index, clause in enumerate(gate.clauses):
+            if clause.bound == "anytime" and (clause.on or METRICS) not in watched:
+                path: Address = ("gate", index, "bound") if several else ("gate", "bound")
+                on = clause.on or METRICS
+                message = f"bound: anytime needs an early stop that makes its interval: early_stop: [{{trust/anytime: {{on: {on}, at: …}}}}]"
+                self._fault(path, message, clause.bound)
 
     def _check_gate(self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], *, open_ended: bool) -> None:
         """Hold the labels of the clauses against those that there are; with *open_ended* records may have further ones."""

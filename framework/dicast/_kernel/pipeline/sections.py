@@ -33,6 +33,7 @@ RECORD = ""
 
 
 _SHARE = Within(0, 1, "a number from 0 to 1")
+_SEED = Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")
 
 PASS_AT = 0.5
 """The score with which a subject passes where nothing else is said."""
@@ -45,7 +46,7 @@ class Audit:
     """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
 
     rate: float = attrs.field(validator=_SHARE)
-    seed: int = attrs.field(default=0, validator=Within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
+    seed: int = attrs.field(default=0, validator=_SEED)
 
 
 @attrs.frozen
@@ -102,7 +103,7 @@ class Budget:
     disabled: bool = False
 
 
-Bound = Literal["point", "interval"]
+Bound = Literal["point", "interval", "anytime"]
 
 
 @attrs.frozen
@@ -116,7 +117,8 @@ class Clause:
     :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
     :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
     :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
-    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
+    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
+        ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
     """
 
     on: str | None = None
@@ -183,6 +185,16 @@ class TaskOptions(CallOptions):
 
 
 @attrs.frozen
+class SourceOptions:
+    """What may stand among the options of a source.
+
+    :param shuffle: a seed: subjects come in a random order that it decides, those of one session together and in theirs.
+    """
+
+    shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(_SEED))
+
+
+@attrs.frozen
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
@@ -204,7 +216,7 @@ class Slot:
 
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
-    whatever of it could change a number, *setup* that and every other option.
+    whatever of it could change a number, *setup* that and every other option. *shuffle* is a source's seed.
     """
 
     label: str
@@ -225,6 +237,7 @@ class Slot:
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
     pass_at: float = PASS_AT
+    shuffle: int | None = None
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""

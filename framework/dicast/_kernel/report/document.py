@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -28,10 +29,16 @@ def document(
     gate: Gate,
     *,
     stopped: Mapping[str, object] | None,
+    intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Document:
-    """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them."""
+    """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them.
+
+    *intervals* are those that hold whenever the run is looked at, by label.
+    """
     report.close()
     score = _score(report, aggregation)
+    if score is not None and stopped is not None and stopped.get("on") == score["label"]:
+        score |= _as_stopped(intervals.get(score["label"]))
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
     label = None if score is None else score["label"]
@@ -53,7 +60,7 @@ def document(
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
-        "gate": gate_document(gate, report, label, coverage, stopped),
+        "gate": gate_document(gate, report, label, coverage, stopped, intervals),
         "stopped": None if stopped is None else dict(stopped),
         "row_count": report.rows.count,
         "retry_summary": report.rows.retry_summary(),
@@ -103,6 +110,13 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
         "by_tier": dict(report.tiers),
         "by_basis": report.judges[counted[0]].by_basis(),
     }
+
+
+def _as_stopped(interval: Mapping[str, Any] | None) -> Document:
+    """The interval of the mean after a stop that depended on the scores; one for a fixed number of them would not hold."""
+    if interval is None:
+        return {}
+    return {"ci_low": interval["low"], "ci_high": interval["high"], "ci_method": interval["method"]}
 
 
 def _warnings(report: Report) -> list[Document]:

@@ -24,6 +24,7 @@ from ..resume.units import EarlierUnits
 from ..stream.content import trace_events
 from ..stream.leases import leased, living
 from ..stream.opening import ComponentStack, open_component
+from ..stream.shuffle import in_its_order
 from ..stream.sinks import SinkFeed, output
 from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.stream import BATCH, Stream
@@ -154,7 +155,8 @@ class _Run:
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
-            self._observers = await self._open_observers(parts, started)
+            observing = attrs.evolve(self.context, baseline=self.baseline)
+            self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
             return Outcome(done, exit_code(done))
@@ -192,7 +194,7 @@ class _Run:
         given = self.request.source or (slot and slot.component)
         assert given is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(given, self.context, parts.part("source"))
-        return source
+        return in_its_order(source, slot and slot.shuffle, live=self.request.live)
 
     def _source_name(self) -> str:
         slot, given = self.pipeline.source, isinstance(self.request.source, GivenSubjects)
@@ -212,11 +214,6 @@ class _Run:
             live = await open_component(slot.component, own, parts.part(slot.path))
             feeds.append(SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink))
         return feeds
-
-    async def _open_observers(self, parts: ComponentStack, started: Mapping[str, Any]) -> RecordObservers | None:
-        """What watches the records; None where nothing does."""
-        wanted = self.pipeline.aggregates or self.pipeline.early_stop or self.pipeline.baseline
-        return await RecordObservers.open(self.pipeline, self.context, parts, started) if wanted else None
 
     async def _begin(self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None) -> None:
         if self.earlier is None or spool is None:
@@ -275,7 +272,9 @@ class _Run:
         report = self.report
         if self.request.live:
             report = resume.standing(self.ledger, self.context.run_id, report.started)
-        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped) | concluded
+        intervals = dict(self._observers.intervals()) if self._observers else {}
+        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped, intervals=intervals)
+        done |= concluded
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
