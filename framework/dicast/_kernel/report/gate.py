@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -41,7 +42,7 @@ def gate_document(
     label: str | None,
     coverage: float | None,
     stopped: Mapping[str, object] | None,
-    intervals: Mapping[str, Mapping[str, Any]],
+    intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Document:
     """What *gate* says of the run, whose score is about *label* and has this *coverage*.
 
