@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from ..pipeline.sections import Scoring, Slot
+from ..pipeline.sections import Combine, Scoring, Slot
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
 
@@ -38,7 +38,8 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that the score was made of.
+    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* has the ``score`` and the ``metrics`` that an
+    audited subject would have, had it passed the gate.
     """
 
     score: float
@@ -51,6 +52,7 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     metrics: Mapping[str, float]
     rollouts: tuple[float, ...]
     basis: Basis
+    audit: Mapping[str, object] | None = None
 
 
 def audited(subject_id: str, rate: float, seed: int) -> bool:
@@ -122,13 +124,15 @@ class MetricSet:
         method, first = self.scoring.aggregation, rollouts[0]
         if len(rollouts) == 1:
             score = first.score()
-            return self._combined(first, rollouts, score, first.values, first.confidence(), (score,))
+            found = self._combined(first, rollouts, score, first.values, first.confidence(), (score,))
+            return found._replace(audit=self._audit(rollouts)) if first.audit else found
         totals = tuple(rollout.score() for rollout in rollouts)
         confidence = mean([rollout.confidence() for rollout in rollouts])
         low, high = entering(totals, method)
         entered = [rollout for rollout, total in zip(rollouts, totals, strict=True) if low <= total <= high]
         whole, score = _Rollout.of_all(rollouts), aggregate(totals, method)
-        return self._combined(whole, entered, score, _values(rollouts, method), confidence, totals)
+        found = self._combined(whole, entered, score, _values(rollouts, method), confidence, totals)
+        return found._replace(audit=self._audit(rollouts)) if whole.audit else found
 
     def _combined(
         self,
@@ -153,6 +157,14 @@ class MetricSet:
             whole.basis() if whole is entered[0] else weakest([rollout.basis() for rollout in entered]),
         )
 
+    def _audit(self, rollouts: Sequence[_Rollout]) -> Mapping[str, object] | None:
+        """What the subject would have, had it passed in each of *rollouts*; None where a truth metric gave no answer."""
+        if any(rollout.unknown for rollout in rollouts):
+            return None
+        passed = [rollout.as_passed(self.scoring.combine) for rollout in rollouts]
+        method = self.scoring.aggregation
+        return {"score": aggregate([each.score() for each in passed], method), "metrics": _values(passed, method)}
+
 
 def _mean(values: list[float], weights: Sequence[float]) -> float:
     return values[0] if values.count(values[0]) == len(values) else mean(values, weights)  # alike, as most are
@@ -166,7 +178,21 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 class _Rollout:
     """The answers of one rollout as they come in."""
 
-    __slots__ = ("audit", "bases", "confidences", "items", "number", "skipped", "truth", "values", "weights")
+    __slots__ = (
+        *(
+            "audit",
+            "bases",
+            "beside",
+            "confidences",
+            "items",
+            "number",
+            "skipped",
+            "truth",
+            "unknown",
+            "values",
+            "weights",
+        ),
+    )
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -176,7 +202,8 @@ class _Rollout:
         self.items: list[dict[str, Any]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
-        self.truth = self.audit = False
+        self.truth = self.audit = self.unknown = False
+        self.beside: list[tuple[str, float, float]] = []
 
     @classmethod
     def of_all(cls, rollouts: Sequence[_Rollout]) -> _Rollout:
@@ -214,9 +241,20 @@ class _Rollout:
         if isinstance(answer, Score):
             self.audit = True
             self._list(slot, answer, 0.0)
+            self.beside.append((slot.label, answer.value, slot.weight))
         else:
             self._skip(slot, answer)
+            excused = isinstance(answer, Failure) and slot.on_failure == "exclude"
+            self.unknown = self.unknown or not excused
         return None
+
+    def as_passed(self, combine: Combine) -> _Rollout:
+        """This rollout with what an audit found beside its score as a part of it."""
+        whole = _Rollout(self.number)
+        proxies = 0.0 if combine == "truth" and self.beside else 1.0
+        whole.values = {**self.values, **{label: value for label, value, _ in self.beside}}
+        whole.weights = [*(weight * proxies for weight in self.weights), *(weight for _, _, weight in self.beside)]
+        return whole
 
     def empty_failure(self) -> Failure | None:
         """The failure of a rollout that nothing with a weight scored; nothing is made up for it."""

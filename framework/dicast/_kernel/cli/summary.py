@@ -12,6 +12,8 @@ from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
 from ..values import BASES
+from ..values.score import UNITS
+from .corrected_lines import corrected_lines
 from .gate_summary import gate_parts
 from .head import head_table
 
@@ -89,6 +91,7 @@ def _score_lines(done: Document) -> Iterator[str]:
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
+        yield from corrected_lines(done)
         yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
 
 
@@ -256,7 +259,9 @@ def _money_lines(done: Document) -> Iterator[str]:
 
 def _money(amounts: Mapping[str, str | None]) -> str:
     return ", ".join(
-        f"{'unknown' if value is None else value} {unit}" for unit, value in amounts.items() if value != "0"
+        f"{'unknown' if value is None else value} {unit}"
+        for unit, value in amounts.items()
+        if unit in UNITS and value != "0"
     )
 
 

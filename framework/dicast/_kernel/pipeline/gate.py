@@ -45,6 +45,15 @@ class GateParts(ExperimentParts):
         if "bound" in given and not any(rule in given for rule in _BOUNDED):
             message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
             self._fault((*path, "bound"), message, given["bound"])
+        elif given.get("corrected") and not any(rule in given for rule in _BOUNDED[:2]):
+            message = "corrected is about min_score and max_score, and this clause has neither"
+            self._fault((*path, "corrected"), message, given["corrected"])
+        elif given.get("corrected") and given.get("bound") == "anytime":
+            self._fault(
+                (*path, "bound"),
+                "what audits have corrected has no interval at any time: bound: interval",
+                given["bound"],
+            )
         elif given.get("bound") == "anytime" and not any(rule in given for rule in _BOUNDED[:2]):
             message = "bound: anytime is about min_score and max_score: no early stop watches a pass rate"
             self._fault((*path, "bound"), message, given["bound"])
@@ -83,6 +92,20 @@ class GateParts(ExperimentParts):
                 self._fault((*path, "on"), message, clause.on, nearest(clause.on, [*labels, *self._scored]))
             if clause.on is None or clause.on in labels:
                 self._check_shares(path, clause)
+            if clause.corrected:
+                self._check_corrected(path, clause, metrics)
+
+    def _check_corrected(self, path: Address, clause: Clause, metrics: Sequence[Slot]) -> None:
+        """Find a clause on a corrected mean that no audit corrects."""
+        audited = [METRICS, *(slot.label for slot in metrics if slot.tier == "truth")] if metrics else []
+        scoring = self._file.get("scoring")
+        if not isinstance(scoring, Mapping) or scoring.get("audit") is None:
+            message = "corrected needs audits: add scoring: {audit: {rate: 0.05}}"
+        elif (clause.on or METRICS) not in audited:
+            message = f"audits correct the mean of {', '.join(audited) or 'metrics'}, not of {clause.on!r}"
+        else:
+            return
+        self._fault((*path, "corrected"), message, clause.corrected)
 
     def _check_one_score(self, path: Address, clause: Clause, metrics: Sequence[Slot], judges: Sequence[Slot]) -> None:
         rule = next((rule for rule in (*_BOUNDED, "min_basis") if getattr(clause, rule) is not None), None)

@@ -119,6 +119,7 @@ class Clause:
     :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
     :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
         ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
+    :param corrected: whether the mean is the one that audits have corrected, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
     """
 
     on: str | None = None
@@ -128,6 +129,7 @@ class Clause:
     min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
     min_basis: Basis | None = None
     bound: Bound = "point"
+    corrected: bool = False
 
     @max_score.validator
     def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:

@@ -11,6 +11,7 @@ import attrs
 from ..pipeline.sections import METRICS, Gate
 from ..values import Cost
 from ..values.aggregation import Aggregation
+from ..values.score import UNITS
 from .fold import Report
 from .gate import gate_document
 from .spool import Passes
@@ -42,7 +43,7 @@ def document(
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
     label = None if score is None else score["label"]
-    return {
+    done = {
         "run_id": report.run_id,
         "name": report.started.get("name"),
         "subjects": report.subjects,
@@ -60,7 +61,7 @@ def document(
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
-        "gate": gate_document(gate, report, label, coverage, stopped, intervals),
+        "gate": None,
         "stopped": None if stopped is None else dict(stopped),
         "row_count": report.rows.count,
         "retry_summary": report.rows.retry_summary(),
@@ -75,6 +76,10 @@ def document(
         "worst": report.worst(),
         "failed_subjects": report.failed_shown,
     }
+    if report.corrections is not None:
+        done = report.corrections.document(done)
+    done["gate"] = gate_document(gate, report, (label, coverage), stopped, intervals, done)
+    return done
 
 
 def disabled_document(name: str) -> Document:
@@ -201,5 +206,5 @@ def exit_code(done: Document) -> int:
 def _began(done: Document) -> bool:
     """Whether anything was judged, or spent."""
     judged = done["scored"] or any(one["scored"] for one in (*done["metrics"].values(), *done["judges"].values()))
-    spent = (*done["cost"].values(), *done["spend_lost"].values())
+    spent = [done[sums][unit] for sums in ("cost", "spend_lost") for unit in UNITS]
     return bool(judged) or any(Cost(amount).amount != 0 for amount in spent)
