@@ -42,10 +42,34 @@ AT_LEAST_ONE = Within(1, inf, "1 or more")
 
 
 @attrs.frozen
-class Audit:
-    """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
+class Width:
+    """How far the ends of the corrected mean's 95 % interval may lie from it: *width* is half of the whole."""
 
-    rate: float = attrs.field(validator=_SHARE)
+    width: float = attrs.field(validator=Within(0, 1, "more than 0 and less than 1", open=True))
+
+
+@attrs.frozen
+class AutoRate:
+    """The rate that gives the corrected mean an interval of a width."""
+
+    auto: Width
+
+
+def _is_rate(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, float):
+        _SHARE(instance, attribute, value)
+
+
+@attrs.frozen
+class Audit:
+    """Which share of the subjects that the proxies rejected the truth metrics look at anyway.
+
+    :param rate: the share, from 0 to 1; ``auto`` is the one with which a width of the corrected mean's interval costs least, as far as the
+        newest run of this pipeline that had audits tells; ``{auto: {width: W}}`` the one that gives an interval of the mean plus or minus W.
+    :param seed: with which subjects are drawn: the same ones in every run.
+    """
+
+    rate: float | Literal["auto"] | AutoRate = attrs.field(validator=_is_rate)
     seed: int = attrs.field(default=0, validator=_SEED)
 
 

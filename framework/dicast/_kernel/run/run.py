@@ -34,6 +34,7 @@ from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
+from .audit_rate import with_audit_rate
 from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Judging
@@ -143,6 +144,8 @@ class _Run:
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
+            begun = self.earlier and self.earlier.payload
+            self.pipeline = with_audit_rate(self.pipeline, self.ledger, begun, self.report.expected)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             if self.pipeline.baseline is not None:
                 self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
