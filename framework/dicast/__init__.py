@@ -98,6 +98,7 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
+    from ._kernel.forecast import prospect
     from ._kernel.pipeline.alone import component
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
@@ -136,6 +137,7 @@ _ON_FIRST_USE = {
     "answered": "_toolkit.answers",
     "component": "_kernel.pipeline.alone",
     "evaluate": "_kernel.evaluate",
+    "prospect": "_kernel.forecast",
     "comparison_lines": "_toolkit.comparison_text",
     "how_to_install": "_toolkit.installing",
     "RunTable": "_toolkit.run_table",
@@ -272,6 +274,7 @@ __all__ = [
     "one_line",
     "output_path",
     "print_lines",
+    "prospect",
     "read_dataset",
     "read_json",
     "read_ledger",

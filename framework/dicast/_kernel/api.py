@@ -71,6 +71,7 @@ class Run:
     ledger: Mapping[str, Any] | None
     exit_code: int
     disabled: bool = False
+    plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     experiments: Mapping[str, Run] = attrs.field(factory=dict)
@@ -167,9 +168,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
     from .suite import in_sum, run_suite
 
     if subjects is not None:
-        raise ConfigError(
-            "the experiments of a suite read sources of their own; leave subjects out, or run one pipeline"
-        )
+        raise ConfigError("a suite's experiments read sources of their own; leave subjects out, or run one pipeline")
     ledgers: dict[str, Slot] = {}
 
     async def run_one(pipeline: Pipeline, request: Request) -> Outcome:

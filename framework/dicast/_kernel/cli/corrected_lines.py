@@ -44,3 +44,17 @@ def _lines(what: str, entry: Document) -> Iterator[str]:
 
 def _unit(done: Document) -> str:
     return "msat" if done["cost"]["usd"] == "0" and done["cost"]["msat"] not in (None, "0") else "usd"
+
+
+def plan_lines(plan: Document) -> Iterator[str]:
+    """The plan of a run against what it came to."""
+    for unit, cost in plan["cost"].items():
+        low, high, spent = cost["low"], cost["high"], cost["spent"]
+        if None in (low, high, spent) or high == spent == "0":
+            continue
+        inside = float(low) <= float(spent) <= float(high)
+        shown = f"{low} to {high} {unit}" if cost["mid"] is None else f"{cost['mid']} {unit} ({low} to {high})"
+        yield f"plan: {shown}; spent {spent}: {'as planned' if inside else 'NOT as planned'}"
+    width = plan["width"]
+    if width["planned"] is not None and width["reached"] is not None:
+        yield f"plan: an interval {width['planned']:.4f} wide; it is {width['reached']:.4f}"

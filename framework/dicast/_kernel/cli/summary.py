@@ -13,7 +13,7 @@ from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
 from ..values import BASES
 from ..values.score import UNITS
-from .corrected_lines import corrected_lines
+from .corrected_lines import corrected_lines, plan_lines
 from .gate_summary import gate_parts
 from .head import head_table
 
@@ -247,6 +247,8 @@ def _money_lines(done: Document) -> Iterator[str]:
     yield f"spent: {_money(done['cost']) or 'nothing'}"
     if lost := _money(done["spend_lost"]):
         yield f"  lost, reserved for calls that ended unheard: {lost}"
+    if done.get("plan"):
+        yield from plan_lines(done["plan"])
     for label, tally in done["metrics"].items():
         if tally.get("spared"):
             runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"

@@ -12,15 +12,14 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import Audit, AutoRate, Pipeline
 from ..report.statistics import Z_95
+from ..resume.resume import EarlierRun
 from ..values import Query
 from ..values.errors import ConfigError, Problem
 
 AT = "scoring.audit.rate"
 
 
-def with_audit_rate(
-    pipeline: Pipeline, ledger: Ledger, earlier: Mapping[str, Any] | None, subjects: int | None
-) -> Pipeline:
+def with_audit_rate(pipeline: Pipeline, ledger: Ledger, earlier: EarlierRun | None, subjects: int | None) -> Pipeline:
     """*pipeline* with a rate of audits that is a number: that of the *earlier* process of the run, or by what the ledger has.
 
     :param subjects: how many the run is to judge, where that is known.
@@ -29,7 +28,7 @@ def with_audit_rate(
     audit = pipeline.scoring.audit
     if audit is None or isinstance(audit.rate, float):
         return pipeline
-    rate = earlier["audit"]["rate"] if earlier is not None else _rate(audit, _pilot(pipeline, ledger), subjects)
+    rate = earlier.payload["audit"]["rate"] if earlier is not None else _rate(audit, _pilot(pipeline, ledger), subjects)
     return attrs.evolve(pipeline, scoring=attrs.evolve(pipeline.scoring, audit=attrs.evolve(audit, rate=rate)))
 
 

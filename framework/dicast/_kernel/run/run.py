@@ -16,6 +16,7 @@ from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURC
 from ..pipeline.sections import Pipeline, Slot
 from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
+from ..records.plans import plan_and_truth
 from ..report.document import document, exit_code, stopped_document
 from ..report.fold import Report
 from ..report.gate import as_it_ended
@@ -44,11 +45,11 @@ from .window import Judging
 class Request:
     """How a pipeline is to be run.
 
-    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
-    the file; one that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
-    live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it belongs; a *preview* is
-    nothing to take up or to compare with; *signals* lets Ctrl-C and SIGTERM end the run in order;
-    *progress* is called now and then.
+    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of the file; one
+    that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for
+    the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
+    belongs; a *preview* is nothing to take up or to compare with; *pause_after* so many subjects the run pauses, and can be taken up;
+    *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
     """
 
     limit: int | None = None
@@ -60,6 +61,7 @@ class Request:
     new: bool = False
     suite: Mapping[str, object] | None = None
     preview: bool = False
+    pause_after: int | None = None
     signals: bool = False
     progress: Callable[[Report], None] | None = None
 
@@ -130,8 +132,7 @@ class _Run:
         self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
         self._stream: Stream | None = None
         self.baseline: Results | None = None
-        self._kinds: tuple[str, ...] = ()
-        self._ordered = True
+        self._kinds, self._ordered = tuple[str, ...](), True
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
 
@@ -144,8 +145,7 @@ class _Run:
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
-            begun = self.earlier and self.earlier.payload
-            self.pipeline = with_audit_rate(self.pipeline, self.ledger, begun, self.report.expected)
+            self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             if self.pipeline.baseline is not None:
                 self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
@@ -170,8 +170,8 @@ class _Run:
         try:
             await self._begin(stream, started, spool)
             await self._judge(stream, plan, subjects, spool)
-            paused: Stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
-            stopped = self.stop.document() if self.stop else paused
+            pauses = getattr(source, "pauses", False) or self.request.pause_after
+            stopped = self.stop.document() if self.stop else {"reason": "paused"} if pauses else None
         except Interrupted:
             stopped = self.stop.document()
         except LedgerError as error:
@@ -262,7 +262,8 @@ class _Run:
 
     def _limit(self) -> int | None:
         given, earlier = self.request.limit, self.earlier
-        return earlier.payload["limit"] if given is None and earlier is not None else given
+        limit = earlier.payload["limit"] if given is None and earlier is not None else given
+        return self.request.pause_after if limit is None else limit
 
     async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> Outcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
@@ -275,9 +276,10 @@ class _Run:
         report = self.report
         if self.request.live:
             report = resume.standing(self.ledger, self.context.run_id, report.started)
-        intervals = dict(self._observers.intervals()) if self._observers else {}
-        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped, intervals=intervals)
+        known = dict(self._observers.intervals()) if self._observers else {}
+        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped, intervals=known)
         done |= concluded
+        done |= plan_and_truth(self.ledger, report.started, done) if over else {}
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
