@@ -159,11 +159,11 @@ class Prospect:
             execute(self._pipeline, ledger_slot(self._pipeline), Request(pause_after=subjects, signals=True))
         )
 
-    def read(self, function: Callable[[Ledger], T]) -> T | None:
-        """What *function* makes of the pipeline's ledger; None where there is none yet."""
+    def read(self, function: Callable[[Ledger], T], *, create: bool = False) -> T | None:
+        """What *function* makes of the pipeline's ledger; None where there is none yet, unless it is to *create* it."""
 
         async def read() -> T:
-            async with ledger_slot(self._pipeline).component.open(None, create=False) as ledger:
+            async with ledger_slot(self._pipeline).component.open(None, create=create) as ledger:
                 return function(ledger)
 
         try:
@@ -176,7 +176,7 @@ class Prospect:
         id_, time = Clock().stamp()
         setup = {**self.setup, **({} if data is None else {"data": data})}
         event = Event(id_, PLAN_MADE, time, "", {"file": self.file, "setup": setup, "plan": plan})
-        self.read(lambda ledger: ledger.append([event]))
+        self.read(lambda ledger: ledger.append([event]), create=True)
 
 
 def prospect(pipeline: Path, overrides: Sequence[str] = ()) -> Prospect:

@@ -14,8 +14,9 @@ from dicast import ConfigError, Cost, InvalidCost, Ledger, Problem, Query, print
 from dicast.commands import as_json, overrides, print_json
 
 from .plan_cost import LEAST, LEAST_AT_ALL, LEAST_STAGED
-from .plan_document import Earlier, Plan, Sizes
+from .plan_document import Plan
 from .plan_rows import PlanRows
+from .plan_sizes import Earlier, Sizes
 from .plan_text import plan_lines
 
 Solve = Literal["n", "budget", "audit"]
@@ -125,11 +126,11 @@ class Asked:
             if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
                 raise ConfigError(f"the pilot did not end in order: {stopped['reason']}")
         with closing(PlanRows(subject.label)) as rows:
-            before = Sizes()
-            data = subject.visit(before.add).data
-            earlier = subject.read(lambda ledger: find_earlier(ledger, subject, data, rows)) or Earlier()
+            earlier = subject.read(lambda ledger: find_earlier(ledger, subject, rows)) or Earlier()
             sizes = Sizes(rows, subject.kinds)
-            subject.visit(sizes.add)
+            data = subject.visit(sizes.add).data
+            setup = {**subject.setup, **({} if data is None else {"data": data})}
+            earlier = attrs.evolve(earlier, goes_on=earlier.setup == setup)
             found = Plan(self, subject, earlier, rows, sizes).document()
         subject.record(found, data)
         return found
@@ -153,9 +154,8 @@ class Asked:
             raise ConfigError(problems)
 
 
-def find_earlier(ledger: Ledger, subject: Any, data: str | None, rows: PlanRows) -> Earlier | None:
+def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None:
     """The newest run of the same file that judged anything in the same way, which *rows* takes; None where there is none."""
-    setup = {**subject.setup, **({} if data is None else {"data": data})}
     for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
         begun: Mapping[str, Any] = entry.event.payload
         if begun.get("file") != subject.file or begun.get("preview") or not _is_alike(begun, subject):
@@ -168,9 +168,9 @@ def find_earlier(ledger: Ledger, subject: Any, data: str | None, rows: PlanRows)
         ended = next(
             iter(ledger.read(Query(run_id=run_id, types=("run.completed",), newest_first=True, limit=1))), None
         )
-        goes_on = ended is None and begun.get("setup") == setup
+        setup = begun.get("setup") if ended is None else None
         done: Mapping[str, Any] = {} if ended is None else ended.event.payload
-        return Earlier(run_id, goes_on, (done.get("score") or {}).get("audit"), done.get("baseline"))
+        return Earlier(run_id, setup, (done.get("score") or {}).get("audit"), done.get("baseline"))
     return None
 
 
