@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dicast import EarlyStop, hookimpl
+from dicast import Aggregate, EarlyStop, hookimpl
 
 from .anytime import Anytime
+from .prevalence import Prevalence
 
-__all__ = ["Anytime"]
+__all__ = ["Anytime", "Prevalence"]
 
 
 @hookimpl
 def dicast_early_stops() -> list[type[EarlyStop]]:
     """Offer the stop that may be looked at at any time."""
     return [Anytime]
+
+
+@hookimpl
+def dicast_aggregates() -> list[type[Aggregate]]:
+    """Offer the mean of a gold standard that a judge's scores stand in for."""
+    return [Prevalence]
