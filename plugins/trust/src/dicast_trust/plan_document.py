@@ -160,6 +160,8 @@ class Plan:
     def _power(self, effect: float) -> dict[str, Any] | None:
         from .plan_pairs import paired
 
+        if self._asked.difference is None and not self._earlier.baseline:
+            return None
         pairs = self._subject.read(
             lambda ledger: paired(ledger, self._earlier.baseline, self._rows, self._subject.label)
         )
