@@ -118,7 +118,7 @@ class MetricSet:
 
     def _audits(self, subject: Subject) -> bool:
         audit = self.scoring.audit
-        return audit is not None and audited(subject.id, audit.rate, audit.seed)
+        return audit is not None and audited(subject.id, audit.share, audit.seed)
 
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
@@ -149,7 +149,7 @@ class MetricSet:
             confidence,
             "truth" if all([rollout.truth for rollout in entered]) else "proxy",  # noqa: C419  # for every subject
             "gate" if whole.truth else "audit" if audit else None,
-            1.0 if whole.truth else audit.rate if audit else None,
+            1.0 if whole.truth else audit.share if audit else None,
             whole.items,
             whole.skipped,
             values,

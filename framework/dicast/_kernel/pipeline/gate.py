@@ -63,9 +63,9 @@ class GateParts(ExperimentParts):
     def _check_stops(self, stops: Sequence[Placed], gate: Gate, source: Slot | None) -> None:
         """Find an early stop that counts on a random order which there is not, and a clause that counts on such a stop."""
         counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
-        for path, slot in counting if source is not None and source.shuffle is None else ():
+        for at, slot in counting if source is not None and source.shuffle is None else ():
             message = f"{slot.name} holds for rows in random order: add shuffle: SEED (a whole number) to the source's options"
-            self._fault(path, message)
+            self._fault(at, message)
         watched = [slot.component.on for _, slot in counting]
         several = isinstance(self._file.get("gate"), list)
         for index, clause in enumerate(gate.clauses):

@@ -72,6 +72,12 @@ class Audit:
     rate: float | Literal["auto"] | AutoRate = attrs.field(validator=_is_rate)
     seed: int = attrs.field(default=0, validator=_SEED)
 
+    @property
+    def share(self) -> float:
+        """The rate, once a run has begun: it is a number then."""
+        assert isinstance(self.rate, float)  # a run replaces what is none where it begins
+        return self.rate
+
 
 @attrs.frozen
 class Scoring:

@@ -197,7 +197,7 @@ class _Run:
         given = self.request.source or (slot and slot.component)
         assert given is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(given, self.context, parts.part("source"))
-        return in_its_order(source, slot and slot.shuffle, live=self.request.live)
+        return in_its_order(source, None if slot is None else slot.shuffle, live=self.request.live)
 
     def _source_name(self) -> str:
         slot, given = self.pipeline.source, isinstance(self.request.source, GivenSubjects)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast import Aggregate, EarlyStop, hookimpl
+from dicast import hookimpl
 
 from .anytime import Anytime
 from .prevalence import Prevalence
@@ -11,12 +11,12 @@ __all__ = ["Anytime", "Prevalence"]
 
 
 @hookimpl
-def dicast_early_stops() -> list[type[EarlyStop]]:
+def dicast_early_stops() -> list[type]:
     """Offer the stop that may be looked at at any time."""
     return [Anytime]
 
 
 @hookimpl
-def dicast_aggregates() -> list[type[Aggregate]]:
+def dicast_aggregates() -> list[type]:
     """Offer the mean of a gold standard that a judge's scores stand in for."""
     return [Prevalence]

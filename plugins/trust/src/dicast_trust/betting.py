@@ -76,7 +76,7 @@ class Bets:
             means = (grown * np.exp(self._capital - highest)[:, None]).mean(axis=-1)
             won[:, 1:] |= np.log(means) + highest[:, None, :, 0] >= bar
             self._capital = np.minimum(self._capital + np.log(grown[:, -1]), SURE)
-        first = np.where(won.any(axis=1), self.count + won.argmax(axis=1), -1)
+        first: Array = np.where(won.any(axis=1), self.count + won.argmax(axis=1), -1)
         self._sums = self._sums + values.sum(axis=1)
         self.count += sums.shape[1]
         return first
@@ -210,7 +210,7 @@ class BettingTest:
             low, high, sizes = np.array(self._waiting[:some], dtype=float).T
             del self._waiting[:some]
             lost = self._grid.take(np.stack([low, high]), sizes, math.log(2 / self.alpha))
-            stands = (lost < 0).all(axis=0)
+            stands: Array = np.all(lost < 0, axis=0)
             if stands.any():  # between two steps there may be none left: then the last ones stand
                 self._grid.keep(stands)
 

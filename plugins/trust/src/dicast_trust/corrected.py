@@ -239,7 +239,7 @@ def _degrees(variance: float, own: float, others: float, audits: float) -> float
 
 
 def _interval(mean: float, variance: float, degrees: float) -> tuple[float, float]:
-    from scipy.special import stdtrit  # 100 ms; only the end of a run with audits needs it
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # 100 ms; only the end of a run with audits needs it
 
     half = float(stdtrit(degrees, 0.975)) * math.sqrt(variance)
     return max(0.0, mean - half), min(1.0, mean + half)

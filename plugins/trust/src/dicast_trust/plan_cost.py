@@ -34,7 +34,7 @@ class Range:
 
 def t_quantile(degrees: float, level: float) -> float:
     """The quantile of Student's t that a two-sided interval of this *level* goes by."""
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
 
     return float(stdtrit(degrees, (1 + level) / 2))
 

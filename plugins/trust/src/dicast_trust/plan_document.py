@@ -190,9 +190,9 @@ class Plan:
         asked = self._asked
         if asked.solve == "audit":
             return self._audit()
-        subjects, found = self._sizes.judged, dict[str, Any]()
+        found = dict[str, Any]()
         spread = math.sqrt(scores.xx / (scores.count - 1)) if scores.count >= LEAST_AT_ALL else None
-        wanted = []
+        wanted: list[int | None] = []
         if asked.width is not None:
             wanted.append(None if spread is None else subjects_for_width(spread, asked.width, effect))
         if asked.difference is not None:
@@ -203,7 +203,7 @@ class Plan:
         if None in wanted:
             self._reasons["solve"] = "too little is known of the scores: buy a pilot, --pilot 20"
             return {"what": asked.solve, "subjects": None, **found}
-        subjects = max([*wanted], default=subjects)
+        subjects = max((one for one in wanted if one is not None), default=self._sizes.judged)
         found |= {"subjects": subjects, "there_are": self._sizes.judged, "enough": subjects <= self._sizes.judged}
         if spread is not None:
             found["width"] = width(spread, subjects, effect) if subjects else None

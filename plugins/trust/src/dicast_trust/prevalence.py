@@ -78,7 +78,7 @@ class Prevalences:
     def finish(self) -> Mapping[str, object]:
         """What the labels come to."""
         population = self._all if self._options.labels == "same" else self._others
-        told = {"n": int(population.count), "labels": int(self._labelled.count)}
+        told: dict[str, object] = {"n": int(population.count), "labels": int(self._labelled.count)}
         told["judge_mean"] = population.x if population.count else None
         if self._options.labels == "other":
             return {**_nothing(), **told, **self._rogan_gladen()}
@@ -89,7 +89,7 @@ class Prevalences:
         return sum(self._cells.get((judged, label), 0) for label in labels)
 
     def _stratified(self) -> dict[str, object]:
-        strata = []
+        strata: list[tuple[float, float, float]] = []
         for verdict in (1.0, 0.0):
             size, known = self._count(verdict, 0.0, 1.0, None), self._count(verdict, 0.0, 1.0)
             if size and not known:
@@ -116,7 +116,7 @@ class Prevalences:
         square = labelled.residual_squares(weight) / (n - 1) / n
         if others.count > 1:
             square += weight * weight * others.xx / (others.count - 1) / others.count
-        from scipy.special import stdtrit
+        from scipy.special import stdtrit  # type: ignore[import-untyped]
 
         half = float(stdtrit(n - 1, 0.975)) * math.sqrt(square)
         low, high = max(0.0, mean - half), min(1.0, mean + half)
