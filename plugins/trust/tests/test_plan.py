@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -107,8 +109,8 @@ def test_the_range_holds_the_cost_of_cascades_in_86_to_94_percent(rows):
 
 
 @pytest.fixture
-def priced(tmp_path, monkeypatch):
-    """A pipeline file of a priced metric, and its rows: each costs a hundredth of a dollar for each word."""
+def project(tmp_path, monkeypatch):
+    """A pipeline file, and its rows."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     lines = [
@@ -116,17 +118,17 @@ def priced(tmp_path, monkeypatch):
         for at in range(200)
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
-    (tmp_path / "judge.py").write_text(
-        "import json, sys\n"
-        "asked = json.load(sys.stdin)\n"
-        "row = asked['example']\n"
-        "print(json.dumps({'score': float(row['reference'])}))\n"
-    )
     (tmp_path / "p.yaml").write_text(
-        "name: priced\nsource: {rows/jsonl: {path: rows.jsonl, shuffle: 1}}\nmetrics: [check/equals: {value: x}, check/regex: {pattern: x}]\n"
+        "name: planned\nsource: {rows/jsonl: {path: rows.jsonl, shuffle: 1}}\nmetrics: [check/equals: {value: x}, check/regex: {pattern: x}]\n"
         "ledger: {ledger/sqlite: {path: ledger.db}}\n"
     )
     return tmp_path
+
+
+def cli(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "dicast", *arguments], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def planned(*arguments):
@@ -134,7 +136,7 @@ def planned(*arguments):
     return json.loads(done.stdout)
 
 
-def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(priced):
+def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(project):
     found = planned("p.yaml")
     assert found["cost"]["usd"] == {
         "low": "0",
@@ -151,41 +153,36 @@ def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(priced):
     assert "0 rows have a score" in found["reasons"]["width"]
 
 
-def test_a_pilot_is_bought_and_the_run_goes_on_from_it(priced):
+def test_a_pilot_is_bought_and_the_run_goes_on_from_it(project):
     found = planned("p.yaml", "--pilot", "20")
     assert (found["rows"], found["resume"]) == ({"seen": 20, "left": 180}, True)
     assert found["width"]["subjects"] == 200
-    done = dicast.prospect(priced / "p.yaml")
+    done = dicast.prospect(project / "p.yaml")
     assert done.read(lambda ledger: sum(1 for entry in ledger.read(dicast.Query(types=("subject.read",))))) == 20
-    from click.testing import CliRunner as Runner
-
-    from dicast._kernel.cli import main
-
-    run = Runner().invoke(main, ["run", "p.yaml", "--resume", found["run_id"], "--json"])
-    document = json.loads(run.stdout)
+    run = cli("run", "p.yaml", "--resume", found["run_id"], "--json")
+    document = json.loads(run)
     assert (document["subjects"], document["run_id"]) == (200, found["run_id"])
     assert document["plan"]["subjects"] == {"planned": 200, "judged": 200}
     assert document["plan"]["width"]["planned"] == found["width"]["width"]
     ids = done.read(lambda ledger: [e.event.subject_id for e in ledger.read(dicast.Query(types=("eval.completed",)))])
     assert sorted(ids, key=int) == [str(at) for at in range(200)]  # in random order, and none twice
-    text = Runner().invoke(main, ["show", found["run_id"]]).stdout
-    assert "plan: an interval" in text
+    assert "plan: an interval" in cli("show", found["run_id"], "--ledger", "ledger.db")
 
 
-def test_a_plan_goes_by_the_scores_of_the_earlier_run(priced):
-    dicast.run(priced / "p.yaml")
+def test_a_plan_goes_by_the_scores_of_the_earlier_run(project):
+    dicast.run(project / "p.yaml")
     found = planned("p.yaml", "--solve", "n", "--width", "0.05")
-    scores = [verdict.score for verdict in dicast.run(priced / "p.yaml").verdicts]
+    scores = [verdict.score for verdict in dicast.run(project / "p.yaml").verdicts]
     spread = np.std(scores, ddof=1)
     assert (found["rows"], found["resume"]) == ({"seen": 200, "left": 200}, False)
     assert found["width"]["width"] == pytest.approx(2 * 1.959963984540054 * spread / math.sqrt(200))
     assert found["solve"]["subjects"] == max(1, math.ceil((2 * 1.959963984540054 * spread / 0.05) ** 2))
 
 
-def test_another_pipeline_is_no_earlier_run(priced):
-    dicast.run(priced / "p.yaml")
-    text = (priced / "p.yaml").read_text().replace("pattern: x", "pattern: y")
-    (priced / "p.yaml").write_text(text)
+def test_another_pipeline_is_no_earlier_run(project):
+    dicast.run(project / "p.yaml")
+    text = (project / "p.yaml").read_text().replace("pattern: x", "pattern: y")
+    (project / "p.yaml").write_text(text)
     assert planned("p.yaml")["rows"]["seen"] == 0
 
 
@@ -197,13 +194,13 @@ def test_another_pipeline_is_no_earlier_run(priced):
         ({"solve": "audit"}, "the rate of audits for which width"),
     ],
 )
-def test_what_makes_no_plan_is_refused_and_buys_nothing(priced, arguments, wrong):
+def test_what_makes_no_plan_is_refused_and_buys_nothing(project, arguments, wrong):
     with pytest.raises(ConfigError, match=wrong):
-        Asked(priced / "p.yaml", **arguments).document()
-    assert not (priced / "ledger.db").exists()
+        Asked(project / "p.yaml", **arguments).document()
+    assert not (project / "ledger.db").exists()
 
 
-def test_a_small_pilot_says_that_its_range_is_too_narrow(priced):
+def test_a_small_pilot_says_that_its_range_is_too_narrow(project):
     found = planned("p.yaml", "--pilot", "6")
     assert any("too narrow" in one for one in found["words"])
 
