@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from dicast import FunctionTask
 from dicast.testing import run_pipeline
 from dicast_trust.corrected import wilson
 from dicast_trust.prevalence import Prevalence, rogan_gladen
@@ -86,11 +88,6 @@ def test_the_estimate_is_the_one_of_ppi_python():
     assert found["mean"] == pytest.approx(float(ppi.ppi_mean_pointestimate(labels, judged[:60], judged[60:])), abs=1e-9)
 
 
-def test_the_estimate_is_the_one_of_glide():
-    pytest.importorskip("glide", reason="glide-py is not installed")
-    pytest.skip("glide-py is here: compare with its PPI++ mean")  # pragma: no cover
-
-
 def test_labels_of_another_population_correct_the_rate_by_sensitivity_and_specificity():
     found = corrected(binary(45, 5, 10, 90, 120, 280), "other")
     assert found["method"] == "rogan-gladen"
@@ -155,16 +152,12 @@ def test_the_corrected_rate_covers_the_true_one():
 
 def test_in_a_pipeline_the_labels_are_a_column(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = "".join(
-        f'{{"id": "{at}", "output": "{"x" if at % 2 else "y"}", "gold": {at % 3 // 2 if at < 30 else "null"}}}\n'
-        for at in range(90)
-    )
-    (tmp_path / "rows.jsonl").write_text(rows)
-    done = run_pipeline(
-        "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/regex: {pattern: x}]\ntask: {prompt/echo: {}}\n".replace(
-            "task: {prompt/echo: {}}\n", ""
-        )
-        + "aggregates: [trust/prevalence: {on: check/regex, label: gold}]\n"
-    ).document
-    assert done["broken"] == {}
-    print(done["aggregates"])
+    rows = [{"id": str(at), "said": "xy"[at % 2], "gold": float(at % 3 == 0) if at < 30 else None} for at in range(90)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = "source: {rows/jsonl: {path: rows.jsonl}}\ntask: ask\nmetrics: [check/regex: {pattern: x, as: has_x}]\n"
+    aggregate = "aggregates: [trust/prevalence: {on: has_x, label: gold}]\n"
+    task = FunctionTask(lambda row: row["said"])
+    done = run_pipeline(text + aggregate, components={"ask": task}).document
+    found = done["aggregates"]["trust/prevalence"]
+    assert (found["n"], found["labels"], found["method"]) == (90, 30, "stratified-wilson")
+    assert found["mean"] == pytest.approx(10 / 30)

@@ -111,7 +111,7 @@ def _factors(values: Array, nulls: Array) -> Array:
     means = np.stack([nulls[0], 1 - nulls[1]])
     gains = np.stack([values[0], 1 - values[1]]) - means  # both sides bet that something is more than its mean
     possible = means > TINY
-    factors = 1 + np.where(possible, gains / np.where(possible, means, 1), 0)[..., None] * np.array(BETS)
+    factors: Array = 1 + np.where(possible, gains / np.where(possible, means, 1), 0)[..., None] * np.array(BETS)
     surprise = ~possible & (means > -TINY) & (gains > TINY)
     if surprise.any():
         factors[surprise] = np.inf

@@ -26,7 +26,8 @@ class Prevalence:
     method, n, labels, judge_mean, lambda, sensitivity, specificity, reasons}``. Labels have to be drawn at random.
 
     :param on: the label of the metric or judge; ``metrics`` is the combined score.
-    :param label: where in a record's row the gold standard is, a dotted path; a subject without a number there is not labelled.
+    :param label: where in a record's row the gold standard is, a dotted path; a subject without a number there is not labelled. Rows are
+        in the records that a task or an extractor makes.
     :param labels: ``same``: the labelled subjects are some of those that the mean is about; ``other``: they are not.
     """
 
