@@ -377,13 +377,3 @@ def test_the_rate_is_taken_from_the_newest_run_with_audits(audited):
     assert wide == pytest.approx(known["share_held"] * known["tau2"] / left)
     with pytest.raises(Exception, match=r"it takes [\d,]+ or more"):
         audited("{audit: {rate: {auto: {width: 0.001}}}}", ledger)
-
-
-def test_without_the_plugin_the_reason_names_the_extra(audited, monkeypatch):
-    from dicast._kernel.contract import registry
-
-    known = registry._by_name
-    monkeypatch.setattr(registry, "_by_name", lambda group: {} if group == "dicast.corrections" else known(group))
-    score = audited().document["score"]
-    assert score["corrected"] is None
-    assert "dicast[trust]" in score["reasons"]["corrected"]["message"]

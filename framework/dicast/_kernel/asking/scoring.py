@@ -7,14 +7,14 @@ all that ran, or under ``combine: truth`` of the truths. Otherwise it is the wei
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import attrs
 
-from ..pipeline.sections import Combine, Scoring, Slot
+from ..pipeline.sections import Scoring, Slot
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
+from .audits import audited, with_audit
 
 RUBRIC_ID = "proxy-then-truth"
 RUBRIC_VERSION = "1.0.0"
@@ -38,8 +38,7 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* has the ``score`` and the ``metrics`` that an
-    audited subject would have, had it passed the gate.
+    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s.
     """
 
     score: float
@@ -53,12 +52,6 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     rollouts: tuple[float, ...]
     basis: Basis
     audit: Mapping[str, object] | None = None
-
-
-def audited(subject_id: str, rate: float, seed: int) -> bool:
-    """Whether a gated-out subject is looked at all the same: a keyed hash of its id falls below *rate*."""
-    digest = blake2b(subject_id.encode(errors="surrogatepass"), digest_size=8, key=str(seed).encode()).digest()
-    return int.from_bytes(digest) < rate * 2.0**64
 
 
 class MetricSet:
@@ -92,7 +85,8 @@ class MetricSet:
             if failure is not None:
                 return failure
             rollouts.append(rollout)
-        return self._combine(rollouts)
+        found = self._combine(rollouts)
+        return with_audit(found, rollouts, self.scoring) if self.scoring.audit is not None else found
 
     async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
@@ -124,15 +118,13 @@ class MetricSet:
         method, first = self.scoring.aggregation, rollouts[0]
         if len(rollouts) == 1:
             score = first.score()
-            found = self._combined(first, rollouts, score, first.values, first.confidence(), (score,))
-            return found._replace(audit=self._audit(rollouts)) if first.audit else found
+            return self._combined(first, rollouts, score, first.values, first.confidence(), (score,))
         totals = tuple(rollout.score() for rollout in rollouts)
         confidence = mean([rollout.confidence() for rollout in rollouts])
         low, high = entering(totals, method)
         entered = [rollout for rollout, total in zip(rollouts, totals, strict=True) if low <= total <= high]
         whole, score = _Rollout.of_all(rollouts), aggregate(totals, method)
-        found = self._combined(whole, entered, score, _values(rollouts, method), confidence, totals)
-        return found._replace(audit=self._audit(rollouts)) if whole.audit else found
+        return self._combined(whole, entered, score, _values(rollouts, method), confidence, totals)
 
     def _combined(
         self,
@@ -157,14 +149,6 @@ class MetricSet:
             whole.basis() if whole is entered[0] else weakest([rollout.basis() for rollout in entered]),
         )
 
-    def _audit(self, rollouts: Sequence[_Rollout]) -> Mapping[str, object] | None:
-        """What the subject would have, had it passed in each of *rollouts*; None where a truth metric gave no answer."""
-        if any(rollout.unknown for rollout in rollouts):
-            return None
-        passed = [rollout.as_passed(self.scoring.combine) for rollout in rollouts]
-        method = self.scoring.aggregation
-        return {"score": aggregate([each.score() for each in passed], method), "metrics": _values(passed, method)}
-
 
 def _mean(values: list[float], weights: Sequence[float]) -> float:
     return values[0] if values.count(values[0]) == len(values) else mean(values, weights)  # alike, as most are
@@ -178,21 +162,7 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 class _Rollout:
     """The answers of one rollout as they come in."""
 
-    __slots__ = (
-        *(
-            "audit",
-            "bases",
-            "beside",
-            "confidences",
-            "items",
-            "number",
-            "skipped",
-            "truth",
-            "unknown",
-            "values",
-            "weights",
-        ),
-    )
+    __slots__ = ("audit", "bases", "beside", "confidences", "items", "number", "skipped", "truth", "values", "weights")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -202,8 +172,8 @@ class _Rollout:
         self.items: list[dict[str, Any]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
-        self.truth = self.audit = self.unknown = False
-        self.beside: list[tuple[str, float, float]] = []
+        self.truth = self.audit = False
+        self.beside: list[tuple[Slot, Answer]] = []
 
     @classmethod
     def of_all(cls, rollouts: Sequence[_Rollout]) -> _Rollout:
@@ -238,23 +208,13 @@ class _Rollout:
                 if slot.weight:
                     self.bases.append(self.items[-1].get("basis", "truth"))
             return failure
+        self.beside.append((slot, answer))
         if isinstance(answer, Score):
             self.audit = True
             self._list(slot, answer, 0.0)
-            self.beside.append((slot.label, answer.value, slot.weight))
         else:
             self._skip(slot, answer)
-            excused = isinstance(answer, Failure) and slot.on_failure == "exclude"
-            self.unknown = self.unknown or not excused
         return None
-
-    def as_passed(self, combine: Combine) -> _Rollout:
-        """This rollout with what an audit found beside its score as a part of it."""
-        whole = _Rollout(self.number)
-        proxies = 0.0 if combine == "truth" and self.beside else 1.0
-        whole.values = {**self.values, **{label: value for label, value, _ in self.beside}}
-        whole.weights = [*(weight * proxies for weight in self.weights), *(weight for _, _, weight in self.beside)]
-        return whole
 
     def empty_failure(self) -> Failure | None:
         """The failure of a rollout that nothing with a weight scored; nothing is made up for it."""

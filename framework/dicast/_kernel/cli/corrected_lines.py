@@ -10,11 +10,10 @@ Document = Mapping[str, Any]
 
 def corrected_lines(done: Document) -> Iterator[str]:
     """What the audits of a run come to: the corrected means, or why there are none, and what the gate costs beside judging everything."""
-    score = done["score"] or {}
-    yield from _lines("the mean", score)
+    yield from _lines("mean", done["score"] or {}, ", had all been given their truth metrics")
     for label, tally in done["metrics"].items():
         if "corrected" in tally:
-            yield from _lines(f"the mean of {label}", tally)
+            yield from _lines(label, tally)
     cost = done["cost"]
     if cost.get("if_all_judged") not in (None, "0"):
         yield f"  judging everything would have cost about {cost['if_all_judged']} {_unit(done)}"
@@ -25,21 +24,22 @@ def corrected_lines(done: Document) -> Iterator[str]:
         yield f"  the gate with this audit costs {ratio:.0%} of judging everything, for an interval as wide"
 
 
-def _lines(what: str, entry: Document) -> Iterator[str]:
+def _lines(what: str, entry: Document, of: str = "") -> Iterator[str]:
     found = entry.get("corrected")
     if found is None:
         if (reason := entry.get("reasons", {}).get("corrected")) is not None:
-            yield f"  corrected: {what} is not known: {reason['message']}"
-        return
-    if not found["held_back"]:
-        return  # the plain mean is the corrected one
-    yield (
-        f"  corrected: {what} is {found['mean']:.4f} (95 %: {found['ci_low']:.4f} to {found['ci_high']:.4f}), had all been given their truth "
-        f"metrics; from {found['n_audited']:,} audits of {found['held_back']:,} held back"
-    )
-    bias = found["plain_bias"]
-    if found["plain_bias_low"] > 0 or found["plain_bias_high"] < 0:
-        yield f"  so the plain mean is too {'high' if bias > 0 else 'low'}, by {abs(bias):.4f}"
+            yield f"  corrected: {what} not known: {reason['message']}"
+    elif found["held_back"]:  # else the plain mean is the corrected one
+        ends = f"95 %: {found['ci_low']:.4f} to {found['ci_high']:.4f}"
+        by = f"{found['n_audited']:,} audits of {found['held_back']:,} held back"
+        yield f"  corrected: {what} {found['mean']:.4f} ({ends}){of}; {by}{_bias(found)}"
+
+
+def _bias(found: Document) -> str:
+    """By how much the plain mean is wrong, where that is no chance."""
+    if found["plain_bias_low"] <= 0 <= found["plain_bias_high"]:
+        return ""
+    return f"; the plain one is too {'high' if found['plain_bias'] > 0 else 'low'} by {abs(found['plain_bias']):.4f}"
 
 
 def _unit(done: Document) -> str:

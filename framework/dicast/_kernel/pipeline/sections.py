@@ -13,6 +13,7 @@ from ..values import Basis, Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
 from ..values.errors import ConfigError
+from .audit import SEED, SHARE, Audit
 
 Combine = Literal["all", "truth"]
 OnBudget = Literal["skip_metric", "skip_subject"]
@@ -32,51 +33,10 @@ RECORD = ""
 """Stands in the place of a label for a subject's record."""
 
 
-_SHARE = Within(0, 1, "a number from 0 to 1")
-_SEED = Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")
-
 PASS_AT = 0.5
 """The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
-
-
-@attrs.frozen
-class Width:
-    """How far the ends of the corrected mean's 95 % interval may lie from it: *width* is half of the whole."""
-
-    width: float = attrs.field(validator=Within(0, 1, "more than 0 and less than 1", open=True))
-
-
-@attrs.frozen
-class AutoRate:
-    """The rate that gives the corrected mean an interval of a width."""
-
-    auto: Width
-
-
-def _is_rate(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, float):
-        _SHARE(instance, attribute, value)
-
-
-@attrs.frozen
-class Audit:
-    """Which share of the subjects that the proxies rejected the truth metrics look at anyway.
-
-    :param rate: the share, from 0 to 1; ``auto`` is the one with which a width of the corrected mean's interval costs least, as far as the
-        newest run of this pipeline that had audits tells; ``{auto: {width: W}}`` the one that gives an interval of the mean plus or minus W.
-    :param seed: with which subjects are drawn: the same ones in every run.
-    """
-
-    rate: float | Literal["auto"] | AutoRate = attrs.field(validator=_is_rate)
-    seed: int = attrs.field(default=0, validator=_SEED)
-
-    @property
-    def share(self) -> float:
-        """The rate, once a run has begun: it is a number then."""
-        assert isinstance(self.rate, float)  # a run replaces what is none where it begins
-        return self.rate
 
 
 @attrs.frozen
@@ -94,12 +54,12 @@ class Scoring:
         ``truth``, that of the truths alone, so that the proxies only gate.
     """
 
-    threshold: float = attrs.field(default=0.5, validator=_SHARE)
+    threshold: float = attrs.field(default=0.5, validator=SHARE)
     rollouts: int = attrs.field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
-    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+    pass_at: float = attrs.field(default=0.5, validator=SHARE)
     combine: Combine = "all"
 
 
@@ -155,8 +115,8 @@ class Clause:
     on: str | None = None
     min_score: float | None = None
     max_score: float | None = attrs.field(default=None)
-    min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
-    min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
+    min_pass_rate: float | None = attrs.field(default=None, validator=SHARE)
+    min_coverage: float = attrs.field(default=0.95, validator=SHARE)
     min_basis: Basis | None = None
     bound: Bound = "point"
     corrected: bool = False
@@ -223,7 +183,7 @@ class SourceOptions:
     :param shuffle: a seed: subjects come in a random order that it decides, those of one session together and in theirs.
     """
 
-    shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(_SEED))
+    shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(SEED))
 
 
 @attrs.frozen
@@ -234,7 +194,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = attrs.field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float | None = attrs.field(default=None, validator=_SHARE)
+    pass_at: float | None = attrs.field(default=None, validator=SHARE)
 
     @range.validator
     def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:

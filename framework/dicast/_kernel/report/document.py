@@ -78,7 +78,7 @@ def document(
     }
     if report.corrections is not None:
         done = report.corrections.document(done)
-    done["gate"] = gate_document(gate, report, (label, coverage), stopped, intervals, done)
+    done["gate"] = gate_document(gate, report, label, coverage, stopped, intervals, done)
     return done
 
 

@@ -40,16 +40,16 @@ class Finding:
 def gate_document(
     gate: Gate,
     report: Report,
-    score: tuple[str | None, float | None],
+    label: str | None,
+    coverage: float | None,
     stopped: Mapping[str, object] | None,
     intervals: Mapping[str, Mapping[str, Any]] = NONE,
     done: Mapping[str, Any] = NONE,
 ) -> Document:
-    """What *gate* says of the run, whose *score* is about this label and has this coverage; *done* has what is corrected.
+    """What *gate* says of the run, whose score is about *label* and has this *coverage*; *done* has what is corrected.
 
     All clauses have to hold: one that failed fails the gate, and else one that is undecided leaves it so.
     """
-    label, coverage = score
     found, open_ends, answers = list[Finding](), list[tuple[Answer, str]](), list[Answer]()
     for clause in gate.clauses:
         on = clause.on or label

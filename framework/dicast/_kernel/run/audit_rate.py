@@ -10,7 +10,8 @@ import attrs
 
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
-from ..pipeline.sections import Audit, AutoRate, Pipeline
+from ..pipeline.audit import Audit, AutoRate
+from ..pipeline.sections import Pipeline
 from ..report.statistics import Z_95
 from ..resume.resume import EarlierRun
 from ..values import Query
