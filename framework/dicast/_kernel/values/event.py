@@ -235,7 +235,8 @@ class RunContext:
     is the longest that one of the run's judges asks for. ``record(events, position)`` is for a live source while its subjects
     are read: it appends *events* to the ledger at once, and in the same transaction ``source.position`` with *position*.
     *concurrency* is how many subjects are judged at once. *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
-    one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged.
+    one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged;
+    *ledger_path* is its file, None for one that is none.
     For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
     they come so, and *baseline* has the records that the run is compared with.
     """
@@ -253,3 +254,4 @@ class RunContext:
     shuffle: int | None = None
     sizes: Callable[[str], Sizes | None] = _not_known
     baseline: Results | None = None
+    ledger_path: Path | None = None
