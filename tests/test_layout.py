@@ -33,7 +33,7 @@ FOLDERS = {
     "_init": 850,
     "_promptfoo": 700,
     "_kernel/asking": 1550,
-    "_kernel/cli": 1700,
+    "_kernel/cli": 1750,
     "_kernel/contract": 650,
     "_kernel/pipeline": 2350,
     "_kernel/records": 500,

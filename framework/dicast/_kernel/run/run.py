@@ -87,9 +87,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
     async with ComponentStack() as parts:
         if request.signals:
             parts.enter_context(stop.on_signals())
-        draft = RunContext(
-            clock.id(), pipeline.name, pipeline.base, concurrency=pipeline.executor.component.concurrency
-        )
+        at_once = pipeline.executor.component.concurrency
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=at_once)
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
         keeps_content = getattr(live, "keeps_content", True)
@@ -263,8 +262,8 @@ class _Run:
         await stream.flush()
 
     def _limit(self) -> int | None:
-        given, earlier = self.request.limit, self.earlier
-        limit = earlier.payload["limit"] if given is None and earlier is not None else given
+        given = self.request.limit
+        limit = self.earlier.payload["limit"] if given is None and self.earlier is not None else given
         return self.request.pause_after if limit is None else limit
 
     async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
@@ -278,9 +277,8 @@ class _Run:
         report = self.report
         if self.request.live:
             report = resume.standing(self.ledger, self.context.run_id, report.started)
-        known = dict(self._observers.intervals()) if self._observers else {}
-        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped, intervals=known)
-        done |= concluded
+        known, how = dict(self._observers.intervals() if self._observers else ()), pipeline.scoring.aggregation
+        done = document(report, how, pipeline.gate, stopped=stopped, intervals=known) | concluded
         done |= plan_and_truth(self.ledger, report.started, done) if over else {}
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))

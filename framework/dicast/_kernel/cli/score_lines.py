@@ -1,11 +1,57 @@
-"""What audits have corrected, for a reader."""
+"""The score of a run, and what audits and a plan say of it, for a reader."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..values import BASES
+
 Document = Mapping[str, Any]
+
+_ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
+"""What scores rest on, in the order of :data:`BASES`."""
+
+_MODEL = 2
+"""The place of models among them."""
+
+
+def score_lines(done: Document) -> Iterator[str]:
+    """The mean of the score, how sure it is, and what it rests on."""
+    score, scored = done["score"], done["scored"]
+    if score is None and not done["judges"] and not done["metrics"]:
+        return
+    if score is None:
+        yield "score: none for the whole run; gate: {on: LABEL} says which judge counts"
+    elif score["mean"] is not None:
+        over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
+        yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
+        if score["ci_low"] is not None:
+            yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
+        bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
+        yield from corrected_lines(done)
+        yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+
+
+def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
+    """How many scores rest on what; of models, those that a *calibrated* cascade has kept are told apart."""
+    model = BASES[_MODEL]
+    kept = min(calibrated, bases.get(model, 0))
+    for basis, n in bases.items():
+        rest = n - kept if basis == model else n
+        if rest < n:
+            yield f"on models that are calibrated: {kept:,}"
+        if rest:
+            yield f"on {_ON[BASES.index(basis)]}: {rest:,}"
+
+
+def _aggregate(score: Document) -> str:
+    """The aggregate under its method's name; nothing where that is the mean, which is told anyway."""
+    method = score["aggregation"]
+    if method == "mean":
+        return ""
+    name = method if isinstance(method, str) else f"mean without {method['trimmed_mean']:g} % at each end"
+    return f"{name} {score['aggregate']:.4f}, "
 
 
 def corrected_lines(done: Document) -> Iterator[str]:
