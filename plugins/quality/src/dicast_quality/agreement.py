@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import attrs
 import click
@@ -14,6 +15,7 @@ from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, 
 
 from .comparison import Comparison
 from .options import as_json, check_labels, ledger_path, share
+from .prevalence import Prevalences, prevalence_lines
 from .ratings import BETWEEN, Between, Ratings, Wanted
 from .text import lines
 
@@ -34,6 +36,14 @@ from .text import lines
     "--window", callback=share, default=0.15, show_default=True, help="How far apart scores may be and agree."
 )
 @click.option("--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many of these to list.")
+@click.option(
+    "--prevalence",
+    is_flag=True,
+    help="Also correct each judge's rate by the labels, which are of some subjects drawn at random.",
+)
+@click.option(
+    "--of", metavar="ID|last", help="With --prevalence: the rate in this run, which the labels are not about."
+)
 @ledger_path
 @as_json
 def agreement(
@@ -44,6 +54,8 @@ def agreement(
     subject_kind: str | None,
     window: float,
     worst: int,
+    prevalence: bool,
+    of: str | None,
     ledger: Path | None,
     as_json: bool,
 ) -> None:
@@ -51,12 +63,12 @@ def agreement(
 
     Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
     """
-    asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold)
-    found = read_ledger(ledger, lambda live: asked.compare(live, window, worst)).document()
+    asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold, prevalence, of)
+    found = read_ledger(ledger, lambda live: asked.document(live, window, worst))
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
-    for line in lines(found):
+    for line in (*lines(found), *(prevalence_lines(found["prevalence"]) if "prevalence" in found else ())):
         click.echo(one_line(line))
 
 
@@ -69,9 +81,21 @@ class Asked:
     kind: str | None
     between: Between | None
     gold: Path | None
+    prevalence: bool = False
+    of: str | None = None
 
-    def compare(self, ledger: Ledger, window: float, worst: int) -> Comparison:
-        """Compare what *ledger* has.
+    def document(self, ledger: Ledger, window: float, worst: int) -> dict[str, Any]:
+        """Compare what *ledger* has, and say what comes of it; :meth:`compare` says what it raises."""
+        if self.prevalence and self.gold is None:
+            raise ConfigError("--prevalence corrects by labels: add --gold FILE")
+        if self.of is not None and (not self.prevalence or (self.between or "judges") != "judges"):
+            raise ConfigError("--of is for --prevalence, of judges: leave --between out")
+        rates: list[Prevalences] = []
+        comparison = self.compare(ledger, window, worst, rates)
+        return comparison.document() | ({"prevalence": rates[0].document()} if rates else {})
+
+    def compare(self, ledger: Ledger, window: float, worst: int, rates: list[Prevalences]) -> Comparison:
+        """Compare what *ledger* has; *rates* is given what corrects them, where that is asked for.
 
         :raises ConfigError: when it does not have what was asked for, or that is not two raters.
         :raises DataError: when the labels are wrong, or about other subjects.
@@ -83,8 +107,14 @@ class Asked:
             self._check(ratings, between)
             gold = None if self.gold is None else ratings.read_gold(self.gold)
             comparison = Comparison(between, ratings.raters, window, worst, gold)
+            if self.prevalence:
+                of = None if self.of is None else known_run(ledger, self.of)
+                rates.append(Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of))
+                rates[0].read(ledger)
             for unit in ratings.units():
                 comparison.add(unit)
+                for each in rates:
+                    each.add(unit)
             comparison.makers = list(ratings.makers)
             if gold is not None and not comparison.matched:
                 raise DataError(self._no_match(comparison, ratings))
