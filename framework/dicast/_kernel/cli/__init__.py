@@ -39,9 +39,12 @@ COMMANDS = {
 EXTRAS = {
     "autoresearch": "autoresearch",
     "cache": "cache",
+    "calibrate": "trust",
     "compare": "stats",
     "conformance": "evaluator",
     "evaluator": "evaluator",
+    "label": "trust",
+    "labels": "trust",
     "optimize": "optimize",
     "priority": "promotion",
     "promotion": "promotion",
