@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from .figures import answer, exact, figure, money, share
 from .markdown import code, fenced, table
-from .outcomes import ALL_METRICS, RECORD, LabelOutcome, OutcomeReader, SubjectOutcomes
+from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader
 from .run_markdown import run_markdown
 
 __all__ = [
     "ALL_METRICS",
     "RECORD",
-    "LabelOutcome",
+    "JudgedSubject",
+    "Outcome",
     "OutcomeReader",
-    "SubjectOutcomes",
     "answer",
     "code",
     "exact",

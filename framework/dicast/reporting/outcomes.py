@@ -24,7 +24,7 @@ _Key = tuple[str | None, str | None]
 
 
 @attrs.frozen
-class LabelOutcome:
+class Outcome:
     """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
 
     *pass_at* is the least score that passes; *basis* what the score rests on; *reason* what was said of it, or why it failed;
@@ -48,22 +48,22 @@ class LabelOutcome:
 
 
 @attrs.frozen
-class SubjectOutcomes:
+class JudgedSubject:
     """A subject with what every label came to, in the order of the pipeline; *content* is what was judged, where that is kept."""
 
     kind: str
     id: str
     session_id: str | None
-    outcomes: Mapping[str, LabelOutcome]
+    outcomes: Mapping[str, Outcome]
     content: Mapping[str, Any] | None = None
 
-    def worst(self, labels: Sequence[str]) -> LabelOutcome | None:
+    def worst(self, labels: Sequence[str]) -> Outcome | None:
         """Of *labels* the first that failed, else the first under its *pass_at*, else the first that was skipped; None where all passed."""
         found = [self.outcomes[label] for label in labels if label in self.outcomes]
         return min((one for one in found if one.passed is not True), key=_rank, default=None)
 
 
-def _rank(one: LabelOutcome) -> int:
+def _rank(one: Outcome) -> int:
     return 0 if one.failure is not None else 1 if one.passed is False else 2
 
 
@@ -104,7 +104,7 @@ class OutcomeReader:
         """The labels that decide whether a subject passes."""
         return [] if self.started is None else [*self.started["counted"]] or [RECORD]
 
-    def take(self, events: Sequence[Event]) -> list[SubjectOutcomes]:
+    def take(self, events: Sequence[Event]) -> list[JudgedSubject]:
         """Note *events*; return the subjects that are finished with them, in the order in which they were read.
 
         A subject that is judged again in a resumed run comes last.
@@ -118,7 +118,7 @@ class OutcomeReader:
         done = [] if self._newest is None else [*takewhile(self._newest.__ne__, self._told)]
         return [self._finished(key) for key in done]
 
-    def end(self) -> list[SubjectOutcomes]:
+    def end(self) -> list[JudgedSubject]:
         """The subjects that are left, without those that were about to be judged when the run stopped."""
         left = [key for key, told in self._told.items() if told.ended or told.record or not told.begun]
         return [self._finished(key) for key in left]
@@ -140,7 +140,7 @@ class OutcomeReader:
             else:
                 told.record = payload
 
-    def _finished(self, key: _Key) -> SubjectOutcomes:
+    def _finished(self, key: _Key) -> JudgedSubject:
         told = self._told.pop(key)
         outcomes = {outcome.label: outcome for outcome in self._outcomes(told)}
         whole = outcomes.get(ALL_METRICS)
@@ -149,15 +149,15 @@ class OutcomeReader:
             outcomes[ALL_METRICS] = attrs.evolve(
                 whole, reason="; ".join(_in_words(one) for one in low if not one.passed)
             )
-        return SubjectOutcomes(told.kind, told.id, told.session_id, outcomes, told.content)
+        return JudgedSubject(told.kind, told.id, told.session_id, outcomes, told.content)
 
-    def _outcomes(self, told: _Told) -> Iterator[LabelOutcome]:
+    def _outcomes(self, told: _Told) -> Iterator[Outcome]:
         if self.started is None or self._texts is None:
             return
         texts, started = self._texts.found(None, told.ended, told.record), self.started
         for label in self.labels:
             reason: Any = texts.get(self._texts.reasons[label])
-            outcome = LabelOutcome(label, started.get("pass_at", {}).get(label, 0.5), reason=reason and str(reason))
+            outcome = Outcome(label, started.get("pass_at", {}).get(label, 0.5), reason=reason and str(reason))
             said = told.ended.get(ALL_METRICS if label in started["metrics"] else label)
             if told.kind not in (started.get("on", {}).get(label) or (told.kind,)):  # where none is named, any
                 continue
@@ -169,13 +169,13 @@ class OutcomeReader:
                 yield _of_verdict(outcome, said)
 
 
-def _in_words(metric: LabelOutcome) -> str:
+def _in_words(metric: Outcome) -> str:
     """What lowers the score of all metrics together."""
     said = f": {metric.reason}" if metric.reason else ""
     return f"{metric.label} {metric.skipped or figure(metric.score)}" + ("" if metric.skipped else said)
 
 
-def _of_record(outcome: LabelOutcome, record: Mapping[str, Any]) -> Iterator[LabelOutcome]:
+def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:
     """The outcome of a label that has judged nothing: that of the task, where it failed or nothing judges what it made."""
     if "failure_mode" in record:
         yield attrs.evolve(outcome, failure=record["failure_mode"], reason=record.get("error"))
@@ -183,7 +183,7 @@ def _of_record(outcome: LabelOutcome, record: Mapping[str, Any]) -> Iterator[Lab
         yield attrs.evolve(outcome, score=1.0)
 
 
-def _of_verdict(outcome: LabelOutcome, said: Mapping[str, Any]) -> LabelOutcome:
+def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     """The outcome of a label with a verdict of its own."""
     outcome = attrs.evolve(outcome, cost_usd=said.get("judge_cost_usd"), milliseconds=said.get("judge_latency_ms"))
     if "failure_mode" not in said:
@@ -193,7 +193,7 @@ def _of_verdict(outcome: LabelOutcome, said: Mapping[str, Any]) -> LabelOutcome:
     return attrs.evolve(outcome, failure=said["failure_mode"], reason=said.get("error_message"))
 
 
-def _of_metric(outcome: LabelOutcome, said: Mapping[str, Any]) -> LabelOutcome:
+def _of_metric(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     """The outcome of one metric, out of what all of them together came to."""
     label = outcome.label
     if "failure_mode" in said:

@@ -12,7 +12,7 @@ from .._toolkit.comparison_text import comparison_lines
 from .._toolkit.terminal import plain_lines
 from .figures import answer, figure, money, share
 from .markdown import code, fenced, table
-from .outcomes import LabelOutcome, SubjectOutcomes
+from .outcomes import JudgedSubject, Outcome
 
 Document = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ _TEXT = 2_000
 
 def run_markdown(
     done: Document,
-    failing: Sequence[SubjectOutcomes] = (),
+    failing: Sequence[JudgedSubject] = (),
     of_failing: int | None = None,
     *,
     counted: Sequence[str] = (),
@@ -127,7 +127,7 @@ def _findings(done: Document) -> Iterator[str]:
         yield fenced(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode(), 20_000)
 
 
-def _failing(subjects: Sequence[SubjectOutcomes], of: int, counted: Sequence[str], *, content: bool) -> Iterator[str]:
+def _failing(subjects: Sequence[JudgedSubject], of: int, counted: Sequence[str], *, content: bool) -> Iterator[str]:
     yield f"### {of:,} did not pass"
     heads = ("subject", "label", "score", "passes at", "why")
     rows = [
@@ -142,23 +142,23 @@ def _failing(subjects: Sequence[SubjectOutcomes], of: int, counted: Sequence[str
         yield from _content(one)
 
 
-def _shown(subject: SubjectOutcomes, counted: Sequence[str]) -> list[LabelOutcome]:
+def _shown(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
     """The outcomes that say why a subject did not pass, of the labels that count."""
     own = [subject.outcomes[label] for label in counted if label in subject.outcomes]
     return [one for one in own if one.passed is not True]
 
 
-def _score(outcome: LabelOutcome) -> tuple[str, str]:
+def _score(outcome: Outcome) -> tuple[str, str]:
     return "" if outcome.score is None else figure(outcome.score), f"{outcome.pass_at:g}"
 
 
-def _why(outcome: LabelOutcome) -> str:
+def _why(outcome: Outcome) -> str:
     kind = outcome.failure or ("skipped" if outcome.skipped else "")
     text = outcome.skipped or outcome.reason
     return f"{kind}{': ' if kind and text else ''}{code(text) if text else ''}"
 
 
-def _content(subject: SubjectOutcomes) -> Iterator[str]:
+def _content(subject: JudgedSubject) -> Iterator[str]:
     if subject.content is None:
         return
     yield f"#### {code(subject.kind)} {code(subject.id)}"

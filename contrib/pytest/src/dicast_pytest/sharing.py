@@ -13,7 +13,7 @@ import attrs
 
 import dicast
 from dicast import Event, RequestError, Run, Subject
-from dicast.reporting import OutcomeReader, SubjectOutcomes, answer, figure
+from dicast.reporting import JudgedSubject, OutcomeReader, answer, figure
 
 _BATCH = 1_000
 _TEXT = 600
@@ -123,7 +123,7 @@ def _gate(run: Run) -> str | None:
     return "\n  ".join([f"gate {answer(run.gate['passed'])} (exit code {run.exit_code})", *map(str, reasons)])
 
 
-def _subject(one: SubjectOutcomes, counted: Sequence[str]) -> dict[str, Any]:
+def _subject(one: JudgedSubject, counted: Sequence[str]) -> dict[str, Any]:
     """What became of *one*: *why* it did not pass or why it was *skipped*, else neither."""
     scores = {label: outcome.score for label, outcome in one.outcomes.items() if outcome.score is not None}
     worst = one.worst(counted)
@@ -137,7 +137,7 @@ def _subject(one: SubjectOutcomes, counted: Sequence[str]) -> dict[str, Any]:
     return {"scores": scores, "why": "\n".join([said, *_content(one)]), "skipped": None}
 
 
-def _content(one: SubjectOutcomes) -> Iterator[str]:
+def _content(one: JudgedSubject) -> Iterator[str]:
     for name in ("input", "output", "reference"):
         value = (one.content or {}).get(name)
         if value is not None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from dicast import Problem, one_line
-from dicast.reporting import LabelOutcome, SubjectOutcomes, answer, figure
+from dicast.reporting import JudgedSubject, Outcome, answer, figure
 
 Level = Literal["error", "warning", "notice"]
 
@@ -54,7 +54,7 @@ def _property(value: object) -> str:
 
 
 def of_run(
-    done: Mapping[str, Any], failing: Sequence[tuple[SubjectOutcomes, LabelOutcome]], of_failing: int, place: Place
+    done: Mapping[str, Any], failing: Sequence[tuple[JudgedSubject, Outcome]], of_failing: int, place: Place
 ) -> list[Annotation]:
     """What a run says: its gate where it did not pass, then the first of the subjects that did not, :data:`MOST` in all of a level."""
     title, gate = f"dicast {done['name']}", done["gate"]
@@ -74,7 +74,7 @@ def of_run(
     return found
 
 
-def _words(subject: SubjectOutcomes, outcome: LabelOutcome) -> str:
+def _words(subject: JudgedSubject, outcome: Outcome) -> str:
     if outcome.failure is not None:
         said = f"{outcome.failure}: {outcome.reason or ''}"
     elif outcome.score is None:

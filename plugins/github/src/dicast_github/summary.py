@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import AtomicFile, Event, RunContext, output_path
-from dicast.reporting import LabelOutcome, OutcomeReader, SubjectOutcomes, answer, code, run_markdown
+from dicast.reporting import JudgedSubject, Outcome, OutcomeReader, answer, code, run_markdown
 
 from .annotations import MOST, Place, of_run
 
@@ -70,7 +70,7 @@ class SummaryFile:
     def __init__(self, options: Summary, path: Path | None, beside: Path | None) -> None:
         self._options, self._path, self._beside = options, path, beside
         self._reader = OutcomeReader()
-        self._failing: list[tuple[SubjectOutcomes, LabelOutcome]] = []
+        self._failing: list[tuple[JudgedSubject, Outcome]] = []
         self._of_failing = 0
         self._done: Mapping[str, Any] | None = None
 

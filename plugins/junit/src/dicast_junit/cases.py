@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast.reporting import LabelOutcome, SubjectOutcomes, exact, figure
+from dicast.reporting import JudgedSubject, Outcome, exact, figure
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML 1.0 document can hold (https://www.w3.org/TR/xml/#charsets)."""
@@ -34,7 +34,7 @@ class Counts:
         self.time += other.time
 
 
-def case(subject: SubjectOutcomes, outcome: LabelOutcome, group: str, *, content: bool) -> tuple[bytes, Counts]:
+def case(subject: JudgedSubject, outcome: Outcome, group: str, *, content: bool) -> tuple[bytes, Counts]:
     """The case of *outcome*, in a line of XML, and how it counts; *group* is the class that it is of."""
     from junitparser import TestCase  # here, because only a run with such a sink needs it
 
@@ -59,7 +59,7 @@ def case(subject: SubjectOutcomes, outcome: LabelOutcome, group: str, *, content
     return made.tostring().rstrip() + b"\n", counts
 
 
-def _result(outcome: LabelOutcome) -> Any:
+def _result(outcome: Outcome) -> Any:
     """The element that says why the case did not pass; None where it did."""
     from junitparser import Error, Failure, Skipped  # as above
 
@@ -100,7 +100,7 @@ def _message(text: str) -> str:
     return shown if len(shown) <= _MESSAGE else f"{shown[:_MESSAGE]}…"
 
 
-def _judged(subject: SubjectOutcomes) -> str:
+def _judged(subject: JudgedSubject) -> str:
     told = subject.content or {}
     parts = ((name, told.get(name)) for name in ("input", "output", "reference"))
     return "\n".join(

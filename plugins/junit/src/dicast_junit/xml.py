@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import AtomicFile, Event, RunContext, output_path
-from dicast.reporting import OutcomeReader, SubjectOutcomes
+from dicast.reporting import JudgedSubject, OutcomeReader
 
 from .cases import Counts, case
 from .spool import Spool
@@ -103,7 +103,7 @@ class XmlFile:
             self._done = None
         return 0
 
-    def _add(self, subject: SubjectOutcomes) -> None:
+    def _add(self, subject: JudgedSubject) -> None:
         group = f"{(self._reader.started or {}).get('name')}.{subject.kind}"
         for label, outcome in subject.outcomes.items():
             if label in self._suites:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import AtomicFile, Event, RunContext, output_path
-from dicast.reporting import OutcomeReader, SubjectOutcomes, run_markdown
+from dicast.reporting import JudgedSubject, OutcomeReader, run_markdown
 
 ENDS = ("run.completed", "run.stopped")
 """The events that carry the run's document."""
@@ -57,7 +57,7 @@ class MarkdownFile:
     def __init__(self, file: Callable[[], AtomicFile], rows: int, *, content: bool) -> None:
         self._file, self._rows, self._content = file, rows, content
         self._reader = OutcomeReader()
-        self._failing: list[SubjectOutcomes] = []
+        self._failing: list[JudgedSubject] = []
         self._of_failing = 0
         self._text: str | None = None
 
