@@ -16,6 +16,7 @@ RUN_STARTED = "run.started"
 :param metrics: the metrics' labels.
 :param on: the kinds of subjects that each metric judges, by label.
 :param judges: the judges' labels.
+:param inside?: of the judges inside these, the fingerprints that they would have alone, by label (``turn.stages[0]``).
 :param task: the task's name, or null.
 :param extractors: the extractors' labels.
 :param outputs: where the sinks write: the ``path`` of each, or the digest of its options.

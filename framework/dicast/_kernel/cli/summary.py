@@ -26,6 +26,9 @@ RUN = 6
 _ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
 """What scores rest on, in the order of :data:`BASES`."""
 
+_MODEL = 2
+"""The place of models among them."""
+
 
 def run_parts(done: Document) -> Iterator[Part]:
     """The summary of a run's document."""
@@ -89,7 +92,19 @@ def _score_lines(done: Document) -> Iterator[str]:
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
-        yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
+        yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+
+
+def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
+    """How many scores rest on what; of models, those that a *calibrated* cascade has kept are told apart."""
+    model = BASES[_MODEL]
+    kept = min(calibrated, bases.get(model, 0))
+    for basis, n in bases.items():
+        rest = n - kept if basis == model else n
+        if rest < n:
+            yield f"on models that are calibrated: {kept:,}"
+        if rest:
+            yield f"on {_ON[BASES.index(basis)]}: {rest:,}"
 
 
 def _aggregate(score: Document) -> str:
@@ -214,14 +229,20 @@ def _is_of_rows(failures: object) -> bool:
 
 
 def tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
-    """*found* under its *name*: its figures in one line, mappings below it."""
+    """*found* under its *name*: what it says in words, its figures in one line, mappings below it."""
     margin = "  " * depth
     if not isinstance(found, Mapping):
         yield cut(f"{margin}{name}: {_figure(found)}")
     else:
-        figures = [f"{key} {_figure(value)}" for key, value in found.items() if not isinstance(value, Mapping)]
+        plain = {key: value for key, value in found.items() if not isinstance(value, Mapping)}
+        words = plain.pop("words", None)
         inside = {key: value for key, value in found.items() if isinstance(value, Mapping)}
-        yield cut(f"{margin}{name}" + (f": {', '.join(figures)}" if figures or not inside else ""))
+        figures = ", ".join(f"{key} {_figure(value)}" for key, value in plain.items())
+        if words is not None:
+            yield cut(f"{margin}{name}: {words}")
+            yield from [cut(f"{margin}  {figures}")] if figures else []
+        else:
+            yield cut(f"{margin}{name}" + (f": {figures}" if figures or not inside else ""))
         for key, value in inside.items():
             yield from tree(key, value, depth + 1)
 
@@ -229,6 +250,8 @@ def tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
 def _figure(value: object) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_figure, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import attrs
 
-from ..values import Basis, Cost
+from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
-from ..values.errors import ConfigError
+from .clauses import Gate
 
 Combine = Literal["all", "truth"]
 OnBudget = Literal["skip_metric", "skip_subject"]
@@ -102,45 +102,6 @@ class Budget:
     disabled: bool = False
 
 
-Bound = Literal["point", "interval"]
-
-
-@attrs.frozen
-class Clause:
-    """What one label of the run must reach.
-
-    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
-        what the run's score is about.
-    :param min_score: the least mean.
-    :param max_score: the greatest mean.
-    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
-    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
-    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
-    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
-    """
-
-    on: str | None = None
-    min_score: float | None = None
-    max_score: float | None = attrs.field(default=None)
-    min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
-    min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
-    min_basis: Basis | None = None
-    bound: Bound = "point"
-
-    @max_score.validator
-    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is not None and self.min_score is not None and value < self.min_score:
-            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
-
-
-@attrs.frozen
-class Gate:
-    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
-
-    clauses: tuple[Clause, ...] = (Clause(),)
-    given: bool = False
-
-
 @attrs.frozen
 class Plugins:
     """Which installed plugins must not be loaded."""
@@ -204,7 +165,8 @@ class Slot:
 
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
-    whatever of it could change a number, *setup* that and every other option.
+    whatever of it could change a number, *setup* that and every other option. *inside* are the slots of the judges inside it, by where they
+    stand (``.stages[0]``): each has the fingerprint that it would have alone.
     """
 
     label: str
@@ -225,6 +187,7 @@ class Slot:
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
     pass_at: float = PASS_AT
+    inside: Mapping[str, Slot] = attrs.field(factory=dict)
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""

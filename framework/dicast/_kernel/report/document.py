@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from ..pipeline.sections import METRICS, Gate
+from ..pipeline.clauses import Gate
+from ..pipeline.sections import METRICS
 from ..values import Cost
 from ..values.aggregation import Aggregation
 from .fold import Report
@@ -102,6 +103,7 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
         "ci_method": CI_METHOD if interval else None,
         "by_tier": dict(report.tiers),
         "by_basis": report.judges[counted[0]].by_basis(),
+        **({"calibrated": calibrated} if (calibrated := report.judges[counted[0]].calibrated) else {}),
     }
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dicast import hookimpl
 
 from .badge import Badge
+from .html import Html
 from .markdown import Markdown
 
-__all__ = ["Badge", "Markdown"]
+__all__ = ["Badge", "Html", "Markdown"]
 
 
 @hookimpl
 def dicast_sinks() -> list[type]:
     """Offer the reports."""
-    return [Badge, Markdown]
+    return [Html, Markdown, Badge]
