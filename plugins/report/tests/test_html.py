@@ -182,7 +182,7 @@ def test_several_runs_have_paths_of_their_own(capitals, two_runs, tmp_path, dica
     ("arguments", "message"),
     [
         (("nowhere",), "the ledger has no run 'nowhere'"),
-        (("last", "--baseline", "nowhere"), "no finished run 'nowhere'"),
+        (("last", "--baseline", "nowhere"), "no finished run or baseline 'nowhere'"),
     ],
 )
 def test_a_wrong_request_says_what_is_wrong(capitals, tmp_path, dicast, arguments, message):

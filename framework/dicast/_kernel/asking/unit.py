@@ -162,7 +162,7 @@ class Unit:
             "skipped": (),
             "propensity": None,
             "basis": found.basis,
-            "calibrated": False,
+            "calibrated": found.calibrated,
         }
 
     def _fingerprint(self, models: Iterable[str], rubric: Rubric | None) -> str:

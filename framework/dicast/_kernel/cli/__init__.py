@@ -31,6 +31,7 @@ COMMANDS = {
     "show": ("runs:show", "Show a run, or a subject with its verdicts."),
     "runs": ("past_runs:runs", "List the runs of the ledger, the newest first."),
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
+    "baseline": ("baselines:baseline", "Save a run as a baseline, under a name or in a file."),
     "ledger": ("records:ledger", "Verify or export the ledger."),
     "plugins": ("files:plugins", "List the installed plugins, or show one with its options."),
     "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
@@ -39,6 +40,7 @@ COMMANDS = {
 EXTRAS = {
     "autoresearch": "autoresearch",
     "cache": "cache",
+    "ci": "github",
     "compare": "stats",
     "conformance": "evaluator",
     "evaluator": "evaluator",

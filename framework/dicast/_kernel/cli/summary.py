@@ -26,6 +26,9 @@ RUN = 6
 _ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
 """What scores rest on, in the order of :data:`BASES`."""
 
+_MODEL = 2
+"""The place of models among them."""
+
 
 def run_parts(done: Document) -> Iterator[Part]:
     """The summary of a run's document."""
@@ -89,7 +92,19 @@ def _score_lines(done: Document) -> Iterator[str]:
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
-        yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
+        yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+
+
+def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
+    """How many scores rest on what; of models, those that a *calibrated* cascade has kept are told apart."""
+    model = BASES[_MODEL]
+    kept = min(calibrated, bases.get(model, 0))
+    for basis, n in bases.items():
+        rest = n - kept if basis == model else n
+        if rest < n:
+            yield f"on models that are calibrated: {kept:,}"
+        if rest:
+            yield f"on {_ON[BASES.index(basis)]}: {rest:,}"
 
 
 def _aggregate(score: Document) -> str:

@@ -204,7 +204,8 @@ class Slot:
 
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
-    whatever of it could change a number, *setup* that and every other option.
+    whatever of it could change a number, *setup* that and every other option. *inside* are the slots of the judges inside it, by where they
+    stand (``.stages[0]``): each has the fingerprint that it would have alone.
     """
 
     label: str
@@ -225,6 +226,7 @@ class Slot:
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
     pass_at: float = PASS_AT
+    inside: Mapping[str, Slot] = attrs.field(factory=dict)
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""

@@ -102,6 +102,7 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
         "ci_method": CI_METHOD if interval else None,
         "by_tier": dict(report.tiers),
         "by_basis": report.judges[counted[0]].by_basis(),
+        **({"calibrated": calibrated} if (calibrated := report.judges[counted[0]].calibrated) else {}),
     }
 
 

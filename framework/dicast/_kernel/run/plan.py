@@ -114,6 +114,7 @@ def run_started(
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},
         "judges": [slot.label for slot in pipeline.judges],
+        **inside(pipeline),
         "task": pipeline.task and pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
@@ -122,6 +123,12 @@ def run_started(
         "limit": limit,
         "live": live,
     }
+
+
+def inside(pipeline: Pipeline) -> dict[str, Any]:
+    """What ``run.started`` says of the judges inside others; nothing where there are none."""
+    found = {one.label: one.fingerprint for slot in pipeline.judges for one in slot.inside.values()}
+    return {"inside": found} if found else {}
 
 
 def decided_by(pipeline: Pipeline) -> dict[str, Any]:

@@ -64,14 +64,14 @@ class Request:
 
 
 @attrs.frozen
-class Outcome:
+class RunOutcome:
     """What a run came to: the document of ``run --json`` and the exit code it means."""
 
     document: Mapping[str, Any]
     exit_code: int
 
 
-async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutcome:
     """Run *pipeline* on *ledger*.
 
     :raises RequestError: when the request is wrong; nothing was judged then.
@@ -135,7 +135,7 @@ class _Run:
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
 
-    async def carry_out(self, parts: ComponentStack) -> Outcome:
+    async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Open everything, judge, close, and write down what came of it."""
         parts.enter_context(self._caller.ticking())
         try:
@@ -159,7 +159,7 @@ class _Run:
             self._observers = await self._open_observers(parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
-            return Outcome(done, exit_code(done))
+            return RunOutcome(done, exit_code(done))
         self.stop.begun = True
         stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
@@ -266,7 +266,7 @@ class _Run:
         given, earlier = self.request.limit, self.earlier
         return earlier.payload["limit"] if given is None and earlier is not None else given
 
-    async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> Outcome:
+    async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
@@ -295,4 +295,4 @@ class _Run:
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)
         done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken}
-        return Outcome(done, exit_code(done))
+        return RunOutcome(done, exit_code(done))

@@ -21,7 +21,7 @@ from .text import lines
 @click.command()
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Of this judge; give it for each of them.")
 @click.option(
-    "--gold", type=click.Path(path_type=Path), help="With labels: JSON lines {subject_id, score}; - is stdin."
+    "--gold", type=click.Path(path_type=Path), help="With labels: JSON lines {subject_id, score}, or CSV; - is stdin."
 )
 @click.option("--run", "runs", multiple=True, metavar="ID|last", help="Only verdicts of this run; may be repeated.")
 @click.option(

@@ -10,14 +10,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import attrs
 
-from dicast import DataError, Entry, Event, InputCheck, InputFile, Ledger, Problem, Query, identifier, nearest
+from dicast import Entry, Event, InputCheck, InputFile, Ledger, Query, gold_labels
 
 Between = Literal["judges", "runs", "rubrics"]
 BETWEEN: tuple[str, ...] = get_args(Between)
 
 GOLD = "gold"
-KEYS = ("subject_id", "subject_kind", "score")
-"""What a line of labels may say; other keys are the writer's own."""
 
 Subject = tuple[str, str]
 """A subject's kind and id."""
@@ -111,7 +109,7 @@ class Ratings:
         self._add(self._rows(wanted.entries(ledger), wanted))
 
     def read_gold(self, path: Path) -> str:
-        """Add the labels in the file at *path*, JSON lines ``{subject_id, score}``; return the name of their rater.
+        """Add the labels in the file at *path*, JSON lines ``{subject_id, score | label}`` or CSV; return the name of their rater.
 
         A line may also have ``subject_kind``; without it the label is about every subject with this id.
 
@@ -182,17 +180,13 @@ class Ratings:
             yield entry.seq, id, kind, self._number(name), payload.get("score"), run, mark
 
     def _gold_rows(self, file: InputFile, check: InputCheck, rater: int) -> Iterator[Row]:
-        for number, record in file.objects(check=check):
-            try:
-                id, kind, score = _label(record)
-            except DataError as error:
-                file.fault(error, number, check)
-                continue
+        for number, label in gold_labels(file, check):
+            id, kind = label.subject_id, label.kind
             check.add_id(id, number, kind or "subject_id")
             self.first_gold = self.first_gold or id
             if kind:
                 self.gold_kinds.add(kind)
-            yield None, id, kind, rater, score, READ, READ
+            yield None, id, kind, rater, label.score, READ, READ
 
     def _number(self, name: str) -> int:
         return self.raters.setdefault(name, len(self.raters))
@@ -225,27 +219,3 @@ def _name(event: Event, payload: Mapping[str, Any], between: Between) -> str:
     if between == "runs":
         return event.run_id
     return f"{payload.get('rubric_id')} {payload.get('rubric_version')}"
-
-
-def _label(record: Mapping[str, Any]) -> tuple[str, str, float]:
-    """Id, kind and score of a line; the kind is "" where the line does not say it.
-
-    :raises DataError: (without a place) saying what is wrong with it.
-    """
-    problems = [_missing(name, record) for name in ("subject_id", "score") if name not in record]
-    if problems:
-        raise DataError(problems)
-    id, score, kind = identifier(record["subject_id"], "subject_id"), record["score"], record.get("subject_kind")
-    if type(score) not in (int, float) or not 0 <= score <= 1:
-        raise DataError(Problem(f"{score!r} is not a score from 0 to 1", path="score", value=score))
-    if kind is not None and (not isinstance(kind, str) or not kind):
-        raise DataError(Problem(f"{kind!r} is no kind of subject; write a word like turn", path="subject_kind"))
-    return id, kind or "", float(score)
-
-
-def _missing(name: str, record: Mapping[str, Any]) -> Problem:
-    """What to say of a line without the key *name*: which key was written in its place, if there is one like it."""
-    written = nearest(name, (key for key in record if key not in KEYS))
-    if written is None:
-        return Problem(f"the line has no {name!r}", path=name)
-    return Problem(f"{written!r} is not known", path=written, value=written, hint=name)

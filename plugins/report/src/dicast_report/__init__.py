@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .badge import Badge
 from .html import Html
+from .markdown import Markdown
 
-__all__ = ["Html"]
+__all__ = ["Badge", "Html", "Markdown"]
 
 
 @hookimpl
-def dicast_sinks() -> list[type[Html]]:
-    """Offer the page."""
-    return [Html]
+def dicast_sinks() -> list[type]:
+    """Offer the reports."""
+    return [Html, Markdown, Badge]
