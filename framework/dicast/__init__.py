@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.installing import how_to_install
+    from ._toolkit.judged import Judged, Maker, judged, line_of, milliseconds
     from ._toolkit.metric_lines import Measurements, MetricLines
     from ._toolkit.process_tree import ProcessTree
     from ._toolkit.rate_limit import RateLimiter, Reachability
@@ -116,6 +117,7 @@ if TYPE_CHECKING:
     from ._toolkit.scripts import scripts
     from ._toolkit.terminal import print_lines
     from ._toolkit.text_table import TextTable
+    from ._toolkit.told import Teller, Told, teller_of, told
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
@@ -129,6 +131,8 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
+    **dict.fromkeys(("Judged", "Maker", "judged", "line_of", "milliseconds"), "_toolkit.judged"),
+    **dict.fromkeys(("Teller", "Told", "teller_of", "told"), "_toolkit.told"),
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",
@@ -185,6 +189,7 @@ __all__ = [
     "InvalidCost",
     "InvalidScore",
     "Judge",
+    "Judged",
     "Judgment",
     "KeptReply",
     "Lease",
@@ -194,6 +199,7 @@ __all__ = [
     "LedgerRefused",
     "Limits",
     "Lookahead",
+    "Maker",
     "Measurements",
     "Message",
     "Metric",
@@ -230,8 +236,10 @@ __all__ = [
     "Source",
     "Subject",
     "Task",
+    "Teller",
     "TextTable",
     "Token",
+    "Told",
     "TraceEvent",
     "Trail",
     "Usage",
@@ -257,12 +265,15 @@ __all__ = [
     "identifier",
     "inexact",
     "judge",
+    "judged",
     "known_run",
+    "line_of",
     "locate",
     "lookup",
     "maybe_await",
     "mean",
     "metric",
+    "milliseconds",
     "nearest",
     "one_line",
     "output_path",
@@ -277,6 +288,8 @@ __all__ = [
     "rubric",
     "run",
     "scripts",
+    "teller_of",
+    "told",
     "too_deep",
     "weakest",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from itertools import chain as chained
 from itertools import islice
@@ -13,13 +13,14 @@ from pathlib import Path
 
 import orjson
 
-from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
+from dicast import Claim, Entry, Event, Head, Judged, Lease, LedgerError, Query, Refusal, Told, Verification
 
 from . import chain
+from .columns import AT_ONCE, JUDGED, TABLES, TOLD, Columns, covered, read_judged, read_told
 from .contents import known_contents, stored_content
 from .file import connect, explain
 from .leases import Leases
-from .selection import select
+from .selection import bounds_of, select
 from .spending import Spending, amount_of
 from .texts import without_texts
 
@@ -41,6 +42,7 @@ class Live:
         self._connection = connection
         self._link = chain.link_of(connection)
         self._leases = Leases(connection)
+        self._columns = Columns(connection)
         self._store_content = store_content
         self._timeout = timeout
         self._idle: list[sqlite3.Connection] = []
@@ -81,6 +83,43 @@ class Live:
                 return
             for row in connection.execute(*statement):
                 yield self._entry(connection, row)
+
+    def judged(self, run_id: str | None = None) -> Judged:
+        """The verdicts and failures of the ledger, or of one run, from the columns and, behind these, from the chain.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            bounds = bounds_of(connection, run_id)
+            if bounds is None:
+                return Judged()
+            upto, _ = covered(connection)
+            found = read_judged(connection, bounds) if upto else Judged()
+            found.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
+        return found if run_id is None else found.of_run(run_id)
+
+    def told(self, run_id: str | None, types: Sequence[str]) -> Told:
+        """What the ledger, or one run, has of the events of *types*, likewise.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            bounds = bounds_of(connection, run_id)
+            if bounds is None:
+                return Told()
+            upto, _ = covered(connection)
+            found = read_told(connection, bounds) if upto else Told()
+            found.add(self._behind(connection, Query(run_id, TOLD.types, after=upto)))
+        return found.of(run_id, types)
+
+    def _behind(self, connection: sqlite3.Connection, query: Query) -> Iterator[Entry]:
+        """The rows of *query* in the chain; without looking for them where the columns go up to its end."""
+        newest = chain.head(connection)
+        if newest is None or newest.seq <= query.after:
+            return
+        statement = select(connection, query)
+        for row in connection.execute(*statement) if statement is not None else ():
+            yield self._entry(connection, row)
 
     def head(self) -> Head | None:
         """The newest row, or None in an empty ledger."""
@@ -154,6 +193,7 @@ class Live:
 
     def _append(self, events: Sequence[Event], spending: Spending) -> Head:
         newest = chain.head(self._connection) or Head(0, chain.START)
+        self._catch_up(newest.seq)
         for seq, event in enumerate(events, newest.seq + 1):
             if event.type.startswith("spend."):
                 spending.record(seq, event.run_id, event.type, event.payload)
@@ -175,7 +215,20 @@ class Live:
             "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
             [(run_id, first, last.seq) for run_id in {event.run_id for event in events}],
         )
+        self._columns.add(events, first)
         return last
+
+    def _catch_up(self, newest: int) -> None:
+        """Make columns of some of the rows up to *newest* that have none yet; rows that were changed keep theirs from being made."""
+        upto = self._columns.covered()
+        if upto is None or upto >= newest:
+            return
+        last = min(newest, upto + AT_ONCE)
+        types = ", ".join(f"'{type}'" for type in TABLES)
+        query = f"SELECT {chain.ROW} FROM events WHERE seq > ? AND seq <= ? AND type IN ({types}) ORDER BY seq"
+        rows = self._connection.execute(query, (upto, last)).fetchall()
+        with suppress(LedgerError):  # what is wrong is told by dicast ledger verify
+            self._columns.extend([(row[0], self._entry(self._connection, row).event) for row in rows], last)
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
         """The rows of *events* after *newest*. Written flat: this runs for every event of every run."""
@@ -235,6 +288,7 @@ class Live:
                 # SQLite has ended the transaction itself after some errors, such as a full disk.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                    self._columns.forget()
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
