@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
     from ._toolkit.atomic_file import AtomicFile, output_path
+    from ._toolkit.begun import begun, still_begun
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
@@ -131,6 +132,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
+    **dict.fromkeys(("begun", "still_begun"), "_toolkit.begun"),
     **dict.fromkeys(("Judged", "Maker", "judged", "line_of", "milliseconds"), "_toolkit.judged"),
     **dict.fromkeys(("Teller", "Told", "teller_of", "told"), "_toolkit.told"),
     "FunctionTask": "_toolkit.function_task",
@@ -249,6 +251,7 @@ __all__ = [
     "answered",
     "arun",
     "as_json",
+    "begun",
     "call_command",
     "check_field",
     "check_headers",
@@ -288,6 +291,7 @@ __all__ = [
     "rubric",
     "run",
     "scripts",
+    "still_begun",
     "teller_of",
     "told",
     "too_deep",

@@ -23,6 +23,7 @@ COLUMN_TABLES = (
     "CREATE TABLE IF NOT EXISTS makers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
     "CREATE TABLE IF NOT EXISTS tellers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
     "CREATE TABLE IF NOT EXISTS judged (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
+    "CREATE TABLE IF NOT EXISTS begun (eval_id TEXT, seq INTEGER, PRIMARY KEY (eval_id, seq)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS told (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
 )
 
@@ -68,7 +69,10 @@ ABOUT = ("subject.read", "record.completed", "record.failed")
 TRACES = ("route.decided", "llm.call_completed")
 JUDGED = Packed("judged", "makers", ("eval.completed", "eval.failed"), Struct("=qqqqddqq"), _verdict)
 TOLD = Packed("told", "tellers", (*ABOUT, *TRACES), Struct("=qqq"), _told)
+STARTED, *_ = EVALS = ("eval.started", *JUDGED.types)
 TABLES = {type_: table for table in (JUDGED, TOLD) for type_ in table.types}
+COLUMNED = frozenset((*TABLES, STARTED))
+"""The types of events that the columns are about."""
 
 
 class Columns:
@@ -97,21 +101,41 @@ class Columns:
     def extend(self, events: Iterable[tuple[int, Event]], upto: int) -> None:
         """Add *events* with the numbers of their rows; the columns go up to the row *upto* then."""
         found: dict[str, list[tuple[int, Event]]] = {"judged": [], "told": []}
+        evals = []
         for seq, event in events:
             table = TABLES.get(event.type)
             if table is not None:
                 found[table.name].append((seq, event))
+            if event.type in EVALS:
+                evals.append((seq, event))
+        self.begin(evals)
         odd = sum(self._write(table, chosen) for table in (JUDGED, TOLD) if (chosen := found[table.name]))
         execute = self._connection.execute
         if not execute("UPDATE covered SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO covered VALUES (?, ?)", (upto, odd))
+
+    def begin(self, events: Iterable[tuple[int, Event]]) -> None:
+        """Note which verdicts *events* begin, and forget those that they end."""
+        begun: dict[object, list[int]] = {}
+        ended = []
+        for seq, event in events:
+            eval_id = event.payload.get("eval_id")
+            if event.type == STARTED:
+                begun.setdefault(eval_id, []).append(seq)
+            else:
+                begun.pop(eval_id, None)
+                ended.append((eval_id,))
+        if self._connection.execute("SELECT 1 FROM begun LIMIT 1").fetchone() is not None:
+            self._connection.executemany("DELETE FROM begun WHERE eval_id = ?", ended)
+        rows = [(eval_id, seq) for eval_id, seqs in begun.items() if isinstance(eval_id, str) for seq in seqs]
+        self._connection.executemany("INSERT INTO begun VALUES (?, ?)", rows)
 
     def _write(self, table: Packed, events: Sequence[tuple[int, Event]]) -> int:
         """Write the lines of *events*; return how many of these are odd."""
         made = list(self.lines(table, events))
         if made:
             self._put(table, made)
-        return _odd(table, events, made)
+        return odd(events, made)
 
     def _put(self, table: Packed, made: Sequence[Line]) -> None:
         first, last = made[0][0], made[-1][0]
@@ -146,7 +170,7 @@ class Columns:
         return int(row[0])
 
 
-def _odd(table: Packed, events: Sequence[tuple[int, Event]], made: Sequence[Line]) -> int:
+def odd(events: Sequence[tuple[int, Event]], made: Sequence[Line]) -> int:
     """How many of *events* are about a subject and cannot be found by its id."""
     texts = {line[0]: line[2] for line in made}
     return sum(
@@ -179,7 +203,7 @@ Bounds = tuple[int, int]
 
 def read_judged(connection: sqlite3.Connection, bounds: Bounds | None) -> Judged:
     """The verdicts and failures in the columns, those of rows within *bounds* and perhaps some beside."""
-    found = Judged(makers=[Maker(*facts) for facts in _common(connection, JUDGED)])
+    found = Judged(makers=[Maker(*facts) for facts in common(connection, JUDGED)])
     lines, texts, exact = _whole(connection, JUDGED, bounds)
     numbers, floats = array("q", lines), array("d", lines)
     found.seqs, found.times, found.codes, found.flags = (numbers[place::8] for place in range(4))
@@ -196,7 +220,7 @@ def read_told(connection: sqlite3.Connection, bounds: Bounds | None) -> Told:
     """What was told, likewise."""
     lines, texts, _ = _whole(connection, TOLD, bounds)
     numbers = array("q", lines)
-    tellers = [Teller(*facts) for facts in _common(connection, TOLD)]
+    tellers = [Teller(*facts) for facts in common(connection, TOLD)]
     return Told(numbers[0::3], numbers[1::3], numbers[2::3], texts, tellers)
 
 
@@ -214,18 +238,23 @@ def rows_about(connection: sqlite3.Connection, subject_id: str) -> Iterator[int]
 
 
 def exploded(connection: sqlite3.Connection, table: Packed) -> Iterator[tuple[int, bytes, str]]:
-    """Each line of *table*: its row of the chain, what is packed, and its text as JSON; to be compared with what it should be."""
+    """Each line of *table*: its row of the chain, what is packed, and its text as JSON; to be compared with what it should be.
+
+    :raises sqlite3.DatabaseError: when a row of the table does not say what its own lines say.
+    """
     size = table.pack.size
-    for lines, texts in connection.execute(f"SELECT lines, texts FROM {table.name} ORDER BY first"):
+    query = f"SELECT first, last, exact, lines, texts FROM {table.name} ORDER BY first"
+    for first, last, exact, lines, texts in connection.execute(query):
         found = orjson.loads(f"[{texts}]")
-        if len(lines) != size * len(found):
-            raise sqlite3.DatabaseError(f"{table.name} has {len(lines)} bytes for {len(found)} lines")
+        seqs = [row[0] for row in table.pack.iter_unpack(lines)] if len(lines) == size * len(found) else []
+        if [first, last, exact] != [*seqs[:1], *seqs[-1:], sum(isinstance(text, list) for text in found)]:
+            raise sqlite3.DatabaseError(f"row {first!r} of {table.name} is not what its lines are")
         for place, text in enumerate(found):
-            line = lines[place * size : (place + 1) * size]
-            yield table.pack.unpack(line)[0], line, orjson.dumps(text).decode()
+            yield seqs[place], lines[place * size : (place + 1) * size], orjson.dumps(text).decode()
 
 
-def _common(connection: sqlite3.Connection, table: Packed) -> list[list[Any]]:
+def common(connection: sqlite3.Connection, table: Packed) -> list[list[Any]]:
+    """What lines of *table* have in common, by its code."""
     query = f"SELECT code, facts FROM {table.common} ORDER BY code"
     rows = connection.execute(query).fetchall()
     if [code for code, _ in rows] != list(range(len(rows))):

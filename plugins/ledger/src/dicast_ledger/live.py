@@ -13,10 +13,10 @@ from pathlib import Path
 
 import orjson
 
-from dicast import Claim, Entry, Event, Head, Judged, Lease, LedgerError, Query, Refusal, Told, Verification
+from dicast import Claim, Entry, Event, Head, Judged, Lease, LedgerError, Query, Refusal, Told, Verification, still_begun
 
 from . import chain
-from .columns import AT_ONCE, JUDGED, TABLES, TOLD, Columns, covered, read_judged, read_told
+from .columns import AT_ONCE, COLUMNED, EVALS, JUDGED, TOLD, Columns, covered, read_judged, read_told
 from .contents import known_contents, stored_content
 from .file import connect, explain
 from .leases import Leases
@@ -111,6 +111,18 @@ class Live:
             found = read_told(connection, bounds) if upto else Told()
             found.add(self._behind(connection, Query(run_id, TOLD.types, after=upto)))
         return found.of(run_id, types)
+
+    def begun(self, run_id: str | None = None) -> Sequence[Entry]:
+        """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            upto, _ = covered(connection)
+            rows = f"SELECT {chain.ROW} FROM events WHERE seq IN (SELECT seq FROM begun) ORDER BY seq"
+            before = [self._entry(connection, row) for row in connection.execute(rows)] if upto else []
+            found = still_begun(before, self._behind(connection, Query(types=EVALS, after=upto)))
+        return [entry for entry in found if run_id in (None, entry.event.run_id)]
 
     def _behind(self, connection: sqlite3.Connection, query: Query) -> Iterator[Entry]:
         """The rows of *query* in the chain; without looking for them where the columns go up to its end."""
@@ -224,7 +236,7 @@ class Live:
         if upto is None or upto >= newest:
             return
         last = min(newest, upto + AT_ONCE)
-        types = ", ".join(f"'{type}'" for type in TABLES)
+        types = ", ".join(f"'{type}'" for type in sorted(COLUMNED))
         query = f"SELECT {chain.ROW} FROM events WHERE seq > ? AND seq <= ? AND type IN ({types}) ORDER BY seq"
         rows = self._connection.execute(query, (upto, last)).fetchall()
         with suppress(LedgerError):  # what is wrong is told by dicast ledger verify

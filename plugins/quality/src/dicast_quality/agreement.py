@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import attrs
@@ -78,16 +77,14 @@ class Asked:
         """
         runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
         between = self.between or self._usual(runs)
-        with closing(Ratings()) as ratings:
-            ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
-            self._check(ratings, between)
-            gold = None if self.gold is None else ratings.read_gold(self.gold)
-            comparison = Comparison(between, ratings.raters, window, worst, gold)
-            for unit in ratings.units():
-                comparison.add(unit)
-            comparison.makers = list(ratings.makers)
-            if gold is not None and not comparison.matched:
-                raise DataError(self._no_match(comparison, ratings))
+        ratings = Ratings()
+        ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
+        self._check(ratings, between)
+        gold = None if self.gold is None else ratings.read_gold(self.gold)
+        comparison = Comparison(between, ratings.raters, window, worst, gold)
+        comparison.read(ratings)
+        if gold is not None and not comparison.matched:
+            raise DataError(self._no_match(comparison, ratings))
         return comparison
 
     def _usual(self, runs: Sequence[str]) -> Between:

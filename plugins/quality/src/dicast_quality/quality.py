@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,24 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, one_line, read_ledger
+from dicast import (
+    ConfigError,
+    Event,
+    Ledger,
+    Problem,
+    Query,
+    begun,
+    judged,
+    known_run,
+    milliseconds,
+    nearest,
+    one_line,
+    read_ledger,
+    told,
+)
 
 from .options import as_json, check_labels, ledger_path, moment, share, shown, written
-from .verdicts import GROUPINGS, NOTHING, Group, Grouping, Verdicts
+from .verdicts import CALLED, FAILED, GROUPINGS, NOTHING, ROUTED, Group, Grouping, Verdicts
 
 DAYS = 7
 KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
@@ -92,57 +105,49 @@ class Asked:
         if self.start >= self.end:
             raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
         run_id = None if run_id is None else known_run(ledger, run_id)
-        with closing(Verdicts(self.kind, self.group)) as verdicts:
-            evals = Evals(self, ledger, run_id)
-            verdicts.add(evals)
-            if evals.seen:
-                check_labels(self.labels, evals.seen, f" for subjects of kind {self.kind!r}")
-            if self.latest:
-                verdicts.keep_latest()
-            types = ("feedback.explicit", *(("route.decided", "llm.call_completed") if verdicts.joins else ()))
-            verdicts.tell(entry.event for entry in ledger.read(Query(types=types)))
-            groups = list(verdicts.groups(self.min_confidence))
+        rows, first, last = judged(ledger, run_id), milliseconds(self.start), milliseconds(self.end)
+        verdicts = Verdicts(rows, self.kind, self.group, self.labels, first, last)
+        open_ = [entry.event for entry in begun(ledger, run_id) if entry.event.subject_kind == self.kind]
+        makers = (rows.makers[code] for code in set(rows.codes))
+        seen = {maker.judge for maker in makers if maker.kind == self.kind} | {str(one.payload["judge"]) for one in open_}
+        if seen:
+            check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
+        if self.latest:
+            verdicts.keep_latest()
+        if verdicts.joins:
+            verdicts.join(told(ledger, types=(ROUTED, CALLED)))
+        verdicts.thumb(entry.event for entry in ledger.read(Query(types=("feedback.explicit",))))
+        groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)
-        return Report(self, groups, len(evals.open), elsewhere)
+        return Report(self, groups, self._backlog(open_), elsewhere)
+
+    def _backlog(self, events: Iterable[Event]) -> int:
+        """How many judgments were begun in the window, of *events* that have not ended."""
+        first, last, labels = written(self.start), written(self.end), self.labels
+        return len(
+            {
+                event.payload["eval_id"]
+                for event in events
+                if first <= event.time < last and (not labels or event.payload["judge"] in labels)
+            }
+        )
 
     def _elsewhere(self, ledger: Ledger) -> str:
         """What to look for where nothing was found.
 
         :raises ConfigError: when subjects of this kind are unknown.
         """
-        found = Counter(entry.event.subject_kind for entry in ledger.read(Query(types=("eval.completed",))))
+        rows = judged(ledger)
+        counts = Counter(code for code, flag in zip(rows.codes, rows.flags, strict=True) if not flag & FAILED)
+        found = Counter[str]()
+        for code, count in counts.items():
+            found[rows.makers[code].kind] += count
         kinds = [*KINDS, *(kind for kind in found if kind and kind not in KINDS)]
         if self.kind not in kinds:
             message = f"no subjects of kind {self.kind!r}; there are {', '.join(kinds)}"
             raise ConfigError(Problem(message, value=self.kind, hint=nearest(self.kind, kinds)))
         has = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.items(), key=str))
         return f"nothing was found; verdicts in the ledger: {has or 'none'} (--subject-kind, --from, --judge and --run choose)"
-
-
-class Evals:
-    """The verdicts that are *asked* for, to be gone through once; what has been begun in the window and has not ended."""
-
-    def __init__(self, asked: Asked, ledger: Ledger, run_id: str | None) -> None:
-        self._asked, self._ledger, self._run_id = asked, ledger, run_id
-        self._first, self._last = written(asked.start), written(asked.end)
-        self.open: set[object] = set()
-        self.seen: set[str] = set()
-
-    def __iter__(self) -> Iterator[Event]:
-        labels = self._asked.labels
-        types = ("eval.started", "eval.completed", "eval.failed")
-        for entry in self._ledger.read(Query(self._run_id, types, self._asked.kind)):
-            event = entry.event
-            self.seen.add(label := str(event.payload["judge"]))
-            if labels and label not in labels:
-                continue
-            inside = self._first <= event.time < self._last
-            if event.type != "eval.started":
-                self.open.discard(event.payload["eval_id"])
-            elif inside:
-                self.open.add(event.payload["eval_id"])
-            if inside and event.type == "eval.completed":
-                yield event
 
 
 @attrs.frozen
