@@ -96,7 +96,11 @@ from ._toolkit.json_values import MISSING, check_field, inexact, locate, lookup,
 from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
+    from ._kernel.cli.past_runs import past_runs
+    from ._kernel.contract.readers import reader
     from ._kernel.evaluate import evaluate
+    from ._kernel.resume.reading import document as run_document
+    from ._kernel.resume.reading import verdict as verdict_of
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
@@ -139,6 +143,10 @@ _ON_FIRST_USE = {
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",
     "evaluate": "_kernel.evaluate",
+    "past_runs": "_kernel.cli.past_runs",
+    "reader": "_kernel.contract.readers",
+    "run_document": "_kernel.resume.reading:document",
+    "verdict_of": "_kernel.resume.reading:verdict",
     "comparison_lines": "_toolkit.comparison_text",
     "how_to_install": "_toolkit.installing",
     "RunTable": "_toolkit.run_table",
@@ -280,21 +288,25 @@ __all__ = [
     "nearest",
     "one_line",
     "output_path",
+    "past_runs",
     "print_lines",
     "read_dataset",
     "read_json",
     "read_ledger",
+    "reader",
     "responses",
     "results",
     "retry_after",
     "reward",
     "rubric",
     "run",
+    "run_document",
     "scripts",
     "still_begun",
     "teller_of",
     "told",
     "too_deep",
+    "verdict_of",
     "weakest",
 ]
 
@@ -305,4 +317,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f".{_ON_FIRST_USE[name]}", __name__), name)
+    module, _, renamed = _ON_FIRST_USE[name].partition(":")
+    return getattr(import_module(f".{module}", __name__), renamed or name)

@@ -34,6 +34,16 @@ def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | No
         click.echo("the agent's own calls alone; --include-eval adds what judging them cost", err=True)
 
 
+def read_cost(
+    ledger: Ledger, *, group_by: Group = "model", include_eval: bool = False, run: str | None = None
+) -> dict[str, Any]:
+    """What ``dicast cost --json`` prints of *ledger*.
+
+    :raises ConfigError: when it has no such run.
+    """
+    return _document(_read(ledger, group_by, run, include_eval=include_eval), group_by)
+
+
 def _read(ledger: Ledger, group: Group, run_id: str | None, *, include_eval: bool) -> Accounts:
     types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))
     query = Query(run_id=None if run_id is None else known_run(ledger, run_id), types=types)

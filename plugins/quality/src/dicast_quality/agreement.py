@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import click
@@ -57,6 +58,24 @@ def agreement(
         return
     for line in lines(found):
         click.echo(one_line(line))
+
+
+def read_agreement(
+    ledger: Ledger,
+    *,
+    judge: Sequence[str] = (),
+    run: Sequence[str] = (),
+    between: Between | None = None,
+    subject_kind: str | None = None,
+    window: float = 0.15,
+    worst: int = 10,
+) -> dict[str, Any]:
+    """What ``dicast agreement --json`` prints of *ledger*.
+
+    :raises ConfigError: when it does not have what was asked for, or that is not two raters.
+    """
+    asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
+    return asked.compare(ledger, window, worst).document()
 
 
 @attrs.frozen

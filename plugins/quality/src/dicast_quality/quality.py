@@ -15,6 +15,7 @@ import orjson
 from dicast import (
     ConfigError,
     Event,
+    Judged,
     Ledger,
     Problem,
     Query,
@@ -72,8 +73,7 @@ def quality(
     as_json: bool,
 ) -> None:
     """Say how good the judged work was. Prints mean score, median and lowest tenth, with what judging it did cost."""
-    end = end or datetime.now(UTC)
-    asked = Asked(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
+    asked = Asked.about(group, kind, start, end, min_confidence, floor, labels, latest=latest)
     report = read_ledger(ledger, lambda live: asked.read(live, run_id))
     if as_json:
         click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
@@ -82,6 +82,27 @@ def quality(
         click.echo(one_line(line))
     if report.elsewhere is not None:
         click.echo(report.elsewhere, err=True)
+
+
+def read_quality(
+    ledger: Ledger,
+    *,
+    group_by: Grouping = "model",
+    subject_kind: str = "turn",
+    start: datetime | None = None,
+    end: datetime | None = None,
+    min_confidence: float = 0.0,
+    floor: float = 0.6,
+    judge: Sequence[str] = (),
+    run: str | None = None,
+    latest: bool = False,
+) -> dict[str, Any]:
+    """What ``dicast quality --json`` prints of *ledger*.
+
+    :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
+    """
+    asked = Asked.about(group_by, subject_kind, start, end, min_confidence, floor, judge, latest=latest)
+    return asked.read(ledger, run).document()
 
 
 @attrs.frozen
@@ -96,6 +117,23 @@ class Asked:
     floor: float
     labels: Sequence[str]
     latest: bool
+
+    @classmethod
+    def about(
+        cls,
+        group: Grouping,
+        kind: str,
+        start: datetime | None,
+        end: datetime | None,
+        min_confidence: float,
+        floor: float,
+        labels: Sequence[str],
+        *,
+        latest: bool,
+    ) -> Asked:
+        """What is asked for where the window may be left open."""
+        end = end or datetime.now(UTC)
+        return cls(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
 
     def read(self, ledger: Ledger, run_id: str | None) -> Report:
         """Add up what *ledger* has.
@@ -119,7 +157,7 @@ class Asked:
         verdicts.thumb(entry.event for entry in ledger.read(Query(types=("feedback.explicit",))))
         groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)
-        return Report(self, groups, self._backlog(open_), elsewhere)
+        return Report(self, groups, self._backlog(open_), elsewhere, _newest_prices(rows))
 
     def _backlog(self, events: Iterable[Event]) -> int:
         """How many judgments were begun in the window, of *events* that have not ended."""
@@ -150,6 +188,12 @@ class Asked:
         return f"nothing was found; verdicts in the ledger: {has or 'none'} (--subject-kind, --from, --judge and --run choose)"
 
 
+def _newest_prices(rows: Judged) -> str | None:
+    """The price list of the newest verdict that was paid for by one."""
+    priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
+    return next((rows.makers[code].pricing_version for code in reversed(rows.codes) if code in priced), None) if priced else None
+
+
 @attrs.frozen
 class Report:
     """What was found: figures by group, and how many judgments were begun and have not ended."""
@@ -158,6 +202,7 @@ class Report:
     found: Sequence[Group]
     backlog: int
     elsewhere: str | None
+    pricing_version: str | None = None
 
     @property
     def groups(self) -> list[Group]:
@@ -170,6 +215,7 @@ class Report:
         asked = self.asked
         return {
             "window": {"from": written(asked.start), "to": written(asked.end)},
+            "current_pricing_version": self.pricing_version,
             "subject_kind": asked.kind,
             "group_by": asked.group,
             "min_confidence": asked.min_confidence,
