@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 import dicast
-from dicast import Judgment, Ledger, Problem, Query, Rubric, Subject, Verdict, nearest, read_ledger
+from dicast import Judgment, Ledger, LedgerError, Problem, Query, Rubric, Subject, Verdict, nearest, read_ledger
 
 from .documents import without_rationale
 from .parameters import BadRequest
@@ -47,25 +47,27 @@ class Label:
 
 @attrs.frozen
 class Person:
-    """The judge that says what a person has said.
+    """The judge that says what a person has said. It has no options: whoever labels is one judge, whatever was said."""
 
-    :param score: from 0 to 1.
-    :param confidence: from 0 to 1.
-    :param reason: why, in the person's words; empty where none was given.
-    """
-
-    score: float
-    confidence: float = 1.0
-    reason: str = ""
+    _said: list[Label] = attrs.field(init=False, factory=list, eq=False, repr=False)
 
     accepts = ()
     judge_kind = "human"
     needs_output = False
 
+    @classmethod
+    def saying(cls, label: Label) -> Person:
+        """The judge that says *label*."""
+        person = cls()
+        person._said.append(label)
+        return person
+
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment:
         """The verdict."""
-        signals = {"reason": self.reason} if self.reason else {}
-        return Judgment(self.score, self.confidence, "human", Rubric("human", "1"), signals=signals)
+        label = self._said[0]
+        signals = {"reason": label.reason} if label.reason else {}
+        rubric = Rubric("human", "1")
+        return Judgment(float(label.score), float(label.confidence), "human", signals=signals, rubric=rubric)
 
 
 def label_of(body: bytes) -> Label:
@@ -119,10 +121,12 @@ def record(path: Path, label: Label) -> dict[str, Any]:
     pipeline = {
         "name": "labels",
         "judges": [{"person": {"as": label.judge}}],
-        "define": {"person": Person(float(label.score), float(label.confidence), label.reason or "")},
+        "define": {"person": Person.saying(label)},
         "ledger": {"ledger/sqlite": {"path": str(path.absolute())}},
     }
     done = dicast.run(pipeline, subjects=[subject])
+    if not done.verdicts:
+        raise LedgerError(f"the verdict on {label.subject_id!r:.100} was not recorded: {done.failures}")
     (verdict,) = done.verdicts
     return {"run_id": done.run_id, "verdict": without_rationale(attrs.asdict(verdict, recurse=False))}
 
