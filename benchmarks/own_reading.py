@@ -24,9 +24,18 @@ from dicast_ledger import Sqlite
 BATCH = 10_000
 TRACE = (
     ("route.decided", {"chosen_model": "small"}),
-    ("llm.call_completed", {"model": "small", "usage": {"input_tokens": 100, "output_tokens": 20}, "cost_usd": "0.0012"}),
-    ("turn.completed", {"stop_reason": "end_turn", "tool_call_count": 0, "signals_extra": {
-        "user_prompt_text": "Where is Canberra?", "final_response_text": "In Australia."}}),
+    (
+        "llm.call_completed",
+        {"model": "small", "usage": {"input_tokens": 100, "output_tokens": 20}, "cost_usd": "0.0012"},
+    ),
+    (
+        "turn.completed",
+        {
+            "stop_reason": "end_turn",
+            "tool_call_count": 0,
+            "signals_extra": {"user_prompt_text": "Where is Canberra?", "final_response_text": "In Australia."},
+        },
+    ),
 )
 JUDGES = ("a", "b")
 MODELS = ("small", "middle", "large")
@@ -35,7 +44,13 @@ MODELS = ("small", "middle", "large")
 def templates(folder: Path) -> Sequence[Event]:
     """The events of a real run over one turn."""
     lines = [
-        {"type": type_, "time": f"2026-03-01T12:00:0{second}.000Z", "session_id": "s", "turn_id": "t", "payload": payload}
+        {
+            "type": type_,
+            "time": f"2026-03-01T12:00:0{second}.000Z",
+            "session_id": "s",
+            "turn_id": "t",
+            "payload": payload,
+        }
         for second, (type_, payload) in enumerate(TRACE)
     ]
     trace, ledger = folder / "one.jsonl", folder / "one.db"
@@ -89,7 +104,11 @@ class Telling:
                 continue
             if event.type == "subject.read":
                 payload["digest"] = f"{number:064x}"
-                payload["content"] = {"input": "Where is Canberra?", "output": f"In Australia, {number}.", "context": {}}
+                payload["content"] = {
+                    "input": "Where is Canberra?",
+                    "output": f"In Australia, {number}.",
+                    "context": {},
+                }
             else:
                 payload |= {"eval_id": f"{run[5]}{number:024d}{payload['judge']}", "subject_id": turn}
             yield from self._judged(event, run, payload, place | {"subject_id": turn})
@@ -97,15 +116,26 @@ class Telling:
     def _judged(self, event: Event, run: str, payload: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
         if event.type == "eval.completed":
             if self._draw.random() < 0.01:
-                kept = {key: payload[key] for key in ("eval_id", "subject_kind", "subject_id", "judge", "judge_cost_usd")}
+                kept = {
+                    key: payload[key] for key in ("eval_id", "subject_kind", "subject_id", "judge", "judge_cost_usd")
+                }
                 failed = {**kept, "failure_mode": "timeout", "error_message": "no answer", "judge_latency_ms": 0}
                 yield self._event(event, run, type="eval.failed", payload=failed, **place)
                 return
             payload |= {"score": round(self._draw.random(), 4), "confidence": round(self._draw.random(), 2)}
             if self._draw.random() < 0.1:
                 payload |= {"judge_kind": "llm", "judge_model": "grader", "judge_cost_usd": "0.0004"}
-                paid = {"reservation_id": None, "amount": "0.0004", "unit": "usd", "eval_id": payload["eval_id"], "calls": 1,
-                        "judge": payload["judge"], "model": "grader", "tokens": 300, "metric": payload["judge"]}
+                paid = {
+                    "reservation_id": None,
+                    "amount": "0.0004",
+                    "unit": "usd",
+                    "eval_id": payload["eval_id"],
+                    "calls": 1,
+                    "judge": payload["judge"],
+                    "model": "grader",
+                    "tokens": 300,
+                    "metric": payload["judge"],
+                }
                 yield self._event(event, run, type="spend.settled", payload=paid, **place)
         yield self._event(event, run, payload=payload, **place)
 

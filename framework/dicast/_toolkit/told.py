@@ -62,7 +62,6 @@ class Told:
                 self.ids.append(id)
         return self
 
-
     def of(self, run_id: str | None, types: Sequence[str]) -> Told:
         """The rows of *types*, of one run or of all."""
         wanted = [teller.type in types and run_id in (None, teller.run_id) for teller in self.tellers]

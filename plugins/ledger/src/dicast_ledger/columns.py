@@ -18,11 +18,15 @@ import orjson
 
 from dicast import MISSING, Event, Judged, Maker, Teller, Told, line_of, teller_of
 
+from .spent import SPENT_TYPES, Payer, Spent, spent_of
+
 COLUMN_TABLES = (
     "CREATE TABLE IF NOT EXISTS covered (upto INTEGER, odd INTEGER)",
     "CREATE TABLE IF NOT EXISTS makers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
     "CREATE TABLE IF NOT EXISTS tellers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
     "CREATE TABLE IF NOT EXISTS judged (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
+    "CREATE TABLE IF NOT EXISTS payers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
+    "CREATE TABLE IF NOT EXISTS spent (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
     "CREATE TABLE IF NOT EXISTS begun (eval_id TEXT, seq INTEGER, PRIMARY KEY (eval_id, seq)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS told (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
 )
@@ -69,8 +73,11 @@ ABOUT = ("subject.read", "record.completed", "record.failed")
 TRACES = ("route.decided", "llm.call_completed")
 JUDGED = Packed("judged", "makers", ("eval.completed", "eval.failed"), Struct("=qqqqddqq"), _verdict)
 TOLD = Packed("told", "tellers", (*ABOUT, *TRACES), Struct("=qqq"), _told)
+PAID = Packed("spent", "payers", SPENT_TYPES, Struct("=qqqqqqqq"), spent_of)
+PACKED = (JUDGED, TOLD, PAID)
+"""All tables of lines. A call of an agent has a line in two of them."""
 STARTED, *_ = EVALS = ("eval.started", *JUDGED.types)
-TABLES = {type_: table for table in (JUDGED, TOLD) for type_ in table.types}
+TABLES = {type_: [table for table in PACKED if type_ in table.types] for one in PACKED for type_ in one.types}
 COLUMNED = frozenset((*TABLES, STARTED))
 """The types of events that the columns are about."""
 
@@ -80,7 +87,7 @@ class Columns:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._codes: dict[str, dict[Any, int]] = {"makers": {}, "tellers": {}}
+        self._codes: dict[str, dict[Any, int]] = {table.common: {} for table in PACKED}
         self._there = False
 
     def forget(self) -> None:
@@ -100,16 +107,15 @@ class Columns:
 
     def extend(self, events: Iterable[tuple[int, Event]], upto: int) -> None:
         """Add *events* with the numbers of their rows; the columns go up to the row *upto* then."""
-        found: dict[str, list[tuple[int, Event]]] = {"judged": [], "told": []}
+        found: dict[str, list[tuple[int, Event]]] = {table.name: [] for table in PACKED}
         evals = []
         for seq, event in events:
-            table = TABLES.get(event.type)
-            if table is not None:
+            for table in TABLES.get(event.type, ()):
                 found[table.name].append((seq, event))
             if event.type in EVALS:
                 evals.append((seq, event))
         self.begin(evals)
-        odd = sum(self._write(table, chosen) for table in (JUDGED, TOLD) if (chosen := found[table.name]))
+        odd = sum(self._write(table, chosen) for table in PACKED if (chosen := found[table.name]))
         execute = self._connection.execute
         if not execute("UPDATE covered SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO covered VALUES (?, ?)", (upto, odd))
@@ -135,7 +141,7 @@ class Columns:
         made = list(self.lines(table, events))
         if made:
             self._put(table, made)
-        return odd(events, made)
+        return odd(table, events, made)
 
     def _put(self, table: Packed, made: Sequence[Line]) -> None:
         first, last = made[0][0], made[-1][0]
@@ -170,13 +176,12 @@ class Columns:
         return int(row[0])
 
 
-def odd(events: Sequence[tuple[int, Event]], made: Sequence[Line]) -> int:
-    """How many of *events* are about a subject and cannot be found by its id."""
+def odd(table: Packed, events: Sequence[tuple[int, Event]], made: Sequence[Line]) -> int:
+    """How many of *events* the lines *made* of them do not stand for: they cannot be found by their subject, or were not read as money."""
+    if table is PAID:
+        return len(events) - len(made)
     texts = {line[0]: line[2] for line in made}
-    return sum(
-        event.type not in TRACES and _id(texts.get(seq, MISSING)) != event.subject_id
-        for seq, event in events
-    )
+    return sum(event.type not in TRACES and _id(texts.get(seq, MISSING)) != event.subject_id for seq, event in events)
 
 
 def _id(text: object) -> object:
@@ -222,6 +227,19 @@ def read_told(connection: sqlite3.Connection, bounds: Bounds | None) -> Told:
     numbers = array("q", lines)
     tellers = [Teller(*facts) for facts in common(connection, TOLD)]
     return Told(numbers[0::3], numbers[1::3], numbers[2::3], texts, tellers)
+
+
+def read_spent(connection: sqlite3.Connection, bounds: Bounds | None) -> Spent:
+    """What was spent, likewise."""
+    lines, texts, exact = _whole(connection, PAID, bounds)
+    numbers = array("q", lines)
+    times, codes, flags, amounts, tokens, calls, marks = (numbers[place::8] for place in range(1, 8))
+    amounts_as_text = {}
+    if exact:
+        amounts_as_text = {line: text[1] for line, text in enumerate(texts) if isinstance(text, list)}
+        texts = [text[0] if isinstance(text, list) else text for text in texts]
+    payers = [Payer(*facts) for facts in common(connection, PAID)]
+    return Spent(times, codes, flags, amounts, tokens, calls, marks, texts, payers, amounts_as_text)
 
 
 def rows_about(connection: sqlite3.Connection, subject_id: str) -> Iterator[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from itertools import chain as chained
@@ -13,15 +13,29 @@ from pathlib import Path
 
 import orjson
 
-from dicast import Claim, Entry, Event, Head, Judged, Lease, LedgerError, Query, Refusal, Told, Verification, still_begun
+from dicast import (
+    Claim,
+    Entry,
+    Event,
+    Head,
+    Judged,
+    Lease,
+    LedgerError,
+    Query,
+    Refusal,
+    Told,
+    Verification,
+    still_begun,
+)
 
 from . import chain
-from .columns import AT_ONCE, COLUMNED, EVALS, JUDGED, TOLD, Columns, covered, read_judged, read_told
+from .columns import AT_ONCE, COLUMNED, EVALS, JUDGED, TOLD, Columns, covered, read_judged, read_spent, read_told
 from .contents import known_contents, stored_content
 from .file import connect, explain
 from .leases import Leases
 from .selection import bounds_of, select
 from .spending import Spending, amount_of
+from .spent import Spent, plain
 from .texts import without_texts
 
 _TOGETHER = 200
@@ -111,6 +125,18 @@ class Live:
             found = read_told(connection, bounds) if upto else Told()
             found.add(self._behind(connection, Query(run_id, TOLD.types, after=upto)))
         return found.of(run_id, types)
+
+    def spent(self, run_id: str | None = None) -> Spent | None:
+        """What was spent in the ledger, or in one run and perhaps some others; None where the columns do not go to the end of the chain.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            bounds, newest = bounds_of(connection, run_id), chain.head(connection)
+            upto, odd = covered(connection)
+            if bounds is None or newest is None or upto < newest.seq or odd:
+                return None
+            return read_spent(connection, bounds)
 
     def begun(self, run_id: str | None = None) -> Sequence[Entry]:
         """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.
@@ -255,8 +281,8 @@ class Live:
                 if seq in known:
                     payload = {**payload, "content": None}
                 elif not whole:
-                    payload = without_texts(event, _plain)
-                body = dumps(payload, _plain)
+                    payload = without_texts(event, plain)
+                body = dumps(payload, plain)
                 values = (id, type, time, run_id, session, turn, kind, subject, sensitivity)
                 digest = link(prev, values, body)
             except TypeError as error:
@@ -343,11 +369,3 @@ def _amount(event: Event) -> tuple[Decimal, str]:
         return amount_of(event.payload), str(event.payload["unit"])
     except (KeyError, ArithmeticError, TypeError, ValueError) as error:
         raise LedgerError(f"event {event.id} reserves no amount of money, {error!r}: {dict(event.payload)}") from error
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    raise TypeError(f"{type(value).__name__} is not JSON")

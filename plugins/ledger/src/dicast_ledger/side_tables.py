@@ -11,7 +11,7 @@ import orjson
 
 from dicast import Event
 
-from .columns import COLUMN_TABLES, COLUMNED, EVALS, JUDGED, TABLES, TOLD, Columns, common, covered, exploded, odd
+from .columns import COLUMN_TABLES, COLUMNED, EVALS, PACKED, TABLES, Columns, common, covered, exploded, odd
 from .contents import CONTENTS_TABLE, key_of
 from .spending import SPENDING_TABLES, Spending
 
@@ -37,7 +37,7 @@ class SideTables:
     def __init__(self, scratch: sqlite3.Connection, upto: int) -> None:
         scratch.executescript(CONTENTS_TABLE + SPENDING_TABLES + ";".join(COLUMN_TABLES))
         scratch.execute("CREATE TABLE runs (run_id PRIMARY KEY, first_seq, last_seq) WITHOUT ROWID")
-        for table in (JUDGED, TOLD):
+        for table in PACKED:
             scratch.execute(f"CREATE TABLE {table.name}_lines (seq INTEGER PRIMARY KEY, line, text)")
         self._scratch, self._spending, self._columns, self._upto = scratch, Spending(scratch), Columns(scratch), upto
         self._odd = 0
@@ -66,14 +66,12 @@ class SideTables:
         event = Event(id, type_, time, run_id, orjson.loads(payload), session, turn, kind, subject, sensitivity)
         if type_ in EVALS:
             self._columns.begin([(seq, event)])
-        table = TABLES.get(type_)
-        if table is None:
-            return
-        made = list(self._columns.lines(table, [(seq, event)]))
-        self._odd += odd([(seq, event)], made)
-        for _, line, text, _ in made:
-            written = orjson.dumps(text).decode()
-            self._scratch.execute(f"INSERT INTO {table.name}_lines VALUES (?, ?, ?)", (seq, line, written))
+        for table in TABLES.get(type_, ()):
+            made = list(self._columns.lines(table, [(seq, event)]))
+            self._odd += odd(table, [(seq, event)], made)
+            for _, line, text, _ in made:
+                written = orjson.dumps(text).decode()
+                self._scratch.execute(f"INSERT INTO {table.name}_lines VALUES (?, ?, ?)", (seq, line, written))
 
     def compared(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
         """What is wrong first with the tables of *connection*, which has so many *events*."""
@@ -122,7 +120,7 @@ class SideTables:
         for (seq, *made), kept in _paired(self._scratch.execute(query), connection.execute(query)) if upto else ():
             if kept is None or made != list(kept[1:]):
                 return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: begun says something else of row {seq}")
-        for table in (JUDGED, TOLD) if upto else ():
+        for table in PACKED if upto else ():
             if common(connection, table) != common(self._scratch, table):
                 return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {table.common} says something else")
             made = self._scratch.execute(f"SELECT seq, line, text FROM {table.name}_lines ORDER BY seq")

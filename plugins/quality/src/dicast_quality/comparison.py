@@ -79,9 +79,7 @@ class Comparison:
         ones, twos = ([None if row is None else score(row) for row in column] for column in rows)
         shared = [a is not None and b is not None for a, b in zip(ones, twos, strict=True)]
         pairs = zip(states(one, ones), states(two, twos), *rows, strict=True)
-        patterns = (
-            (a, b) if not (r is None or s is None) else (b,) if r is None else (a,) for a, b, r, s in pairs
-        )
+        patterns = ((a, b) if not (r is None or s is None) else (b,) if r is None else (a,) for a, b, r, s in pairs)
         scored = tuple([value for value in compress(column, shared) if value is not None] for column in (ones, twos))
         spreads = self._tally.add_pairs(patterns, *scored)
         for column in rows:

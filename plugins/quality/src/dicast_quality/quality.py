@@ -147,7 +147,9 @@ class Asked:
         verdicts = Verdicts(rows, self.kind, self.group, self.labels, first, last)
         open_ = [entry.event for entry in begun(ledger, run_id) if entry.event.subject_kind == self.kind]
         makers = (rows.makers[code] for code in set(rows.codes))
-        seen = {maker.judge for maker in makers if maker.kind == self.kind} | {str(one.payload["judge"]) for one in open_}
+        seen = {maker.judge for maker in makers if maker.kind == self.kind} | {
+            str(one.payload["judge"]) for one in open_
+        }
         if seen:
             check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
         if self.latest:
@@ -191,7 +193,11 @@ class Asked:
 def _newest_prices(rows: Judged) -> str | None:
     """The price list of the newest verdict that was paid for by one."""
     priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
-    return next((rows.makers[code].pricing_version for code in reversed(rows.codes) if code in priced), None) if priced else None
+    return (
+        next((rows.makers[code].pricing_version for code in reversed(rows.codes) if code in priced), None)
+        if priced
+        else None
+    )
 
 
 @attrs.frozen

@@ -122,7 +122,14 @@ class Tally:
             return spreads
         if self.n == BLOCKS:
             self._scatter()
-        start, draw, apart, sums, squares, counts = self._start, self._draw, self._apart, self._sums, self._squares, self._counts
+        start, draw, apart, sums, squares, counts = (
+            self._start,
+            self._draw,
+            self._apart,
+            self._sums,
+            self._squares,
+            self._counts,
+        )
         for first, second, spread in zip(ones[alone:], twos[alone:], spreads[alone:], strict=True):
             part, one, two = int(draw() * BLOCKS), first - start, second - start
             sums[part] += one + two

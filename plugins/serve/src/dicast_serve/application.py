@@ -15,11 +15,21 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, compile_path
 from starlette.routing import Route as Path_
 from starlette.types import ASGIApp
 
-from dicast import ConfigError, DataError, DicastError, Head, LedgerError, LedgerRefused, RequestError, nearest, read_ledger
+from dicast import (
+    ConfigError,
+    DataError,
+    DicastError,
+    Head,
+    LedgerError,
+    LedgerRefused,
+    RequestError,
+    nearest,
+    read_ledger,
+)
 
 from . import openapi
 from .documents import dumped
@@ -67,7 +77,9 @@ class Served:
             from dicast import Problem
 
             message = f"no ledger {name!r:.100} is served; there are {', '.join(self.ledgers)}"
-            raise BadRequest([Problem(message, path="ledger", value=name[:100], hint=nearest(name[:100], self.ledgers))])
+            raise BadRequest(
+                [Problem(message, path="ledger", value=name[:100], hint=nearest(name[:100], self.ledgers))]
+            )
         return self.ledgers[name]
 
 
@@ -199,7 +211,7 @@ def once(paths: Sequence[Path], address: str) -> bytes:
     parts = urlsplit(address)
     served = Served.of(paths)
     for route in ROUTES:
-        found = Path_(_pattern(route), lambda request: None).path_regex.match(unquote(parts.path))
+        found = compile_path(_pattern(route))[0].match(unquote(parts.path))
         if found is not None:
             query = parse_qsl(parts.query, keep_blank_values=True)
             values = values_of((*route.parameters, LEDGER), query, found.groupdict())
@@ -207,7 +219,9 @@ def once(paths: Sequence[Path], address: str) -> bytes:
             return _answered(route, path, values)
     known = [route.path for route in ROUTES]
     near = nearest(parts.path, known)
-    raise BadRequest(f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(known)}")
+    raise BadRequest(
+        f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(known)}"
+    )
 
 
 def _head(path: Path) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dicast import ConfigError, LedgerRefused, read_ledger
+from dicast import ConfigError, read_ledger
 
 LEAST_TOKEN = 16
 
@@ -22,8 +22,12 @@ LEAST_TOKEN = 16
     help="A ledger; may be repeated. $DICAST_LEDGER or .dicast/ledger.db without it.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="The port; 0 takes a free one.")
-@click.option("--allow-host", "names", multiple=True, metavar="NAME", help="A name by which requests may ask for this host.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="The port; 0 takes a free one."
+)
+@click.option(
+    "--allow-host", "names", multiple=True, metavar="NAME", help="A name by which requests may ask for this host."
+)
 @click.option(
     "--token-file", type=click.Path(path_type=Path), help="A file with the token; without it one is made and printed."
 )
@@ -87,5 +91,7 @@ def _token(path: Path, option: str) -> str:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(f"{option}: {path} cannot be read ({why})") from error
     if len(found) < LEAST_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
-        raise ConfigError(f"{option}: a token has {LEAST_TOKEN} printable ASCII characters at least and no blank; make one with openssl rand -hex 24")
+        raise ConfigError(
+            f"{option}: a token has {LEAST_TOKEN} printable ASCII characters at least and no blank; make one with openssl rand -hex 24"
+        )
     return found

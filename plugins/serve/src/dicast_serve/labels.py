@@ -83,7 +83,9 @@ def label_of(body: bytes) -> Label:
         raise BadRequest("the body is a JSON object")
     known: Mapping[str, Any] = BODY["properties"]
     problems = [
-        Problem(f"unknown key {name!r:.100}; there are {', '.join(known)}", path=name[:100], hint=nearest(name[:100], known))
+        Problem(
+            f"unknown key {name!r:.100}; there are {', '.join(known)}", path=name[:100], hint=nearest(name[:100], known)
+        )
         for name in given
         if name not in known
     ]
@@ -101,7 +103,11 @@ def label_of(body: bytes) -> Label:
 def _fits(value: object, schema: Mapping[str, Any]) -> bool:
     if schema["type"] == "number":
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    if not isinstance(value, str) or "\0" in value or not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", 1000):
+    if (
+        not isinstance(value, str)
+        or "\0" in value
+        or not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", 1000)
+    ):
         return False
     import re
 
@@ -133,10 +139,14 @@ def record(path: Path, label: Label) -> dict[str, Any]:
 
 def _subject(ledger: Ledger, label: Label) -> Subject:
     """The subject as it was read last."""
-    query = Query(types=("subject.read",), subject_id=label.subject_id, subject_kind=label.subject_kind, newest_first=True)
+    query = Query(
+        types=("subject.read",), subject_id=label.subject_id, subject_kind=label.subject_kind, newest_first=True
+    )
     read = next((entry.event for entry in ledger.read(attrs.evolve(query, limit=1))), None)
     if read is None:
         raise NotFound(f"the ledger has no {label.subject_kind} {label.subject_id!r:.100}")
     content: Any = read.payload.get("content") or {}
-    parts = {name: content[name] for name in ("input", "output", "reference", "context") if content.get(name) is not None}
+    parts = {
+        name: content[name] for name in ("input", "output", "reference", "context") if content.get(name) is not None
+    }
     return Subject(label.subject_kind, label.subject_id, session_id=read.session_id, **parts)

@@ -29,7 +29,9 @@ def listener(host: str, port: int) -> Iterator[socket.socket]:
         made.bind(address)
         made.listen(1024)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port or --host") from error
+        raise ConfigError(
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another --port or --host"
+        ) from error
     with made:
         yield made
 

@@ -121,10 +121,11 @@ async def _told(tails: Tails, path: Path, seen: int, now: int) -> AsyncIterator[
         yield b"retry: 2000\nevent: head\ndata: %b\n\n" % orjson.dumps({"seq": now})
         while seen < now:
             missed = [news for news in await asyncio.to_thread(newer, path, seen) if news[0] <= now]
-            for seen, text in missed:
+            for _, text in missed:
                 yield text
             if not missed:
                 break
+            seen = missed[-1][0]  # how far the viewer is
         seen = now
         while True:
             try:

@@ -70,7 +70,10 @@ def _others() -> dict[str, Any]:
         "operationId": "label",
         "parameters": [_parameter(LEDGER)],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("Label")}}},
-        "responses": {**_responses(None, "404"), "201": _response("The verdict that was recorded.", _object(("run_id", "verdict")))},
+        "responses": {
+            **_responses(None, "404"),
+            "201": _response("The verdict that was recorded.", _object(("run_id", "verdict"))),
+        },
     }
     del label["responses"]["200"]
     ledgers = {

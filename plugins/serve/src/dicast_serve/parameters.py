@@ -106,7 +106,9 @@ def in_path(name: str, help: str) -> Parameter:
     return text(name, help, required=True, place="path")
 
 
-def values_of(parameters: Sequence[Parameter], query: Iterable[tuple[str, str]], path: Mapping[str, str]) -> dict[str, Any]:
+def values_of(
+    parameters: Sequence[Parameter], query: Iterable[tuple[str, str]], path: Mapping[str, str]
+) -> dict[str, Any]:
     """The value of each of *parameters* in the pairs of *query* and the parts of *path*.
 
     :raises BadRequest: naming every parameter that is wrong, unknown, missing or given twice.
@@ -143,7 +145,9 @@ def _value(parameter: Parameter, given: Sequence[str]) -> Any:
 
 def _unknown(name: str, known: Mapping[str, Parameter]) -> Problem:
     there = ", ".join(known) or "none"
-    return Problem(f"unknown parameter {name!r:.100}; there are {there}", path=name[:100], hint=nearest(name[:100], known))
+    return Problem(
+        f"unknown parameter {name!r:.100}; there are {there}", path=name[:100], hint=nearest(name[:100], known)
+    )
 
 
 def _text(given: str) -> str:

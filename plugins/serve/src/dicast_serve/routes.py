@@ -92,9 +92,7 @@ ROUTES = (
         ),
         ("n", "within", "kappa", "alpha", "alpha_ci", "base_rate", "failures", "worst"),
     ),
-    Route(
-        "/analytics/backlog", "What was begun and has not ended.", figures.backlog, (KIND, RUN), ("open", "data")
-    ),
+    Route("/analytics/backlog", "What was begun and has not ended.", figures.backlog, (KIND, RUN), ("open", "data")),
     Route(
         "/runs",
         "The runs, the one that began last first.",
@@ -124,7 +122,9 @@ ROUTES = (
             text("subject", "Only about the subject with this id."),
             number("min_score", "Only scores from here on."),
             number("max_score", "Only scores up to here."),
-            attrs.evolve(flag("failed", "true: failures alone; false: verdicts alone."), default=None, schema={"type": "boolean"}),
+            attrs.evolve(
+                flag("failed", "true: failures alone; false: verdicts alone."), default=None, schema={"type": "boolean"}
+            ),
             choice("order", "seq: as in the ledger; score: failures first, then the lowest.", ("seq", "score"), "seq"),
             whole("limit", "At most so many.", 100, 1, 1000),
             whole("cursor", "What next_cursor said: the rows after it.", None, 0, MOST),

@@ -8,7 +8,19 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Entry, Judged, Ledger, Maker, Query, judged, known_run, past_runs, run_document, verdict_of
+from dicast import (
+    ConfigError,
+    Entry,
+    Judged,
+    Ledger,
+    Maker,
+    Query,
+    judged,
+    known_run,
+    past_runs,
+    run_document,
+    verdict_of,
+)
 
 from .documents import without_rationale, written
 
@@ -124,7 +136,9 @@ def subject(ledger: Ledger, given: Values) -> Document:
             "session_id": entries[0].event.session_id,
             "content": content,
             "evaluations": [_evaluation(entry) for entry in said],
-            "failures": [{"run_id": entry.event.run_id, **entry.event.payload, "chain": _place(entry)} for entry in failed],
+            "failures": [
+                {"run_id": entry.event.run_id, **entry.event.payload, "chain": _place(entry)} for entry in failed
+            ],
         }
     }
 
