@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from dicast import MISSING, Event, Judged, Maker, Teller, Told, line_of, teller_of
+from dicast import Event, Judged, Maker, Teller, Told, line_of, teller_of
 
 from .spent import SPENT_TYPES, Payer, Spent, spent_of
 
@@ -24,11 +24,11 @@ COLUMN_TABLES = (
     "CREATE TABLE IF NOT EXISTS covered (upto INTEGER, odd INTEGER)",
     "CREATE TABLE IF NOT EXISTS makers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
     "CREATE TABLE IF NOT EXISTS tellers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
-    "CREATE TABLE IF NOT EXISTS judged (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
+    "CREATE TABLE IF NOT EXISTS judged (first INTEGER PRIMARY KEY, last INTEGER, exact INTEGER, texts TEXT, lines BLOB)",
     "CREATE TABLE IF NOT EXISTS payers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
-    "CREATE TABLE IF NOT EXISTS spent (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
+    "CREATE TABLE IF NOT EXISTS spent (first INTEGER PRIMARY KEY, last INTEGER, exact INTEGER, texts TEXT, lines BLOB)",
     "CREATE TABLE IF NOT EXISTS begun (eval_id TEXT, seq INTEGER, PRIMARY KEY (eval_id, seq)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS told (first INTEGER PRIMARY KEY, last INTEGER, lines BLOB, texts TEXT, exact INTEGER)",
+    "CREATE TABLE IF NOT EXISTS told (first INTEGER PRIMARY KEY, last INTEGER, exact INTEGER, texts TEXT, lines BLOB)",
 )
 
 FEW = 128
@@ -41,8 +41,11 @@ AT_ONCE = 20_000
 Line = tuple[int, bytes, object, bool]
 """A row of the chain, what is packed of it, its text, and whether the text holds amounts, too."""
 
-Found = tuple[Any, tuple[Any, ...], tuple[Any, ...], object, bool]
-"""What an event has in common with others, the numbers before and behind the code of that, and as in a line."""
+Found = tuple[Any, tuple[Any, ...], tuple[Any, ...], object, bool, bool]
+"""What an event has in common with others, the numbers before and behind the code of that, the text, whether that holds amounts, and
+whether the line does not say which subject it is about."""
+
+Times = dict[str, int]
 
 
 class Packed(NamedTuple):
@@ -52,33 +55,37 @@ class Packed(NamedTuple):
     common: str
     types: Sequence[str]
     pack: Struct
-    line: Callable[[Event], Found | None]
+    line: Callable[[Event, Times], Found | None]
 
 
-def _verdict(event: Event) -> Found | None:
-    line = line_of(event)
+def _verdict(event: Event, times: Times) -> Found | None:
+    line = line_of(event, times)
     if line is None:
         return None
     maker, time, flags, score, confidence, usd, msat, id, exact = line
     text = id if exact is None else [id, *exact]
-    return maker, (time,), (flags, score, confidence, usd, msat), text, exact is not None
+    return maker, (time,), (flags, score, confidence, usd, msat), text, exact is not None, id != event.subject_id
 
 
-def _told(event: Event) -> Found | None:
+def _told(event: Event, times: Times) -> Found | None:
     found = teller_of(event)
-    return None if found is None else (found[0], (), (found[1],), found[2], False)
+    return None if found is None else (found[0], (), (found[1],), found[2], False, False)
+
+
+def _spent(event: Event, times: Times) -> Found | None:
+    found = spent_of(event)
+    return None if found is None else (*found, False)
 
 
 ABOUT = ("subject.read", "record.completed", "record.failed")
 TRACES = ("route.decided", "llm.call_completed")
 JUDGED = Packed("judged", "makers", ("eval.completed", "eval.failed"), Struct("=qqqqddqq"), _verdict)
 TOLD = Packed("told", "tellers", (*ABOUT, *TRACES), Struct("=qqq"), _told)
-PAID = Packed("spent", "payers", SPENT_TYPES, Struct("=qqqqqqqq"), spent_of)
+PAID = Packed("spent", "payers", SPENT_TYPES, Struct("=qqqqqqqq"), _spent)
 PACKED = (JUDGED, TOLD, PAID)
 """All tables of lines. A call of an agent has a line in two of them."""
 STARTED, *_ = EVALS = ("eval.started", *JUDGED.types)
-TABLES = {type_: [table for table in PACKED if type_ in table.types] for one in PACKED for type_ in one.types}
-COLUMNED = frozenset((*TABLES, STARTED))
+COLUMNED = frozenset((STARTED, *(type_ for table in PACKED for type_ in table.types)))
 """The types of events that the columns are about."""
 
 
@@ -107,15 +114,12 @@ class Columns:
 
     def extend(self, events: Iterable[tuple[int, Event]], upto: int) -> None:
         """Add *events* with the numbers of their rows; the columns go up to the row *upto* then."""
-        found: dict[str, list[tuple[int, Event]]] = {table.name: [] for table in PACKED}
-        evals = []
-        for seq, event in events:
-            for table in TABLES.get(event.type, ()):
-                found[table.name].append((seq, event))
-            if event.type in EVALS:
-                evals.append((seq, event))
-        self.begin(evals)
-        odd = sum(self._write(table, chosen) for table in PACKED if (chosen := found[table.name]))
+        chosen = [one for one in events if one[1].type in COLUMNED]
+        self.begin([one for one in chosen if one[1].type in EVALS])
+        odd = 0
+        for table in PACKED:
+            if found := [one for one in chosen if one[1].type in table.types]:
+                odd += self._write(table, found)
         execute = self._connection.execute
         if not execute("UPDATE covered SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO covered VALUES (?, ?)", (upto, odd))
@@ -138,34 +142,43 @@ class Columns:
 
     def _write(self, table: Packed, events: Sequence[tuple[int, Event]]) -> int:
         """Write the lines of *events*; return how many of these are odd."""
-        made = list(self.lines(table, events))
+        made, odd = self.lines(table, events)
         if made:
             self._put(table, made)
-        return odd(table, events, made)
+        return odd
 
     def _put(self, table: Packed, made: Sequence[Line]) -> None:
         first, last = made[0][0], made[-1][0]
-        lines, exact = b"".join([line[1] for line in made]), sum(line[3] for line in made)
+        lines, exact = b"".join([line[1] for line in made]), sum([line[3] for line in made])
         texts = orjson.dumps([line[2] for line in made])[1:-1].decode()
         if len(made) < FEW:
             newest = f"SELECT first, lines, texts, exact FROM {table.name} ORDER BY first DESC LIMIT 1"
             before = self._connection.execute(newest).fetchone()
             if before is not None and len(before[1]) < FEW * table.pack.size:
                 first, lines, texts, exact = before[0], before[1] + lines, f"{before[2]},{texts}", before[3] + exact
-        row = (first, last, lines, texts, exact)
+        row = (first, last, exact, texts, lines)  # a search among the texts does not read the lines
         self._connection.execute(f"INSERT OR REPLACE INTO {table.name} VALUES (?, ?, ?, ?, ?)", row)
 
-    def lines(self, table: Packed, events: Iterable[tuple[int, Event]]) -> Iterator[Line]:
-        """The line of each of *events* that has one."""
+    def lines(self, table: Packed, events: Iterable[tuple[int, Event]]) -> tuple[list[Line], int]:
+        """The line of each of *events* that has one, and how many are odd: that have none, but for a trace without a model, or whose
+        line does not say which subject they are about.
+        """
         pack, line, codes = table.pack.pack, table.line, self._codes[table.common]
+        made: list[Line] = []
+        times: Times = {}
+        odd = 0
         for seq, event in events:
-            found = line(event)
-            if found is not None:
-                facts, before, after, text, exact = found
-                code = codes.get(facts)
-                if code is None:
-                    code = codes[facts] = self._code(table.common, orjson.dumps(tuple(facts)).decode())
-                yield seq, pack(seq, *before, code, *after), text, exact
+            found = line(event, times)
+            if found is None:
+                odd += event.type not in TRACES or table is PAID
+                continue
+            facts, before, after, text, exact, apart = found
+            code = codes.get(facts)
+            if code is None:
+                code = codes[facts] = self._code(table.common, orjson.dumps(tuple(facts)).decode())
+            odd += apart
+            made.append((seq, pack(seq, *before, code, *after), text, exact))
+        return made, odd
 
     def _code(self, common: str, facts: str) -> int:
         execute = self._connection.execute
@@ -174,18 +187,6 @@ class Columns:
             made = f"INSERT INTO {common} SELECT coalesce(max(code), -1) + 1, ? FROM {common} RETURNING code"
             row = execute(made, (facts,)).fetchone()
         return int(row[0])
-
-
-def odd(table: Packed, events: Sequence[tuple[int, Event]], made: Sequence[Line]) -> int:
-    """How many of *events* the lines *made* of them do not stand for: they cannot be found by their subject, or were not read as money."""
-    if table is PAID:
-        return len(events) - len(made)
-    texts = {line[0]: line[2] for line in made}
-    return sum(event.type not in TRACES and _id(texts.get(seq, MISSING)) != event.subject_id for seq, event in events)
-
-
-def _id(text: object) -> object:
-    return text[0] if isinstance(text, list) else text
 
 
 def has_columns(connection: sqlite3.Connection) -> bool:
