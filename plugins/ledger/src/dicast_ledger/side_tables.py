@@ -11,8 +11,9 @@ import orjson
 
 from dicast import Event
 
-from .columns import COLUMN_TABLES, COLUMNED, EVALS, PACKED, Columns, common, covered, exploded
+from .columns import COLUMN_TABLES, COLUMNED, EVALS, PACKED, Columns, covered
 from .contents import CONTENTS_TABLE, key_of
+from .lines import common, exploded
 from .spending import SPENDING_TABLES, Spending
 
 _DOES_NOT_FOLLOW = "kept beside the chain do not follow from it"
