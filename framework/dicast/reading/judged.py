@@ -92,7 +92,7 @@ class Judged:
 
     def only(self, chosen: Sequence[object]) -> Judged:
         """The rows for which *chosen* is true."""
-        whole = (array(one.typecode, compress(one, chosen)) for one in self._columns())
+        whole: Any = (array(one.typecode, compress(one, chosen)) for one in self._columns())
         places = {row: place for place, row in enumerate(compress(range(len(self.ids)), chosen))} if self.exact else {}
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
         return Judged(*whole, list(compress(self.ids, chosen)), self.makers, exact)

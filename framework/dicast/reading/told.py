@@ -68,7 +68,7 @@ class Told:
         if all(wanted[code] for code in set(self.codes)):
             return self
         chosen = [wanted[code] for code in self.codes]
-        whole = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
+        whole: Any = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
         return Told(*whole, list(compress(self.ids, chosen)), self.tellers)
 
 

@@ -50,7 +50,9 @@ others = st.one_of(
     st.fixed_dictionaries({**about, "what": st.sampled_from(["failed", "started"]), "judge": st.sampled_from(JUDGES)}),
     st.fixed_dictionaries({**about, "what": st.just("read"), "text": st.sampled_from(["x", "y"])}),
     st.fixed_dictionaries({**about, "what": st.sampled_from(["routed", "called"]), "model": st.sampled_from("mn")}),
-    st.fixed_dictionaries({**about, "what": st.just("thumbed"), "rating": st.sampled_from(["thumbs_up", "thumbs_down"])}),
+    st.fixed_dictionaries(
+        {**about, "what": st.just("thumbed"), "rating": st.sampled_from(["thumbs_up", "thumbs_down"])}
+    ),
 )
 happenings = st.lists(st.one_of(verdict, others), min_size=1, max_size=25)
 
@@ -87,7 +89,9 @@ def rows_of(path):
     """Every row as a dict, its payload read."""
     names = "seq, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload"
     with closing(sqlite3.connect(path)) as connection:
-        found = [dict(zip(names.split(", "), row, strict=True)) for row in connection.execute(f"SELECT {names} FROM events")]
+        found = [
+            dict(zip(names.split(", "), row, strict=True)) for row in connection.execute(f"SELECT {names} FROM events")
+        ]
     return [{**row, "payload": json.loads(row["payload"])} for row in found]
 
 
@@ -146,7 +150,12 @@ def total(amounts):
 
 
 @settings(deadline=None, max_examples=60)
-@given(made=happenings, size=st.sampled_from([1, 3, 100]), group_by=st.sampled_from(["model", "judge_kind", "none"]), latest=st.booleans())
+@given(
+    made=happenings,
+    size=st.sampled_from([1, 3, 100]),
+    group_by=st.sampled_from(["model", "judge_kind", "none"]),
+    latest=st.booleans(),
+)
 def test_quality_of_columns_is_that_of_the_rows(make_ledger, made, size, group_by, latest):
     ledger = make_ledger()
     for one in made:
@@ -190,7 +199,9 @@ def test_agreement_of_columns_is_that_of_the_rows(make_ledger, made, size):
         rows = rows_of(path)
     assert found == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
     tally = Tally(0.15)
-    for subject in sorted({(row["subject_id"], row["subject_kind"]) for row in rows if row["type"].startswith("eval.")}):
+    for subject in sorted(
+        {(row["subject_id"], row["subject_kind"]) for row in rows if row["type"].startswith("eval.")}
+    ):
         tally.add(scores_of([row for row in rows if (row["subject_id"], row["subject_kind"]) == subject]))
     assert (found["n"], found["within"], found["alpha"]) == (tally.n, tally.within, tally.alpha)
 
@@ -249,8 +260,20 @@ def plain(found):
     (verdicts, said), open_ = found
     makers = [verdicts.makers[code] for code in verdicts.codes]
     tellers = [said.tellers[code] for code in said.codes]
-    of_verdicts = [list(column) for column in (verdicts.seqs, verdicts.times, verdicts.flags, verdicts.scores, verdicts.usd)]
-    return of_verdicts, makers, verdicts.ids, verdicts.exact, list(said.seqs), list(said.marks), said.ids, tellers, open_
+    of_verdicts = [
+        list(column) for column in (verdicts.seqs, verdicts.times, verdicts.flags, verdicts.scores, verdicts.usd)
+    ]
+    return (
+        of_verdicts,
+        makers,
+        verdicts.ids,
+        verdicts.exact,
+        list(said.seqs),
+        list(said.marks),
+        said.ids,
+        tellers,
+        open_,
+    )
 
 
 def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_path):

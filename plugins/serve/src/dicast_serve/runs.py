@@ -33,11 +33,9 @@ def runs(ledger: Ledger, given: Values) -> Document:
 
 
 def _after(found: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
-    for one in found:
-        if one["run_id"] == cursor:
-            return
-    raise ConfigError(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
-    yield
+    if not any(one["run_id"] == cursor for one in found):
+        raise ConfigError(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
+    return found
 
 
 def run(ledger: Ledger, given: Values) -> Document:
