@@ -1,6 +1,7 @@
 """Reading ledgers of many verdicts: columns in place of events, runs and their documents, and what commands say of a ledger.
 
-A ledger may keep the columns itself (:class:`~dicast.optional.HasColumns`); of one that does not they are made of its events.
+A live ledger may keep the columns itself, as methods ``judged(run_id)``, ``told(run_id, types)`` and ``begun(run_id)`` that return what the
+functions of these names do; of one that does not they are made of its events.
 """
 
 from __future__ import annotations

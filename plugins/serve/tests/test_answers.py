@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from importlib.metadata import entry_points
 
 import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from dicast_ledger.cost import cost
-from dicast_quality.agreement import agreement
-from dicast_quality.quality import quality
 from dicast_serve.command import serve
-from dicast_stats.command import compare
+
+COMMANDS = entry_points(group="dicast.commands")
 
 LABELLING = {"authorization": "Bearer labelling-token-0123456789"}
 
@@ -37,22 +36,26 @@ def rounded(value):
 @pytest.mark.parametrize(
     ("command", "arguments", "path"),
     [
-        (quality, ["--from", "2026-01-01", "--to", "2030-01-01"], "/analytics/quality?from=2026-01-01&to=2030-01-01"),
-        (quality, ["--from", "2026-01-01", "--to", "2030-01-01", "--group-by", "rubric_id", "--judge", "a", "--latest"],
+        ("quality", ["--from", "2026-01-01", "--to", "2030-01-01"], "/analytics/quality?from=2026-01-01&to=2030-01-01"),
+        ("quality", ["--from", "2026-01-01", "--to", "2030-01-01", "--group-by", "rubric_id", "--judge", "a", "--latest"],
          "/analytics/quality?from=2026-01-01&to=2030-01-01&group_by=rubric_id&judge=a&latest=true"),
-        (cost, ["--include-eval"], "/analytics/cost?include_eval=true"),
-        (cost, ["--group-by", "session"], "/analytics/cost?group_by=session"),
-        (agreement, ["--judge", "a", "--judge", "b"], "/analytics/agreement?judge=a&judge=b"),
+        ("cost", ["--include-eval"], "/analytics/cost?include_eval=true"),
+        ("cost", ["--group-by", "session"], "/analytics/cost?group_by=session"),
+        ("agreement", ["--judge", "a", "--judge", "b"], "/analytics/agreement?judge=a&judge=b"),
     ],
 )  # fmt: skip
 def test_the_api_says_what_the_command_prints(client, ledger, command, arguments, path):
-    printed = CliRunner().invoke(command, [*arguments, "--ledger", str(ledger), "--json"], catch_exceptions=False)
+    printed = CliRunner().invoke(
+        COMMANDS[command].load(), [*arguments, "--ledger", str(ledger), "--json"], catch_exceptions=False
+    )
     assert client.get(path).json() == rounded(json.loads(printed.stdout))
 
 
 def test_two_runs_are_compared_as_the_command_does(client, ledger):
     one, two = (run["run_id"] for run in reversed(client.get("/runs").json()["data"]))
-    printed = CliRunner().invoke(compare, [one, two, "--ledger", str(ledger), "--json"], catch_exceptions=False)
+    printed = CliRunner().invoke(
+        COMMANDS["compare"].load(), [one, two, "--ledger", str(ledger), "--json"], catch_exceptions=False
+    )
     assert client.get(f"/compare?a={one}&b={two}").json() == rounded(json.loads(printed.stdout))
 
 
