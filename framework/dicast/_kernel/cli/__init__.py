@@ -50,6 +50,7 @@ EXTRAS = {
     "optimize": "optimize",
     "priority": "promotion",
     "promotion": "promotion",
+    "serve": "serve",
     "workloads": "workload",
 }
 """The commands that a plain install lacks, with the extra that brings each."""
