@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .forecast import Forecast
     from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
-    from .run.run import Outcome, Request
+    from .run.run import Request, RunOutcome
 
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class Run:
     ledger: Mapping[str, Any] | None
     exit_code: int
     disabled: bool = False
+    plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     experiments: Mapping[str, Run] = attrs.field(factory=dict)
@@ -171,7 +172,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
         raise ConfigError("a suite's experiments read sources of their own; leave subjects out, or run one pipeline")
     ledgers: dict[str, Slot] = {}
 
-    async def run_one(pipeline: Pipeline, request: Request) -> Outcome:
+    async def run_one(pipeline: Pipeline, request: Request) -> RunOutcome:
         ledger = ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
         return await run_unless_disabled(attrs.evolve(pipeline, ledger=ledger), request)
 
@@ -208,14 +209,14 @@ def rubric(name: str) -> Rubric:
     return load_rubric(name, Path())
 
 
-async def run_unless_disabled(pipeline: Pipeline, request: Request) -> Outcome:
+async def run_unless_disabled(pipeline: Pipeline, request: Request) -> RunOutcome:
     """Run *pipeline*, unless it is ``disabled``."""
     from .pipeline.slots import ledger_slot
     from .report.document import disabled_document
-    from .run.run import Outcome, execute
+    from .run.run import RunOutcome, execute
 
     if pipeline.disabled:
-        return Outcome(disabled_document(pipeline.name), 0)
+        return RunOutcome(disabled_document(pipeline.name), 0)
     return await execute(pipeline, ledger_slot(pipeline), request)
 
 
@@ -224,12 +225,12 @@ def switched_off() -> bool:
     return os.environ.get("DICAST_DISABLED", "") not in ("", "0")
 
 
-def not_run(pipeline: Path | str | Mapping[str, object]) -> Outcome:
+def not_run(pipeline: Path | str | Mapping[str, object]) -> RunOutcome:
     """What a run comes to where it is :func:`switched_off`: nothing is read, not even the pipeline's file."""
     from .report.document import disabled_document
-    from .run.run import Outcome
+    from .run.run import RunOutcome
 
-    return Outcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
+    return RunOutcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
 
 
 def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mapping[str, object]:

@@ -11,11 +11,11 @@ import attrs
 from ..values import Basis
 from ..values.bounds import Within
 from ..values.errors import ConfigError
+from .audit import SHARE
 
-_SHARE = Within(0, 1, "a number from 0 to 1")
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
 
-Bound = Literal["point", "interval"]
+Bound = Literal["point", "interval", "anytime"]
 
 CARD_BARS = (
     *("min_labels", "min_class", "min_kappa", "max_flips", "min_consistency", "max_moved", "min_canaries"),
@@ -35,7 +35,9 @@ class Clause:
     :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
     :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
     :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
-    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
+    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
+        ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
+    :param corrected: whether the mean is the one that audits have corrected, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
     :param require_card: a file that ``dicast doctor`` wrote about the judge; where it is missing, of another judge, or says that the judge cannot gate, the gate is
         undecided. The lines below stand in place of the card's own.
     :param min_labels: the least number of labels, 100 by the card's own line.
@@ -51,19 +53,20 @@ class Clause:
     on: str | None = None
     min_score: float | None = None
     max_score: float | None = attrs.field(default=None)
-    min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
-    min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
+    min_pass_rate: float | None = attrs.field(default=None, validator=SHARE)
+    min_coverage: float = attrs.field(default=0.95, validator=SHARE)
     min_basis: Basis | None = None
     bound: Bound = "point"
+    corrected: bool = False
     require_card: Path | None = None
     min_labels: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
     min_class: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
     min_kappa: float | None = attrs.field(default=None, validator=Within(-1, 1, "a number from -1 to 1"))
-    max_flips: float | None = attrs.field(default=None, validator=_SHARE)
-    min_consistency: float | None = attrs.field(default=None, validator=_SHARE)
+    max_flips: float | None = attrs.field(default=None, validator=SHARE)
+    min_consistency: float | None = attrs.field(default=None, validator=SHARE)
     max_moved: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
     min_canaries: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
-    max_failures: float | None = attrs.field(default=None, validator=_SHARE)
+    max_failures: float | None = attrs.field(default=None, validator=SHARE)
 
     @max_score.validator
     def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:

@@ -12,6 +12,7 @@ import attrs
 from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
+from .audit import SEED, SHARE, Audit
 from .clauses import Gate
 
 Combine = Literal["all", "truth"]
@@ -32,20 +33,10 @@ RECORD = ""
 """Stands in the place of a label for a subject's record."""
 
 
-_SHARE = Within(0, 1, "a number from 0 to 1")
-
 PASS_AT = 0.5
 """The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
-
-
-@attrs.frozen
-class Audit:
-    """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
-
-    rate: float = attrs.field(validator=_SHARE)
-    seed: int = attrs.field(default=0, validator=Within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
 
 
 @attrs.frozen
@@ -63,12 +54,12 @@ class Scoring:
         ``truth``, that of the truths alone, so that the proxies only gate.
     """
 
-    threshold: float = attrs.field(default=0.5, validator=_SHARE)
+    threshold: float = attrs.field(default=0.5, validator=SHARE)
     rollouts: int = attrs.field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
-    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+    pass_at: float = attrs.field(default=0.5, validator=SHARE)
     combine: Combine = "all"
 
 
@@ -144,6 +135,16 @@ class TaskOptions(CallOptions):
 
 
 @attrs.frozen
+class SourceOptions:
+    """What may stand among the options of a source.
+
+    :param shuffle: a seed: subjects come in a random order that it decides, those of one session together and in theirs.
+    """
+
+    shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(SEED))
+
+
+@attrs.frozen
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
@@ -151,7 +152,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = attrs.field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float | None = attrs.field(default=None, validator=_SHARE)
+    pass_at: float | None = attrs.field(default=None, validator=SHARE)
 
     @range.validator
     def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -166,7 +167,7 @@ class Slot:
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
     whatever of it could change a number, *setup* that and every other option. *inside* are the slots of the judges inside it, by where they
-    stand (``.stages[0]``): each has the fingerprint that it would have alone.
+    stand (``.stages[0]``): each has the fingerprint that it would have alone. *shuffle* is a source's seed.
     """
 
     label: str
@@ -187,6 +188,7 @@ class Slot:
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
     pass_at: float = PASS_AT
+    shuffle: int | None = None
     inside: Mapping[str, Slot] = attrs.field(factory=dict)
 
     def accepts(self, kind: str) -> bool:

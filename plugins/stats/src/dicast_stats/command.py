@@ -109,11 +109,7 @@ def compare(
     paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
-        pair = Pair(results(live, a), results(live, b))
-        if pair.a.run_id == pair.b.run_id:
-            raise ConfigError(_same(live, pair.a, a, b))
-        if not pair.comparable and not allow_incomparable:
-            raise ConfigError(pair.refusal())
+        pair = _pair(live, a, b, allow_incomparable=allow_incomparable)
         return pair, pair.document(chosen, paired)
 
     try:
@@ -126,6 +122,33 @@ def compare(
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
     print_lines(one_line(part) if isinstance(part, str) else part for part in lines(pair.a, pair.b, found))
+
+
+def read_comparison(
+    ledger: Ledger,
+    *,
+    a: str,
+    b: str,
+    compare: Sequence[str] = (),
+    difference: float = Paired().difference,
+    allow_incomparable: bool = False,
+) -> Mapping[str, Any]:
+    """What ``dicast compare --json`` prints of the runs *a* and *b* of *ledger*.
+
+    :raises ConfigError: when there are no such runs, or they are not to be compared.
+    """
+    chosen = [_known(name) for name in dict.fromkeys(compare or [f"stats/{one.name}" for one in SHOWN])]
+    pair = _pair(ledger, a, b, allow_incomparable=allow_incomparable)
+    return pair.document(chosen, Paired(difference=difference))
+
+
+def _pair(live: Ledger | None, a: str, b: str, *, allow_incomparable: bool) -> Pair:
+    pair = Pair(results(live, a), results(live, b))
+    if pair.a.run_id == pair.b.run_id:
+        raise ConfigError(_same(live, pair.a, a, b))
+    if not pair.comparable and not allow_incomparable:
+        raise ConfigError(pair.refusal())
+    return pair
 
 
 @attrs.frozen
