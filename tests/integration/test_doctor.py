@@ -84,6 +84,9 @@ def test_a_good_judge_can_gate_and_its_card_opens_the_gate(judged, folder, capsy
     assert judge["models"] == {"helpful": ["gpt-judge"]}
     assert judge["kappa"]["low"] > 0.4
     assert json.loads((folder / "card.json").read_text()) == found
+    main(["calibrate", "file.yaml", "--gold", "gold.jsonl", "--json"])
+    calibrated = json.loads(capsys.readouterr().out)
+    assert calibrated["population"]["n"] == calibrated["stages"][0]["n"] == 160  # canaries are nobody's data
     pipeline(folder, url=chat_server.url, more="gate: {min_score: 0.1, require_card: card.json}")
     assert main(["run", "file.yaml"]) == 0
     pipeline(
@@ -326,3 +329,13 @@ def test_a_thousand_recorded_subjects_take_less_than_five_seconds(folder, capsys
     found = card(capsys, "--no-ask")
     assert time.process_time() - began < 5
     assert found["judges"][0]["labels"]["n"] == 1_000
+
+
+def test_canaries_are_not_offered_for_labelling(judged, folder, capsys):
+    from dicast import read_ledger
+    from dicast_trust.choosing import read_subjects
+
+    card(capsys)
+    found = read_ledger(folder / "ledger.db", read_subjects)
+    assert len(found) == 160
+    assert not any("canary" in id for _, id in found)

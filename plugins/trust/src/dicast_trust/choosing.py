@@ -37,8 +37,8 @@ def read_subjects(ledger: Ledger, runs: Sequence[str] = ()) -> dict[tuple[str, s
         content = event.payload.get("content")
         if isinstance(content, Mapping):
             known[digest] = content
-        if runs and event.run_id not in runs:
-            continue
+        if (runs and event.run_id not in runs) or (not runs and "from_run" in event.payload):
+            continue  # of what was judged again, which dicast doctor may have put a canary into, the first reading counts
         if digest not in known:
             digests += 1
             continue

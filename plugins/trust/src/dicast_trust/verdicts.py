@@ -92,15 +92,19 @@ def stages_of(judges: Sequence[Slot], labels: Sequence[str] = ()) -> tuple[Slot 
 
 
 def read_stages(ledger: Ledger, stages: Sequence[Stage], cascade: Slot | None, runs: Sequence[str] = ()) -> None:
-    """Fill *stages* with what *ledger* has of them in *runs*, all of them when there are none.
+    """Fill *stages* with what *ledger* has of them in *runs*; when there are none, in all that are no preview, such as those of ``dicast doctor``.
 
     A verdict of the cascade's tells what each of its stages said; a judge that stands alone counts for the stage with its fingerprint.
     """
-    configs = {run_id: _configs(payload) for run_id, payload in _started(ledger, runs)}
+    started = dict(_started(ledger, runs))
+    previews = {run_id for run_id, payload in started.items() if payload.get("preview") is True} - set(runs)
+    configs = {run_id: _configs(payload) for run_id, payload in started.items()}
     costs = _costs(ledger, runs, cascade.label) if cascade is not None else {}
     by_config = {stage.slot.fingerprint: stage for stage in stages}
     by_label = {stage.label: stage for stage in stages}
     for event in _ended(ledger, runs):
+        if event.run_id in previews:
+            continue
         config, label = configs.get(event.run_id, {}), str(event.payload["judge"])
         if cascade is not None and label == cascade.label:
             for index, outcome in told(event, label, len(stages), costs):
