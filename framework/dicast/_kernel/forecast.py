@@ -19,7 +19,7 @@ from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_slot
 from .report.tally import nothing
 from .run.plan import counted_labels, file_identity, lookahead, make_plan
-from .run.run import RunOutcome, Request, execute
+from .run.run import Request, RunOutcome, execute
 from .stream.opening import open_component
 from .stream.source import data_digest, is_live, read
 from .timing.event_loop import in_loop
