@@ -379,3 +379,14 @@ def test_numbers_of_rows_keep_their_tokens():
     columns = RowColumns(MARKING, None, content=True)
     table = columns._table([told(0, 1.0), told(1, 1), told(2, 0.1 + 0.2), told(3, 1e-7), told(4, None)])
     assert table["scores"] == "1.0,1,0.30000000000000004,1e-7,"
+
+
+def test_labels_are_set_against_the_run_that_they_are_about(run, tmp_path, dicast, write_rows):
+    done = run()
+    write_rows(tmp_path / "gold.jsonl", [{"subject_id": "turkey", "score": 1.0}, {"subject_id": "peru", "score": 1.0}])
+    dicast(tmp_path, "labels", "import", "gold.jsonl", "--labeller", "ann", "--ledger", "ledger.db")
+    dicast(tmp_path, "report", "--ledger", "ledger.db")  # taking labels in is no run that one would look at
+    (one,) = report(tmp_path / "report.html")["runs"]
+    assert one["document"]["run_id"] == done["run_id"]
+    (judge,) = one["reliability"]
+    assert (judge["label"], judge["n"], judge["agree"]) == ("metrics", 2, 0.5)

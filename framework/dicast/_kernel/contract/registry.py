@@ -132,6 +132,11 @@ def commands() -> Mapping[str, Offer]:
     return _by_name("dicast.commands")
 
 
+def readers() -> Mapping[str, Offer]:
+    """The readers of ledgers that plugins add, by name. Reads metadata and imports nothing."""
+    return _by_name("dicast.readers")
+
+
 def rubrics() -> Mapping[str, Offer]:
     """The rubrics that are installed, by id; the target is the package that holds the file."""
     return _by_name("dicast.rubrics")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..values.names import nearest
+from .clauses import CARD_BARS, Clause, Gate
 from .experiment import ExperimentParts
 from .faults import Path as Address
 from .parts import Placed
-from .sections import METRICS, Clause, Gate, Slot
+from .sections import METRICS, Slot
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
 """The rules whose figures have an interval."""
@@ -41,10 +42,13 @@ class GateParts(ExperimentParts):
         """Find a clause that asks for nothing; one that is *alone* asks for coverage at least, and may say what the score is about."""
         if not isinstance(given, Mapping):
             return
-        rules = ", ".join((*_BOUNDED, "min_basis", "min_coverage"))
+        rules = ", ".join((*_BOUNDED, "min_basis", "min_coverage", "require_card"))
         if "bound" in given and not any(rule in given for rule in _BOUNDED):
             message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
             self._fault((*path, "bound"), message, given["bound"])
+        elif (bar := next((name for name in CARD_BARS if name in given), None)) and "require_card" not in given:
+            message = f"{bar} is a line that a judge card is held against: name the card with require_card: FILE"
+            self._fault((*path, bar), message, given[bar])
         elif given.get("corrected") and not any(rule in given for rule in _BOUNDED[:2]):
             message = "corrected is about min_score and max_score, and this clause has neither"
             self._fault((*path, "corrected"), message, given["corrected"])
@@ -108,7 +112,9 @@ class GateParts(ExperimentParts):
         self._fault((*path, "corrected"), message, clause.corrected)
 
     def _check_one_score(self, path: Address, clause: Clause, metrics: Sequence[Slot], judges: Sequence[Slot]) -> None:
-        rule = next((rule for rule in (*_BOUNDED, "min_basis") if getattr(clause, rule) is not None), None)
+        rule = next(
+            (rule for rule in (*_BOUNDED, "min_basis", "require_card") if getattr(clause, rule) is not None), None
+        )
         if rule is None or metrics or len(judges) == 1:
             return
         message = (

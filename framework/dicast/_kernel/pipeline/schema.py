@@ -19,8 +19,9 @@ from ..values.bounds import Within
 from ..values.errors import PluginError
 from ..values.score import DECIMAL, MONEY, MOST, NOT_NEGATIVE, UNITS
 from . import types as hints
+from .clauses import Clause
 from .describe import describe
-from .sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, SourceOptions, TaskOptions
+from .sections import Budget, Label, Plugins, Scoring, SlotOptions, SourceOptions, TaskOptions
 
 Schema = dict[str, Any]
 

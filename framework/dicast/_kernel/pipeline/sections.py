@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import attrs
 
-from ..values import Basis, Cost
+from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
-from ..values.errors import ConfigError
 from .audit import SEED, SHARE, Audit
+from .clauses import Gate
 
 Combine = Literal["all", "truth"]
 OnBudget = Literal["skip_metric", "skip_subject"]
@@ -91,48 +91,6 @@ class Budget:
     session: tuple[Cost, ...] = _limit("0.10")
     day: tuple[Cost, ...] = _limit("1.00")
     disabled: bool = False
-
-
-Bound = Literal["point", "interval", "anytime"]
-
-
-@attrs.frozen
-class Clause:
-    """What one label of the run must reach.
-
-    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
-        what the run's score is about.
-    :param min_score: the least mean.
-    :param max_score: the greatest mean.
-    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
-    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
-    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
-    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
-        ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
-    :param corrected: whether the mean is the one that audits have corrected, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
-    """
-
-    on: str | None = None
-    min_score: float | None = None
-    max_score: float | None = attrs.field(default=None)
-    min_pass_rate: float | None = attrs.field(default=None, validator=SHARE)
-    min_coverage: float = attrs.field(default=0.95, validator=SHARE)
-    min_basis: Basis | None = None
-    bound: Bound = "point"
-    corrected: bool = False
-
-    @max_score.validator
-    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is not None and self.min_score is not None and value < self.min_score:
-            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
-
-
-@attrs.frozen
-class Gate:
-    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
-
-    clauses: tuple[Clause, ...] = (Clause(),)
-    given: bool = False
 
 
 @attrs.frozen

@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from ..pipeline.sections import METRICS, Gate
+from ..pipeline.clauses import Gate
+from ..pipeline.sections import METRICS
 from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.score import UNITS

@@ -8,8 +8,10 @@ from typing import Any
 
 import attrs
 
-from ..pipeline.sections import METRICS, Clause, Gate
+from ..pipeline.clauses import Clause, Gate
+from ..pipeline.sections import METRICS
 from ..values import Basis, reaches
+from .card import why_not
 from .fold import Report
 from .spool import TOLERANCE
 from .statistics import confidence_interval, pass_rate, possible_means
@@ -106,6 +108,10 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
         yield _basis(str(on), report.basis(str(on)), clause.min_basis)
+    if clause.require_card is not None:
+        why = why_not(clause, str(on), report.started.get("fingerprints", {}), report.models)
+        value, passed = ("can gate", True) if why is None else (None, None)
+        yield Finding(on, "require_card", str(clause.require_card), value, passed, why or "")
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:

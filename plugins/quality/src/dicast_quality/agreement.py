@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +71,24 @@ def agreement(
         click.echo(one_line(line))
 
 
+def read_agreement(
+    ledger: Ledger,
+    *,
+    judge: Sequence[str] = (),
+    run: Sequence[str] = (),
+    between: Between | None = None,
+    subject_kind: str | None = None,
+    window: float = 0.15,
+    worst: int = 10,
+) -> dict[str, Any]:
+    """What ``dicast agreement --json`` prints of *ledger*.
+
+    :raises ConfigError: when it does not have what was asked for, or that is not two raters.
+    """
+    asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
+    return asked.compare(ledger, window, worst)[0].document()
+
+
 @attrs.frozen
 class Asked:
     """What is to be compared, as the command was told."""
@@ -90,35 +107,34 @@ class Asked:
             raise ConfigError("--prevalence corrects by labels: add --gold FILE")
         if self.of is not None and (not self.prevalence or (self.between or "judges") != "judges"):
             raise ConfigError("--of is for --prevalence, of judges: leave --between out")
-        rates: list[Prevalences] = []
-        comparison = self.compare(ledger, window, worst, rates)
-        return comparison.document() | ({"prevalence": rates[0].document()} if rates else {})
+        comparison, rates = self.compare(ledger, window, worst)
+        return comparison.document() | ({} if rates is None else {"prevalence": rates.document()})
 
-    def compare(self, ledger: Ledger, window: float, worst: int, rates: list[Prevalences]) -> Comparison:
-        """Compare what *ledger* has; *rates* is given what corrects them, where that is asked for.
+    def compare(self, ledger: Ledger, window: float, worst: int) -> tuple[Comparison, Prevalences | None]:
+        """Compare what *ledger* has, with what labels make of the judges' rates where that is asked for.
 
         :raises ConfigError: when it does not have what was asked for, or that is not two raters.
         :raises DataError: when the labels are wrong, or about other subjects.
         """
         runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
         between = self.between or self._usual(runs)
-        with closing(Ratings()) as ratings:
-            ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
-            self._check(ratings, between)
-            gold = None if self.gold is None else ratings.read_gold(self.gold)
-            comparison = Comparison(between, ratings.raters, window, worst, gold)
-            if self.prevalence:
-                of = None if self.of is None else known_run(ledger, self.of)
-                rates.append(Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of))
-                rates[0].read(ledger)
-            for unit in ratings.units():
-                comparison.add(unit)
-                for each in rates:
-                    each.add(unit)
-            comparison.makers = list(ratings.makers)
-            if gold is not None and not comparison.matched:
-                raise DataError(self._no_match(comparison, ratings))
-        return comparison
+        ratings = Ratings()
+        ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
+        self._check(ratings, between)
+        gold = None if self.gold is None else ratings.read_gold(self.gold)
+        comparison = Comparison(between, ratings.raters, window, worst, gold)
+        comparison.read(ratings)
+        if gold is not None and not comparison.matched:
+            raise DataError(self._no_match(comparison, ratings))
+        return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
+
+    def _prevalences(self, ledger: Ledger, ratings: Ratings, gold: str | None) -> Prevalences:
+        of = None if self.of is None else known_run(ledger, self.of)
+        found = Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of)
+        found.read(ledger)
+        for place in ratings.places():
+            found.add(ratings.unit(place))
+        return found
 
     def _usual(self, runs: Sequence[str]) -> Between:
         """What a single judge is compared with: itself in another run, unless there are labels to compare it with."""
