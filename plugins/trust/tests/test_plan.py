@@ -17,7 +17,8 @@ from scipy import stats
 import dicast
 from dicast import ConfigError
 from dicast_trust.moments import Moments
-from dicast_trust.plan import Asked, plan
+from dicast_trust.plan import make_plan, plan
+from dicast_trust.plan_asked import Asked
 from dicast_trust.plan_cost import from_rows, from_size
 from dicast_trust.plan_labels import chance, labels_document
 from dicast_trust.plan_width import (
@@ -196,7 +197,7 @@ def test_another_pipeline_is_no_earlier_run(project):
 )
 def test_what_makes_no_plan_is_refused_and_buys_nothing(project, arguments, wrong):
     with pytest.raises(ConfigError, match=wrong):
-        Asked(project / "p.yaml", **arguments).document()
+        make_plan(Asked(project / "p.yaml", **arguments))
     assert not (project / "ledger.db").exists()
 
 

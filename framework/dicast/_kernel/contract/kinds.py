@@ -80,7 +80,7 @@ class Component:
     summary: str
 
 
-def component(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
+def described(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
     """Describe *cls*, which *plugin* offers as a *kind*.
 
     :raises PluginError: when it is not a frozen attrs class with the kind's methods, or is named like nothing else is.

@@ -87,8 +87,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
     async with ComponentStack() as parts:
         if request.signals:
             parts.enter_context(stop.on_signals())
-        at_once = pipeline.executor.component.concurrency
-        draft = RunContext(clock.id(), pipeline.name, pipeline.base, concurrency=at_once)
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base)
+        draft = attrs.evolve(draft, concurrency=pipeline.executor.component.concurrency)
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
         keeps_content = getattr(live, "keeps_content", True)
@@ -133,7 +133,6 @@ class _Run:
         self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
         self._stream: Stream | None = None
         self.baseline: Results | None = None
-        self._kinds, self._ordered = tuple[str, ...](), True
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
 
@@ -171,8 +170,8 @@ class _Run:
         try:
             await self._begin(stream, started, spool)
             await self._judge(stream, plan, subjects, spool)
-            pauses = getattr(source, "pauses", False) or self.request.pause_after
-            stopped = self.stop.document() if self.stop else {"reason": "paused"} if pauses else None
+            paused: Stopped = {"reason": "paused"} if getattr(source, "pauses", self.request.pause_after) else None
+            stopped = self.stop.document() if self.stop else paused
         except Interrupted:
             stopped = self.stop.document()
         except LedgerError as error:
@@ -198,7 +197,8 @@ class _Run:
         given = self.request.source or (slot and slot.component)
         assert given is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(given, self.context, parts.part("source"))
-        return in_its_order(source, None if slot is None else slot.shuffle, live=self.request.live)
+        seed = None if slot is None else slot.shuffle
+        return source if seed is None else in_its_order(source, seed, live=self.request.live)
 
     def _source_name(self) -> str:
         slot, given = self.pipeline.source, isinstance(self.request.source, GivenSubjects)

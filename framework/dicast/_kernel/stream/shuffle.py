@@ -18,13 +18,11 @@ TOGETHER = 1000
 """How many subjects of one session are kept together at most, where they share no trace events."""
 
 
-def in_its_order(source: Source, seed: int | None, *, live: bool) -> Source:
-    """*source*, in the random order of *seed* where there is one.
+def in_its_order(source: Source, seed: int, *, live: bool) -> Source:
+    """*source*, in the random order of *seed*.
 
     :raises ConfigError: where it is *live*: subjects that are still to come have no random order.
     """
-    if seed is None:
-        return source
     if live or is_live(source):
         message = "subjects that are still to come have no random order: leave shuffle out"
         raise ConfigError(Problem(message, path="source", value=seed))

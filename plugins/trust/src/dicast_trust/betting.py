@@ -70,10 +70,12 @@ class Bets:
         if self._longest > 1:
             values = (1 + (values - sizes[:, None] * self.means) / self._longest) / 2
         nulls, won = self._nulls(values)
-        with np.errstate(over="ignore", divide="ignore"):  # of what has won anyway
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of what has won anyway
             grown = np.cumprod(_factors(values, nulls), axis=1)
             highest = self._capital.max(axis=-1, keepdims=True)
-            means = (grown * np.exp(self._capital - highest)[:, None]).mean(axis=-1)
+            capital = grown * np.exp(self._capital - highest)[:, None]
+            capital[np.isnan(capital)] = 0  # all that was lost already; one that had most has won without end
+            means = capital.mean(axis=-1)
             won[:, 1:] |= np.log(means) + highest[:, None, :, 0] >= bar
             self._capital = np.minimum(self._capital + np.log(grown[:, -1]), SURE)
         first: Array = np.where(won.any(axis=1), self.count + won.argmax(axis=1), -1)

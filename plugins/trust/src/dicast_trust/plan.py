@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import click
 
-from dicast import ConfigError, Cost, InvalidCost, Ledger, Problem, Query, print_lines, prospect
+from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, print_lines, prospect
 from dicast.commands import as_json, overrides, print_json
 
-from .plan_cost import LEAST, LEAST_AT_ALL, LEAST_STAGED
+from .plan_asked import Asked
 from .plan_document import Plan
 from .plan_rows import PlanRows
 from .plan_sizes import Earlier, Sizes
 from .plan_text import plan_lines
-
-Solve = Literal["n", "budget", "audit"]
 
 
 def _money(_context: click.Context, _option: click.Parameter, text: str | None) -> Cost | None:
@@ -92,7 +90,7 @@ def plan(
     else:
         if file is None:
             raise click.UsageError("a plan is made for a pipeline: dicast plan FILE")
-        found = Asked(file, overrides, **asked).document()
+        found = make_plan(Asked(file, overrides, **asked))
         lines = plan_lines(found)
     if as_json:
         print_json(found)
@@ -100,58 +98,26 @@ def plan(
         print_lines(lines)
 
 
-@attrs.frozen
-class Asked:
-    """What is to be planned, as the command was told."""
+def make_plan(asked: Asked) -> dict[str, Any]:
+    """Make the plan, and keep it in the ledger.
 
-    file: Path
-    overrides: tuple[str, ...] = ()
-    pilot: int | None = None
-    solve: Solve | None = None
-    width: float | None = None
-    budget: Cost | None = None
-    difference: float | None = None
-    power: float = 0.8
-    level: float = 0.9
-
-    def document(self) -> dict[str, Any]:
-        """Make the plan, and keep it in the ledger.
-
-        :raises ConfigError: when the request is wrong; nothing was bought then.
-        """
-        self._check()
-        subject = prospect(self.file, self.overrides)
-        if self.pilot:
-            stopped = subject.pilot(self.pilot).document["stopped"]
-            if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
-                raise ConfigError(f"the pilot did not end in order: {stopped['reason']}")
-        with closing(PlanRows(subject.label)) as rows:
-            earlier = subject.read(lambda ledger: find_earlier(ledger, subject, rows)) or Earlier()
-            sizes = Sizes(rows, subject.kinds)
-            data = subject.visit(sizes.add).data
-            setup = {**subject.setup, **({} if data is None else {"data": data})}
-            earlier = attrs.evolve(earlier, goes_on=earlier.setup == setup)
-            found = Plan(self, subject, earlier, rows, sizes).document()
-        subject.record(found, data)
-        return found
-
-    def _check(self) -> None:
-        """Refuse what makes no plan.
-
-        :raises ConfigError: naming what is missing.
-        """
-        problems = []
-        if self.pilot is not None and self.pilot < LEAST_AT_ALL:
-            message = f"a pilot of {self.pilot} rows says nothing: take {LEAST} or more, {LEAST_STAGED} for a cascade"
-            problems.append(Problem(message, path="--pilot", value=self.pilot))
-        if self.solve == "n" and self.width is None and self.budget is None and self.difference is None:
-            problems.append(
-                Problem("how many subjects for what? add --width, --difference or --budget", path="--solve")
-            )
-        if self.solve == "audit" and self.width is None:
-            problems.append(Problem("the rate of audits for which width? add --width", path="--solve"))
-        if problems:
-            raise ConfigError(problems)
+    :raises ConfigError: when the request is wrong; nothing was bought then.
+    """
+    asked.check()
+    subject = prospect(asked.file, asked.overrides)
+    if asked.pilot:
+        stopped = subject.pilot(asked.pilot).document["stopped"]
+        if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
+            raise ConfigError(f"the pilot did not end in order: {stopped['reason']}")
+    with closing(PlanRows(subject.label)) as rows:
+        earlier = subject.read(lambda ledger: find_earlier(ledger, subject, rows)) or Earlier()
+        sizes = Sizes(rows, subject.kinds)
+        data = subject.visit(sizes.add).data
+        setup = {**subject.setup, **({} if data is None else {"data": data})}
+        earlier = attrs.evolve(earlier, goes_on=earlier.setup == setup)
+        found = Plan(asked, subject, earlier, rows, sizes).document()
+    subject.record(found, data)
+    return found
 
 
 def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dicast import Cost
 
 from .moments import Moments
+from .plan_asked import Asked
 from .plan_cost import LEAST, LEAST_AT_ALL, LEAST_STAGED, Range, from_rows, from_size
 from .plan_rows import UNITS, PlanRows
 from .plan_sizes import Earlier, Sizes
@@ -20,9 +21,6 @@ from .plan_width import (
     subjects_for_width,
     width,
 )
-
-if TYPE_CHECKING:
-    from .plan import Asked
 
 _DIGITS = 6
 """Decimal places of an amount of money that is an estimate."""
