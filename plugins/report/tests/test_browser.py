@@ -303,3 +303,7 @@ def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, t
         call.locator("summary").click()
         assert call.locator("pre").first.is_visible()
         assert page.locator("dialog .policy").count() == 1
+    with open_page(tmp_path / "report.html", hash="#row=turn%2F18-1%2F3") as page:
+        page.wait_for_selector("dialog .turn.own")
+        page.wait_for_function("() => document.querySelector('.drawer-body').scrollTop > 200")
+        assert page.locator("dialog .turn.own").evaluate("(turn) => turn.getBoundingClientRect().top") < 200
