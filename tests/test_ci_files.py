@@ -123,3 +123,53 @@ def test_the_hook_checks_all_files_it_is_given(folder):
     assert done.returncode == 2
     assert re.search(r"^b\.dicast\.yaml:\d+:\d+: .*did you mean 'diff/match'", done.stderr, re.MULTILINE)
     assert "pipeline.yaml: ok" in done.stdout
+
+
+def page_files(folder):
+    """The files that the page on CI has, in *folder*; return those of CI systems, by name."""
+    text = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL))
+    for name, content in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return {name: yaml.safe_load(content) for name, content in found.items() if name.startswith(".")}
+
+
+def run_line(line, folder, **more):
+    return subprocess.run(
+        shlex.split(line), cwd=folder, env=environment(**more), capture_output=True, text=True, check=False
+    )
+
+
+def test_the_workflow_on_the_page_judges_as_it_says(tmp_path):
+    files = page_files(tmp_path)
+    steps = files[".github/workflows/evals.yml"]["jobs"]["judge"]["steps"]
+    (line,) = [one["run"] for one in steps if one.get("run", "").startswith("dicast")]
+    done = run_line(line, tmp_path, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "## `capitals`: passed" in (tmp_path / "summary.md").read_text()
+    uploaded = next(one["with"]["path"].split() for one in steps if "upload" in one.get("uses", ""))
+    assert all((tmp_path / name).is_file() for name in uploaded)
+
+
+def test_the_workflow_by_the_action_gives_what_the_action_takes(tmp_path):
+    files = page_files(tmp_path)
+    steps = files[".github/workflows/evals-by-action.yml"]["jobs"]["judge"]["steps"]
+    given = next(one["with"] for one in steps if one.get("uses", "").startswith("./"))
+    assert given.keys() <= ACTION["inputs"].keys()
+    done = step(1, tmp_path, **given)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_gitlab_job_on_the_page_writes_the_report_that_it_names(tmp_path):
+    job = page_files(tmp_path)[".gitlab-ci.yml"]["judge"]
+    (line,) = [one for one in job["script"] if one.startswith("dicast")]
+    done = run_line(line, tmp_path, GITLAB_CI="true")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / job["artifacts"]["reports"]["junit"]).is_file()
+    assert all((tmp_path / name).is_file() for name in job["artifacts"]["paths"])
+
+
+def test_the_hook_on_the_page_is_one_that_is_offered(tmp_path):
+    (repo,) = page_files(tmp_path)[".pre-commit-config.yaml"]["repos"]
+    assert {one["id"] for one in repo["hooks"]} <= {one["id"] for one in HOOKS}

@@ -62,7 +62,13 @@ if __name__ == "__main__":
     rows = answers()
     write("answers.jsonl", [{**row} for row in rows])
     gold = random.Random(8).sample(rows, len(rows))
-    write("gold.jsonl", [{"subject_id": row["id"], "label": "pass" if is_right(row["question"], row["answer"]) else "fail"} for row in gold])
+    write(
+        "gold.jsonl",
+        [
+            {"subject_id": row["id"], "label": "pass" if is_right(row["question"], row["answer"]) else "fail"}
+            for row in gold
+        ],
+    )
     replies = Path("replies.jsonl")
     replies.unlink(missing_ok=True)
     pipeline = yaml.safe_load(Path("pipeline.yaml").read_text(encoding="utf-8"))

@@ -65,6 +65,7 @@ from ._kernel.values import (
     RunContext,
     Score,
     Secret,
+    Sizes,
     Subject,
     Token,
     TraceEvent,
@@ -97,7 +98,9 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
+    from ._kernel.forecast import prospect
     from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
+    from ._kernel.pipeline.alone import component
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.subjects import subjects
     from ._kernel.values.aggregation import mean
@@ -126,27 +129,18 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
     **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
-    **dict.fromkeys(
-        ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
-    ),
+    **dict.fromkeys(("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"),
     **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
     **dict.fromkeys(("PipelineJudges", "Slot", "pipeline_judges"), "_kernel.judges"),
-    "FunctionTask": "_toolkit.function_task",
-    "ProcessTree": "_toolkit.process_tree",
-    "answered": "_toolkit.answers",
-    "evaluate": "_kernel.evaluate",
-    "comparison_lines": "_toolkit.comparison_text",
-    "how_to_install": "_toolkit.installing",
-    "RunTable": "_toolkit.run_table",
-    "TextTable": "_toolkit.text_table",
-    "print_lines": "_toolkit.terminal",
-    "scripts": "_toolkit.scripts",
-    "subjects": "_kernel.subjects",
+    "FunctionTask": "_toolkit.function_task", "ProcessTree": "_toolkit.process_tree", "answered": "_toolkit.answers",
+    "component": "_kernel.pipeline.alone", "evaluate": "_kernel.evaluate", "prospect": "_kernel.forecast",
+    "comparison_lines": "_toolkit.comparison_text", "how_to_install": "_toolkit.installing", "RunTable": "_toolkit.run_table",
+    "TextTable": "_toolkit.text_table", "print_lines": "_toolkit.terminal", "scripts": "_toolkit.scripts", "subjects": "_kernel.subjects",
     "mean": "_kernel.values.aggregation",
-}
+}  # fmt: skip
 """Names whose module is imported when they are first asked for: it brings asyncio, tempfile or statistics along."""
 
 __all__ = [
@@ -235,6 +229,7 @@ __all__ = [
     "ScoringError",
     "Secret",
     "Sink",
+    "Sizes",
     "Slot",
     "Source",
     "Subject",
@@ -256,6 +251,7 @@ __all__ = [
     "check_url",
     "columns",
     "comparison_lines",
+    "component",
     "dataset_records",
     "estimate",
     "evaluate",
@@ -278,6 +274,7 @@ __all__ = [
     "output_path",
     "pipeline_judges",
     "print_lines",
+    "prospect",
     "read_dataset",
     "read_json",
     "read_ledger",

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import orjson
 
-__all__ = ["FEATURES", "TextLengths", "TrustModel", "feature_values", "signal_numbers"]
+__all__ = ["FEATURES", "TextLengths", "TrustModel", "feature_values", "known_features", "signal_numbers"]
 
 CONFIDENCE, VOTES, ORDERS = "confidence", "vote_share", "order_consistency"
 OUTPUT, INPUT, PAIR = "log_output_length", "log_input_length", "log_length_ratio"
@@ -73,24 +73,31 @@ class TrustModel:
         return 1 / (1 + math.exp(-z)) if z >= 0 else math.exp(z) / (1 + math.exp(z))
 
 
-def feature_values(
-    names: Sequence[str], score: float, confidence: float, numbers: Mapping[str, float], text: TextLengths | None
-) -> list[float] | None:
-    """The values of the features *names* of a verdict, whose signals hold *numbers*; None where one of them is missing.
+def known_features(
+    score: float, confidence: float, numbers: Mapping[str, float], text: TextLengths | None
+) -> dict[str, float]:
+    """All features of a verdict, whose signals hold *numbers*, by name.
 
     Lengths are in characters, as the logarithm of one more; that of a pair is the winner's over the loser's, 0 for a tie.
     """
     known = {**numbers, CONFIDENCE: confidence}
-    if text is not None:
-        known[INPUT] = math.log1p(text.input)
-    if text is not None and text.output is not None:
+    if text is None:
+        return known
+    known[INPUT] = math.log1p(text.input)
+    if text.output is not None:
         known[OUTPUT] = math.log1p(text.output)
         if text.reference is not None and ORDERS in numbers:
             ratio = math.log1p(text.output) - math.log1p(text.reference)
             known[PAIR] = 0.0 if score == _HALF else ratio if score > _HALF else -ratio
-    found = [known.get(name) for name in names]
-    values = [value for value in found if value is not None]
-    return values if len(values) == len(found) else None
+    return known
+
+
+def feature_values(
+    names: Sequence[str], score: float, confidence: float, numbers: Mapping[str, float], text: TextLengths | None
+) -> list[float] | None:
+    """The values of the features *names* of a verdict, as :func:`known_features` has them; None where one of them is missing."""
+    known = known_features(score, confidence, numbers, text)
+    return [known[name] for name in names] if known.keys() >= set(names) else None
 
 
 def _length(value: object) -> int | None:

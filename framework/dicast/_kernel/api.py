@@ -71,6 +71,7 @@ class Run:
     ledger: Mapping[str, Any] | None
     exit_code: int
     disabled: bool = False
+    plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     experiments: Mapping[str, Run] = attrs.field(factory=dict)

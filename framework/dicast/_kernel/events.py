@@ -225,6 +225,14 @@ RUN_COMPLETED = "run.completed"
 :param reason?: why it needed no further subject.
 """
 
+PLAN_MADE = "plan.made"
+"""What a run of a pipeline is going to take was said, before it was bought; the event belongs to no run.
+
+:param file: of which pipeline file, as in ``run.started``.
+:param setup: digests of what the plan is about, as in ``run.started``.
+:param plan: the document of ``dicast plan --json``.
+"""
+
 BASELINE_SAVED = "baseline.saved"
 """A run is given a name, by which later runs are compared with it; the event stands behind those of the run.
 
@@ -243,6 +251,6 @@ RECORD_ENDS = (RECORD_COMPLETED, RECORD_FAILED)
 
 RESERVED_AREAS = (
     *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
-    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline."),
+    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan."),
 )
 """How the types begin of events that only a run records; a trace's own events of such a type are recorded as ``trace.TYPE``."""

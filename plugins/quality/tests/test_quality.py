@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError
+from dicast import ConfigError, Entry, Event
+from dicast.reading import Judged
 from dicast_quality.quality import quality
 from dicast_quality.verdicts import Verdicts
 
@@ -311,16 +312,15 @@ def test_wrong_option_values_are_refused(arguments, message):
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 1))
 def test_mean_is_that_of_the_sure_ones_and_lies_among_them(given_, least):
-    from dicast import Event
-
-    verdicts = Verdicts("row", "none")
-    base = {"subject_id": "1", "judge": "j", "judge_cost_usd": "0", "judge_kind": "llm"}
-    verdicts.add(
-        Event(str(number), "eval.completed", "", "R", {**base, "score": score, "confidence": confidence})
+    common = {"subject_id": "1", "subject_kind": "row", "judge": "j", "judge_kind": "llm", "judge_model": None}
+    base = {**common, "judge_cost_usd": "0", "rubric_id": "r", "rubric_version": "1"}
+    time = "2026-03-01T12:00:00.000Z"
+    rows = (
+        Event(str(number), "eval.completed", time, "R", {**base, "score": score, "confidence": confidence})
         for number, (score, confidence) in enumerate(given_)
     )
-    (group,) = verdicts.groups(least)
-    verdicts.close()
+    judged = Judged().add(Entry(seq, event, "", "") for seq, event in enumerate(rows, 1))
+    (group,) = Verdicts(judged, "row", "none").groups(least)
     sure = sorted(score for score, confidence in given_ if confidence >= least)
     assert (group.count, list(group.scores)) == (len(given_), sure)
     assert group.mean == (pytest.approx(math.fsum(sure) / len(sure)) if sure else None)

@@ -41,12 +41,16 @@ EXTRAS = {
     "autoresearch": "autoresearch",
     "cache": "cache",
     "ci": "github",
+    "calibrate": "trust",
     "compare": "stats",
     "conformance": "evaluator",
     "evaluator": "evaluator",
+    "label": "trust",
+    "labels": "trust",
     "optimize": "optimize",
     "priority": "promotion",
     "promotion": "promotion",
+    "serve": "serve",
     "workloads": "workload",
 }
 """The commands that a plain install lacks, with the extra that brings each."""

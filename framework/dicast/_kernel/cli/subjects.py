@@ -47,11 +47,12 @@ class FoundSubject:
         shown = (key for key in ("input", "output", "reference") if self.subject.get(key) is not None)
         run = f"run {self.begun.run_id} ({self.begun.payload['name']})"
         yield Line(one_line(f"{self.subject['kind']} {short_name(self.subject['id'])}  in {run}"))
-        yield from (f"  {key}: {cut(repr(self.subject[key]))}" for key in shown)
         record = self.subject.get("record", {})
-        for name, response in (record.get("responses") or {"response": record.get("response")}).items():
-            if response is not None:
-                yield f"  {name}: {cut(repr(response['content']))}"
+        responses = record.get("responses") or {"response": record.get("response")}
+        made = {name: response for name, response in responses.items() if response is not None}
+        names = {"output": "output of the data, not judged"} if made else {}
+        yield from (f"  {names.get(key, key)}: {cut(repr(self.subject[key]))}" for key in shown)
+        yield from (f"  {name}: {cut(repr(response['content']))}" for name, response in made.items())
         if record.get("metrics"):
             yield from map(one_line, tree("metrics", record["metrics"], 1))
         for one in self.verdicts:

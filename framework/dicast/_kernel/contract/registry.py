@@ -132,9 +132,28 @@ def commands() -> Mapping[str, Offer]:
     return _by_name("dicast.commands")
 
 
+def readers() -> Mapping[str, Offer]:
+    """The readers of ledgers that plugins add, by name. Reads metadata and imports nothing."""
+    return _by_name("dicast.readers")
+
+
 def rubrics() -> Mapping[str, Offer]:
     """The rubrics that are installed, by id; the target is the package that holds the file."""
     return _by_name("dicast.rubrics")
+
+
+def correction() -> Any:
+    """What makes corrected scores, of the distribution that has the entry point ``trust`` in the group ``dicast.corrections``.
+
+    :raises PluginError: when it is not installed, or does not load.
+    """
+    offer = _by_name("dicast.corrections").get("trust")
+    if offer is None:
+        raise PluginError(f"corrected scores are made by dicast-trust{_install('trust')}")
+    try:
+        return metadata.EntryPoint(offer.name, offer.target, "dicast.corrections").load()
+    except Exception as error:  # the border to a plugin's code
+        raise PluginError(f"{offer.distribution} {offer.version} does not load: {_say(error)}") from error
 
 
 def _by_name(group: str) -> Mapping[str, Offer]:

@@ -59,7 +59,8 @@ def make_slot(
         describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
     ]  # also those of no option
     counts |= {"rubrics": rubrics} | ({"reads": reads} if reads else {})
-    return attrs.evolve(made, setup=digest(counts), fingerprint=digest(counts | {"options": counting}))
+    order = {} if made.shuffle is None else {"shuffle": made.shuffle}  # which changes no number of a subject
+    return attrs.evolve(made, setup=digest(counts | order), fingerprint=digest(counts | {"options": counting}))
 
 
 def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:

@@ -122,7 +122,15 @@ def run_started(
         **decided_by(pipeline),
         "limit": limit,
         "live": live,
+        **_audit(pipeline),
     }
+
+
+def _audit(pipeline: Pipeline) -> dict[str, Any]:
+    """What is audited, and which metrics that is about."""
+    audit = pipeline.scoring.audit
+    truths = [slot.label for slot in pipeline.metrics if slot.tier == "truth"]
+    return {} if audit is None else {"audit": attrs.asdict(audit), "truths": truths}
 
 
 def inside(pipeline: Pipeline) -> dict[str, Any]:

@@ -30,7 +30,7 @@ JUNIT = "dicast-junit.xml"
 )
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
 def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
-    """Do what dicast run FILE does, and show it where CI shows results. Exit codes and options are those of dicast run.
+    """Run a pipeline and show it where CI looks. Options and exit codes are those of dicast run.
 
     Under GitHub Actions the run goes to the job's summary, and what did not pass to annotations; under GitLab the log has a section,
     and a JUnit report is written for artifacts:reports:junit. Anywhere else it prints what dicast run prints. In a suite --junit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,19 +13,26 @@ from typing import Any, Literal, get_args
 import attrs
 import orjson
 
-from dicast import Cost, Event, InvalidCost
+from dicast import Cost, Event
+
+from .spent import (
+    AGENT,
+    DIGITS,
+    EXACT,
+    PLACES,
+    UNCOUNTED,
+    UNPRICED,
+    Payer,
+    Spent,
+    agent_cost,
+    amount_of_line,
+    tokens_of,
+)
 
 Group = Literal["model", "judge", "rubric", "session", "day"]
 GROUPS: tuple[str, ...] = get_args(Group)
 
-AGENT = "llm.call_completed"
-"""A call of the agent that is judged, as its trace tells it."""
-
-SPENT = ("spend.settled", "spend.released", "spend.lost")
 EVALS = ("eval.started", "eval.completed", "eval.failed")
-
-_USAGE = (("total_tokens",), ("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
-"""How a trace may count a call's tokens; the first that is there counts."""
 
 
 @attrs.frozen
@@ -95,9 +102,55 @@ class Accounts:
             self.lost.add_cost(cost)
         return self
 
+    def read_lines(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> Accounts:
+        """Take what was *spent* into account, of one run or of all: what :meth:`read` does with the events."""
+        told: dict[int, str] = {}
+        sums: dict[tuple[str | None, int], Sum] = {}
+        name = self._namer(spent)
+        for line, (code, flag) in enumerate(zip(spent.codes, spent.flags, strict=True)):
+            payer = spent.payers[code]
+            if run_id is not None and payer.run_id != run_id:
+                continue
+            mark = spent.marks[line]
+            if payer.type == AGENT:
+                if told.setdefault(mark, payer.run_id) != payer.run_id:
+                    continue
+            elif not include_eval or not self._counts(spent, line, payer, mark):
+                continue
+            key = name(line), payer.unit == "msat"
+            found = sums.get(key)
+            if found is None:
+                found = sums[key] = Sum()
+            found.add(spent, line, flag)
+        for (group, _), found in sums.items():
+            found.put(self.groups.setdefault(group, Tally()))
+            found.put(self.total)
+        for cost in self._lost.values():
+            self.lost.add_cost(cost)
+        return self
+
+    def _counts(self, spent: Spent, line: int, payer: Payer, reservation: int) -> bool:
+        """Whether a line is a sum that was paid; what was lost is kept until a late word replaces it."""
+        self._lost.pop(reservation, None)
+        if payer.type == "spend.lost":
+            self._lost[reservation] = Cost(amount_of_line(spent, line), payer.unit)
+        return payer.type == "spend.settled"
+
+    def _namer(self, spent: Spent) -> Callable[[int], str | None]:
+        """What the group of a line is called."""
+        if self._by == "session":
+            return spent.sessions.__getitem__
+        if self._by == "day":
+            return spent.day
+        names = [
+            payer.model if self._by == "model" else None if payer.type == AGENT else payer.judge
+            for payer in spent.payers
+        ]
+        return lambda line: names[spent.codes[line]]
+
     def _call(self, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
-        spend = Spend(_agent_cost(payload.get("cost_usd")), 1, _tokens(payload.get("usage")))
+        spend = Spend(agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage")))
         self._add(spend, None if self._by in ("judge", "rubric") else self._key(event))
 
     def _money(self, event: Event) -> None:
@@ -141,6 +194,42 @@ class Accounts:
         self.total.add(spend)
 
 
+@attrs.define
+class Sum:
+    """A sum of lines in one unit: *amount* in 10^-12 of it, *apart* of those that are no whole number of these."""
+
+    amount: int = 0
+    digits: int = 0
+    apart: Decimal = Decimal(0)
+    calls: int = 0
+    tokens: int | None = None
+    unpriced: int = 0
+    unit: str = "usd"
+
+    def add(self, spent: Spent, line: int, flag: int) -> None:
+        """Add a line."""
+        self.calls += spent.calls[line]
+        if not flag & UNCOUNTED:
+            self.tokens = (self.tokens or 0) + spent.tokens[line]
+        if flag & UNPRICED:
+            self.unpriced += 1
+        elif flag & EXACT:
+            self.apart += amount_of_line(spent, line)
+        elif amount := spent.amounts[line]:
+            self.amount += amount
+            self.digits = max(self.digits, flag >> DIGITS)
+        self.unit = spent.payers[spent.codes[line]].unit
+
+    def put(self, tally: Tally) -> None:
+        """Add the sum to *tally*."""
+        tally.calls += self.calls
+        if self.tokens is not None:
+            tally.tokens = (tally.tokens or 0) + self.tokens
+        tally.unpriced += self.unpriced
+        whole = Decimal(self.amount).scaleb(-PLACES).quantize(Decimal(1).scaleb(-self.digits))
+        tally.add_cost(Cost(whole + self.apart if self.apart else whole, "msat" if self.unit == "msat" else "usd"))
+
+
 class _Told:
     """Which of the agent's calls other runs have told already: each run over a trace tells them all, and they were paid once."""
 
@@ -163,26 +252,6 @@ class _Told:
             return False
         (first,) = self._database.execute("SELECT run_id FROM calls WHERE key = ?", (key,)).fetchone()
         return bool(first != event.run_id)
-
-
-def _agent_cost(given: object) -> Cost:
-    """What a trace says that a call cost; unknown where that is no amount of money."""
-    if isinstance(given, float):
-        given = Decimal(repr(given))
-    try:
-        return Cost(given)
-    except InvalidCost:
-        return Cost.unknown()
-
-
-def _tokens(usage: object) -> int | None:
-    if not isinstance(usage, Mapping):
-        return None
-    for names in _USAGE:
-        counts = [count for name in names if type(count := usage.get(name)) is int]
-        if len(counts) == len(names):
-            return sum(counts)
-    return None
 
 
 def _day(time: str) -> str:

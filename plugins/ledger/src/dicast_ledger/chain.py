@@ -14,6 +14,7 @@ import orjson
 
 from dicast import Head, LedgerError, Verification
 
+from .columns import covered
 from .side_tables import SideTables, Wrong, integrity
 
 START = "0" * 64
@@ -106,7 +107,7 @@ def verify(connection: sqlite3.Connection, expected: str | None) -> Verification
     With *expected*, a row with this digest must be there: a chain alone does not show that its tail was cut.
     """
     with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
-        beside = SideTables(scratch)
+        beside = SideTables(scratch, _covered(connection))
         found, unaccounted = _walk(connection, expected, beside)
         if not found.ok:
             return found
@@ -116,6 +117,14 @@ def verify(connection: sqlite3.Connection, expected: str | None) -> Verification
     return (
         found if wrong is None else attrs.evolve(found, bad_seq=wrong.seq or max(1, found.events), reason=wrong.reason)
     )
+
+
+def _covered(connection: sqlite3.Connection) -> int:
+    """Up to which row the columns beside the chain go; nothing where that cannot be read, which comparing them tells."""
+    try:
+        return covered(connection)[0]
+    except sqlite3.DatabaseError:
+        return 0
 
 
 def _walk(
@@ -144,7 +153,7 @@ def _walk(
 
 def _noted(beside: SideTables, row: Row) -> Wrong | None:
     try:
-        beside.note(row[0], row[4], row[2], row[10])
+        beside.note(row)
     except LedgerError as error:
         return Wrong(row[0], str(error))
     return None

@@ -11,7 +11,9 @@ import orjson
 
 from dicast import Ledger, Query, known_run, one_line, read_ledger
 
-from .accounts import AGENT, EVALS, GROUPS, SPENT, Accounts, Group, Tally
+from .accounts import EVALS, GROUPS, Accounts, Group, Tally
+from .live import Live
+from .spent import AGENT, SPENT
 
 
 @click.command()
@@ -34,10 +36,22 @@ def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | No
         click.echo("the agent's own calls alone; --include-eval adds what judging them cost", err=True)
 
 
+def read_cost(
+    ledger: Ledger, *, group_by: Group = "model", include_eval: bool = False, run: str | None = None
+) -> dict[str, Any]:
+    """What ``dicast cost --json`` prints of *ledger*.
+
+    :raises ConfigError: when it has no such run.
+    """
+    return _document(_read(ledger, group_by, run, include_eval=include_eval), group_by)
+
+
 def _read(ledger: Ledger, group: Group, run_id: str | None, *, include_eval: bool) -> Accounts:
+    run_id = None if run_id is None else known_run(ledger, run_id)
+    if group != "rubric" and isinstance(ledger, Live) and (spent := ledger.spent(run_id)) is not None:
+        return Accounts(group).read_lines(spent, run_id, include_eval=include_eval)
     types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))
-    query = Query(run_id=None if run_id is None else known_run(ledger, run_id), types=types)
-    return Accounts(group).read(entry.event for entry in ledger.read(query))
+    return Accounts(group).read(entry.event for entry in ledger.read(Query(run_id=run_id, types=types)))
 
 
 def _document(found: Accounts, group: Group) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dicast import LedgerRefused
 
+from .columns import COLUMN_TABLES
 from .contents import CONTENTS_TABLE
 from .leases import LEASES_TABLE
 from .spending import SPENDING_TABLES
@@ -34,7 +35,7 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS sessions ON events (session_id) WHERE session_id IS NOT NULL",
     f"CREATE INDEX IF NOT EXISTS by_time ON events (type, time) WHERE {NOT_EACH_ROW}",
 )
-_LATER = (*_INDEXES, LEASES_TABLE)
+_LATER = (*_INDEXES, LEASES_TABLE, *COLUMN_TABLES)
 """What a ledger of before may lack; it changes nothing that a version of before reads or writes."""
 
 _SCHEMA = f"""
@@ -47,6 +48,7 @@ CREATE TABLE runs (run_id TEXT PRIMARY KEY, first_seq INTEGER, last_seq INTEGER)
 {CONTENTS_TABLE}
 {SPENDING_TABLES}
 {LEASES_TABLE};
+{"; ".join(COLUMN_TABLES)};
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMATS[-1]};
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain as chained
@@ -16,11 +16,14 @@ import orjson
 from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
 
 from . import chain
+from .columns import Columns
 from .contents import known_contents, stored_content
 from .file import connect, explain
 from .leases import Leases
+from .readings import Readings
 from .selection import select
 from .spending import Spending, amount_of
+from .spent import plain
 from .texts import without_texts
 
 _TOGETHER = 200
@@ -41,11 +44,15 @@ class Live:
         self._connection = connection
         self._link = chain.link_of(connection)
         self._leases = Leases(connection)
+        self._columns = Columns(connection)
         self._store_content = store_content
         self._timeout = timeout
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._lock = threading.Lock()
+        readings = Readings(self._reader, self._entry)
+        self.judged, self.told = readings.judged, readings.told
+        self.spent, self.begun = readings.spent, readings.begun
 
     @property
     def keeps_content(self) -> bool:
@@ -154,6 +161,7 @@ class Live:
 
     def _append(self, events: Sequence[Event], spending: Spending) -> Head:
         newest = chain.head(self._connection) or Head(0, chain.START)
+        self._columns.catch_up(newest.seq, self._entry)
         for seq, event in enumerate(events, newest.seq + 1):
             if event.type.startswith("spend."):
                 spending.record(seq, event.run_id, event.type, event.payload)
@@ -175,6 +183,7 @@ class Live:
             "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
             [(run_id, first, last.seq) for run_id in {event.run_id for event in events}],
         )
+        self._columns.add(events, first)
         return last
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
@@ -190,8 +199,8 @@ class Live:
                 if seq in known:
                     payload = {**payload, "content": None}
                 elif not whole:
-                    payload = without_texts(event, _plain)
-                body = dumps(payload, _plain)
+                    payload = without_texts(event, plain)
+                body = dumps(payload, plain)
                 values = (id, type, time, run_id, session, turn, kind, subject, sensitivity)
                 digest = link(prev, values, body)
             except TypeError as error:
@@ -235,6 +244,7 @@ class Live:
                 # SQLite has ended the transaction itself after some errors, such as a full disk.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                    self._columns.forget()
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -277,11 +287,3 @@ def _amount(event: Event) -> tuple[Decimal, str]:
         return amount_of(event.payload), str(event.payload["unit"])
     except (KeyError, ArithmeticError, TypeError, ValueError) as error:
         raise LedgerError(f"event {event.id} reserves no amount of money, {error!r}: {dict(event.payload)}") from error
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -7,18 +7,40 @@ import sqlite3
 from dicast import Query
 
 from .chain import ROW
+from .columns import ABOUT, JUDGED, covered
 from .file import EACH_ROW, NOT_EACH_ROW
+from .lines import rows_about
 
 Statement = tuple[str, list[object]]
+
+Bounds = tuple[int, int]
+
+_MANY = 10_000
+"""More rows about a subject than are looked up one by one."""
+
+_RARE = ("feedback.explicit", "feedback.implicit", "calibration.revoked")
+"""Types of which there are few beside the rest: they are found by the index, and only their numbers are sorted."""
+
+
+def bounds_of(connection: sqlite3.Connection, run_id: str | None) -> Bounds | None:
+    """The first and the last row that a run may have, or any run; None of a run that has none."""
+    if run_id is None:
+        return 0, 2**62
+    found: Bounds | None = connection.execute(
+        "SELECT first_seq, last_seq FROM runs WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    return found
 
 
 def select(connection: sqlite3.Connection, query: Query) -> Statement | None:
     """The statement that reads the rows of *query*, with its values; None where no row can match."""
     conditions, values = _conditions(query)
+    bounds = bounds_of(connection, query.run_id)
+    if bounds is None:
+        return None
+    if (about := _about(connection, query)) is not None:
+        conditions.append(f"(seq IN ({', '.join(map(str, about[0]))}) OR seq > {about[1]:d})")
     if query.run_id is not None:
-        bounds = connection.execute("SELECT first_seq, last_seq FROM runs WHERE run_id = ?", (query.run_id,)).fetchone()
-        if bounds is None:
-            return None
         conditions.append("seq BETWEEN ? AND ?")
         values.extend(bounds)
     index = ""
@@ -33,12 +55,23 @@ def select(connection: sqlite3.Connection, query: Query) -> Statement | None:
     return f"SELECT {ROW} FROM events {index} {where} ORDER BY seq {order} LIMIT {limit:d}", values
 
 
+def _about(connection: sqlite3.Connection, query: Query) -> tuple[list[int], int] | None:
+    """The rows about the subject of *query* as far as the columns go, and how far that is; None where they do not say."""
+    if query.subject_id is None or not query.types or not {*query.types} <= {*ABOUT, *JUDGED.types}:
+        return None
+    upto, odd = covered(connection)
+    rows = [] if odd or not upto else sorted(rows_about(connection, query.subject_id))
+    return None if odd or not upto or len(rows) > _MANY else (rows, upto)
+
+
 def _of_types(query: Query, values: list[object]) -> str:
     """The condition on the types; the index on (type, time) finds rows up to a time, and only the numbers of these are sorted.
 
     Without a time rows are read in their order: the plus keeps SQLite from sorting all rows of a type, also for the first one.
     """
     narrow = query.run_id is not None or query.session_id is not None
+    if not narrow and query.until is None and {*query.types} <= {*_RARE}:
+        return f"seq IN (SELECT seq FROM events WHERE {_types('type', query, values)} AND {NOT_EACH_ROW})"
     if query.until is None or narrow or not set(EACH_ROW).isdisjoint(query.types):
         return _types("+type", query, values)
     inner = _types("type", query, values)

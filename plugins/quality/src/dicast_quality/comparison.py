@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import attrs
 
-from .ratings import Between, Maker, Subject, Unit
-from .reliability import CUT, NOISE, Pair, Rater, Tally
+from .ratings import Between, Maker, Ratings, Subject, Unit
+from .reliability import CUT, NOISE, Pair, Rater, Tally, states
 
 
 @attrs.frozen
@@ -44,8 +45,49 @@ class Comparison:
         self._made: Counter[int] = Counter()
         self._apart, self._apart_first, self._several = 0, list[Subject](), 0
         self.makers: Sequence[Maker] = ()
+        self._maker: Callable[[int], int] = int
         self.matched = 0
         self.example: str | None = None
+
+    def read(self, ratings: Ratings) -> None:
+        """Add every subject that was judged, in the order of ids."""
+        self.makers, self._maker = ratings.makers, ratings.maker
+        if self._gold is not None:
+            self._read_labelled(ratings)
+        elif len(ratings.newest) == 2 and not ratings.contents.several:
+            self._read_pairs(ratings)
+        else:
+            for place in ratings.places():
+                self.add(ratings.unit(place))
+
+    def _read_labelled(self, ratings: Ratings) -> None:
+        """Subjects with a label one by one; of the others it only counts that raters were asked."""
+        places = set().union(*ratings.newest.values())
+        labelled = {place for place in places if ratings.label(place) is not None}
+        for place in sorted(labelled):
+            self.add(ratings.unit(place))
+        self.example = min(places - labelled, default=(None, ""))[0]
+        for rater, newest in ratings.newest.items():
+            self._tally.ask(rater, (ratings.score(row) for place, row in newest.items() if place not in labelled))
+
+    def _read_pairs(self, ratings: Ratings) -> None:
+        """Two raters, no labels, and one content a subject: as :meth:`add` does, a column at a time."""
+        (one, first), (two, second) = sorted(ratings.newest.items())
+        places = sorted(first.keys() | second.keys())
+        rows = [[*map(newest.get, places)] for newest in (first, second)]
+        score = ratings.score
+        ones, twos = ([None if row is None else score(row) for row in column] for column in rows)
+        shared = [a is not None and b is not None for a, b in zip(ones, twos, strict=True)]
+        pairs = zip(states(one, ones), states(two, twos), *rows, strict=True)
+        patterns = ((a, b) if not (r is None or s is None) else (b,) if r is None else (a,) for a, b, r, s in pairs)
+        scored = tuple([value for value in compress(column, shared) if value is not None] for column in (ones, twos))
+        spreads = self._tally.add_pairs(patterns, *scored)
+        for column in rows:
+            self._made.update(self._maker(row) for row in compress(column, shared) if row is not None)
+        for number, (place, spread) in enumerate(zip(compress(places, shared), spreads, strict=True), 1):
+            if spread > NOISE and spread >= self._least and self._keep:
+                scores = {one: scored[0][number - 1], two: scored[1][number - 1]}
+                self._rank((place[1], place[0]), spread, scores, number)
 
     def add(self, unit: Unit) -> None:
         """Add a subject."""
@@ -78,14 +120,13 @@ class Comparison:
         if spread is None:
             return
         self._several += unit.contents > 1
-        made, ratings = self._made, unit.ratings
         for rater in unit.scores:
-            made[ratings[rater][3]] += 1
+            self._made[self._maker(unit.rows[rater])] += 1
         if spread > NOISE and spread >= self._least and self._keep:
-            self._rank(unit.subject, spread, scores)
+            self._rank(unit.subject, spread, scores, self._tally.n)
 
-    def _rank(self, subject: Subject, spread: float, scores: Mapping[int, float | None]) -> None:
-        rank = round(spread, 9), -self._tally.n  # of equal ones the first, which are those of the lesser id
+    def _rank(self, subject: Subject, spread: float, scores: Mapping[int, float | None], number: int) -> None:
+        rank = round(spread, 9), -number  # of equal ones the first, which are those of the lesser id
         if len(self._worst) < self._keep or rank > self._worst[0][:2]:
             named = {self._names[rater]: score for rater, score in scores.items() if score is not None}
             put = heapq.heappush if len(self._worst) < self._keep else heapq.heapreplace

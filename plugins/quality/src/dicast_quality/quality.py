@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, one_line, read_ledger
+from dicast import Ledger, one_line, read_ledger
 
-from .options import as_json, check_labels, ledger_path, moment, share, shown, written
-from .verdicts import GROUPINGS, NOTHING, Group, Grouping, Verdicts
+from .options import as_json, ledger_path, moment, share
+from .report import Asked
+from .verdicts import GROUPINGS, Grouping
 
 DAYS = 7
 KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
@@ -59,8 +57,7 @@ def quality(
     as_json: bool,
 ) -> None:
     """Say how good the judged work was. Prints mean score, median and lowest tenth, with what judging it did cost."""
-    end = end or datetime.now(UTC)
-    asked = Asked(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
+    asked = Asked.about(group, kind, start, end, min_confidence, floor, labels, latest=latest)
     report = read_ledger(ledger, lambda live: asked.read(live, run_id))
     if as_json:
         click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
@@ -71,184 +68,22 @@ def quality(
         click.echo(report.elsewhere, err=True)
 
 
-@attrs.frozen
-class Asked:
-    """What the command was told. The window is from *start*, inclusive, to *end*, exclusive."""
+def read_quality(
+    ledger: Ledger,
+    *,
+    group_by: Grouping = "model",
+    subject_kind: str = "turn",
+    start: datetime | None = None,
+    end: datetime | None = None,
+    min_confidence: float = 0.0,
+    floor: float = 0.6,
+    judge: Sequence[str] = (),
+    run: str | None = None,
+    latest: bool = False,
+) -> dict[str, Any]:
+    """What ``dicast quality --json`` prints of *ledger*.
 
-    group: Grouping
-    kind: str
-    start: datetime
-    end: datetime
-    min_confidence: float
-    floor: float
-    labels: Sequence[str]
-    latest: bool
-
-    def read(self, ledger: Ledger, run_id: str | None) -> Report:
-        """Add up what *ledger* has.
-
-        :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
-        """
-        if self.start >= self.end:
-            raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
-        run_id = None if run_id is None else known_run(ledger, run_id)
-        with closing(Verdicts(self.kind, self.group)) as verdicts:
-            evals = Evals(self, ledger, run_id)
-            verdicts.add(evals)
-            if evals.seen:
-                check_labels(self.labels, evals.seen, f" for subjects of kind {self.kind!r}")
-            if self.latest:
-                verdicts.keep_latest()
-            types = ("feedback.explicit", *(("route.decided", "llm.call_completed") if verdicts.joins else ()))
-            verdicts.tell(entry.event for entry in ledger.read(Query(types=types)))
-            groups = list(verdicts.groups(self.min_confidence))
-        elsewhere = None if groups else self._elsewhere(ledger)
-        return Report(self, groups, len(evals.open), elsewhere)
-
-    def _elsewhere(self, ledger: Ledger) -> str:
-        """What to look for where nothing was found.
-
-        :raises ConfigError: when subjects of this kind are unknown.
-        """
-        found = Counter(entry.event.subject_kind for entry in ledger.read(Query(types=("eval.completed",))))
-        kinds = [*KINDS, *(kind for kind in found if kind and kind not in KINDS)]
-        if self.kind not in kinds:
-            message = f"no subjects of kind {self.kind!r}; there are {', '.join(kinds)}"
-            raise ConfigError(Problem(message, value=self.kind, hint=nearest(self.kind, kinds)))
-        has = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.items(), key=str))
-        return f"nothing was found; verdicts in the ledger: {has or 'none'} (--subject-kind, --from, --judge and --run choose)"
-
-
-class Evals:
-    """The verdicts that are *asked* for, to be gone through once; what has been begun in the window and has not ended."""
-
-    def __init__(self, asked: Asked, ledger: Ledger, run_id: str | None) -> None:
-        self._asked, self._ledger, self._run_id = asked, ledger, run_id
-        self._first, self._last = written(asked.start), written(asked.end)
-        self.open: set[object] = set()
-        self.seen: set[str] = set()
-
-    def __iter__(self) -> Iterator[Event]:
-        labels = self._asked.labels
-        types = ("eval.started", "eval.completed", "eval.failed")
-        for entry in self._ledger.read(Query(self._run_id, types, self._asked.kind)):
-            event = entry.event
-            self.seen.add(label := str(event.payload["judge"]))
-            if labels and label not in labels:
-                continue
-            inside = self._first <= event.time < self._last
-            if event.type != "eval.started":
-                self.open.discard(event.payload["eval_id"])
-            elif inside:
-                self.open.add(event.payload["eval_id"])
-            if inside and event.type == "eval.completed":
-                yield event
-
-
-@attrs.frozen
-class Report:
-    """What was found: figures by group, and how many judgments were begun and have not ended."""
-
-    asked: Asked
-    found: Sequence[Group]
-    backlog: int
-    elsewhere: str | None
-
-    @property
-    def groups(self) -> list[Group]:
-        """The groups, those with the most verdicts first; without groups all verdicts are one, also when there are none."""
-        found = self.found or ([NOTHING] if self.asked.group == "none" else [])
-        return sorted(found, key=lambda group: (-group.count, group.key[0] is None, str(group.key)))
-
-    def document(self) -> dict[str, Any]:
-        """The JSON document. Amounts are decimal strings; what there is no figure for is null."""
-        asked = self.asked
-        return {
-            "window": {"from": written(asked.start), "to": written(asked.end)},
-            "subject_kind": asked.kind,
-            "group_by": asked.group,
-            "min_confidence": asked.min_confidence,
-            "floor": asked.floor,
-            "backlog": self.backlog,
-            "data": [{**self._names(group), **self._figures(group)} for group in self.groups],
-        }
-
-    def _names(self, group: Group) -> dict[str, Any]:
-        name, version = group.key
-        match self.asked.group:
-            case "model":
-                return {"chosen_model": name} | ({} if self.asked.kind == "turn" else {"judge_model": name})
-            case "rubric_id":
-                return {"rubric_id": name, "rubric_version": version}
-            case "judge_kind":
-                return {"judge_kind": name}
-        return {}
-
-    def _figures(self, group: Group) -> dict[str, Any]:
-        known = group.cost.decimal
-        extra = {"judge_cost_usd_known": known, "unpriced": group.unpriced} if group.unpriced else {}
-        if not group.msat.is_zero:
-            extra["judge_cost_msat_total"] = group.msat.decimal
-        return {
-            "verdict_count": group.count,
-            "scored_count": len(group.scores),
-            "mean_score": group.mean,
-            "p50_score": group.percentile(0.5),
-            "p10_score": group.percentile(0.1),
-            "mean_confidence": group.confidence,
-            "judge_cost_usd_total": None if group.unpriced else known,
-            **extra,
-            "thumbs_down_count": group.thumbs_down,
-            "escalated_count": group.escalated,
-            "budget_exhausted_count": group.exhausted,
-            "below_floor": self._below(group),
-        }
-
-    def _below(self, group: Group) -> bool | None:
-        return None if group.mean is None else group.mean < self.asked.floor - 1e-9
-
-    def lines(self) -> Iterator[str]:
-        """The document as text, with a word on what is below the floor."""
-        asked = self.asked
-        yield f"verdicts on subjects of kind {asked.kind} from {written(asked.start)} to {written(asked.end)}"
-        first = asked.group if asked.group != "none" else ""
-        money = ("usd", "msat") if self._msat else ("usd",)
-        heads = (first, "verdicts", "mean", "p50", "p10", "confidence", *money, "thumbs down", "escalated", "no budget")
-        table = [heads, *(self._cells(group) for group in self.groups)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for first, *rest in table:
-            cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-            yield "  ".join([first.ljust(widths[0]), *cells])
-        unsure = sum(group.count - len(group.scores) for group in self.groups)
-        if unsure:
-            yield f"mean, p50 and p10 are without {unsure:,} verdicts whose confidence is below {asked.min_confidence:g}"
-        if self.backlog:
-            yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
-        yield from (self._advice(group) for group in self.groups if self._below(group))
-
-    @property
-    def _msat(self) -> bool:
-        """Whether anything was paid in msat."""
-        return any(not group.msat.is_zero for group in self.groups)
-
-    def _cells(self, group: Group) -> tuple[str, ...]:
-        figures = shown("{:.4f}".format, group.mean, group.percentile(0.5), group.percentile(0.1))
-        (confidence,) = shown("{:.2f}".format, group.confidence)
-        money = [
-            f"{group.cost.decimal}{'+' if group.unpriced else ''}",
-            *([str(group.msat.decimal)] if self._msat else []),
-        ]
-        counts = (f"{count:,}" for count in (group.thumbs_down, group.escalated, group.exhausted))
-        return self._title(group), f"{group.count:,}", *figures, confidence, *money, *counts
-
-    def _title(self, group: Group) -> str:
-        name, version = group.key
-        if self.asked.group == "none":
-            return "all"
-        return (name or "(none)") + (f" {version}" if version else "")
-
-    def _advice(self, group: Group) -> str:
-        below = f"{self._title(group)}: the mean {group.mean:.4f} is below the floor of {self.asked.floor:g}"
-        if self.asked.group == "model" and self.asked.kind == "turn" and group.key[0] is not None:
-            return f"{below}; this work may need a stronger model than {group.key[0]}"
-        return f"{below}; dicast verdicts --kind {self.asked.kind} lists what was judged"
+    :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
+    """
+    asked = Asked.about(group_by, subject_kind, start, end, min_confidence, floor, judge, latest=latest)
+    return asked.read(ledger, run).document()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import attrs
 
-from dicast import Entry, Event, InputCheck, InputFile, Ledger, Query, gold_labels
+from dicast import Event, InputCheck, InputFile, Ledger, Query, gold_labels
+from dicast.reading import FAILED, READ, Judged, begun, judged, told
+from dicast.reading import Maker as VerdictMaker
+
+from .contents import Contents, Place
 
 Between = Literal["judges", "runs", "rubrics"]
 BETWEEN: tuple[str, ...] = get_args(Between)
@@ -20,32 +23,21 @@ GOLD = "gold"
 Subject = tuple[str, str]
 """A subject's kind and id."""
 
-READ = -1
-"""Stands for a rater where a subject was read."""
-
-Row = tuple[int | None, str, str, int, float | None, int, int]
-"""Place in the ledger, subject id, subject kind ("" in a file that does not say it), number of the rater, score (None for a
-failure), number of the run, and a mark: the digest where a subject was read, else the number of the :class:`Maker`."""
-
-
 Maker = tuple[str, str, str | None]
 """Who made a verdict: the label, the run, and the fingerprint of the judge. Equal fingerprints are equal judges."""
-
-Rating = tuple[float | None, int, int | None, int]
-"""A score, or None for a failure; its place in the ledger, the digest of what was judged, and the number of its maker."""
 
 
 class Unit(NamedTuple):  # made by the million, and quicker than a class of attrs
     """A subject with its *scores* by number of the rater, in the order of these; None for one that failed.
 
-    The scores are about one content; *apart* are those about others. *ratings* has what they come from, *contents* counts what
-    was read under this id, *label* is what a file says of the subject.
+    The scores are about one content; *apart* are those about others. *rows* are the verdicts that they come from, *contents*
+    counts what was read under this id, *label* is what a file says of the subject.
     """
 
     subject: Subject
     scores: Mapping[int, float | None]
     apart: Mapping[int, float | None]
-    ratings: Mapping[int, Rating]
+    rows: Mapping[int, int]
     contents: int
     label: float | None = None
 
@@ -62,15 +54,15 @@ class Wanted:
     kind: str | None = None
     between: Between = "judges"
 
-    def entries(self, ledger: Ledger) -> Iterator[Entry]:
-        """The events that are read, those of one run in their order."""
-        started = ("eval.started",) if self.between == "rubrics" else ()  # a failure does not name its rubric
-        read = ("subject.read",) if self._may_differ(ledger) else ()
-        types = ("eval.completed", "eval.failed", *started, *read)
-        for run_id in self.runs or (None,):
-            yield from ledger.read(Query(run_id=run_id, types=types, subject_kind=self.kind))
+    def chooses(self, maker: VerdictMaker) -> bool:
+        """Whether verdicts of *maker* are about what is compared, by whichever judge."""
+        return (not self.runs or maker.run_id in self.runs) and self.kind in (None, maker.kind)
 
-    def _may_differ(self, ledger: Ledger) -> bool:
+    def chooses_event(self, event: Event) -> bool:
+        """Likewise for an event."""
+        return (not self.runs or event.run_id in self.runs) and self.kind in (None, event.subject_kind)
+
+    def may_differ(self, ledger: Ledger) -> bool:
         """Whether verdicts may be about different contents of one subject: a run reads it once, unless it is live."""
         queries = (Query(run_id=run_id, types=("run.started",)) for run_id in self.runs or (None,))
         runs = [bool(entry.event.payload.get("live")) for query in queries for entry in ledger.read(query)]
@@ -78,7 +70,7 @@ class Wanted:
 
 
 class Ratings:
-    """Ratings of any number of subjects, in a file without a name that is gone with the process.
+    """Ratings of any number of subjects.
 
     *raters* are numbers by name, *makers* those of who made the verdicts; *labels* are those of all judges that were met, also
     of others than the wanted ones, *kinds* those of the subjects that were judged. *first_gold* is the first id in a file of
@@ -87,26 +79,72 @@ class Ratings:
 
     def __init__(self) -> None:
         self.raters: dict[str, int] = {}
-        self.makers: dict[Maker, int] = {}
+        self.makers: list[Maker] = []
         self.labels: set[str] = set()
         self.kinds: set[str] = set()
         self.first_gold: str | None = None
         self.gold_kinds: set[str] = set()
-        self._gold = READ
-        self._runs: dict[str, int] = {}
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute(
-            "CREATE TABLE ratings (seq INTEGER PRIMARY KEY, id, kind, rater INTEGER, score REAL, run INTEGER, mark INTEGER)"
-        )
-
-    def close(self) -> None:
-        """Forget them."""
-        self._database.close()
+        self.gold: dict[Place, float] = {}
+        self._of_code: dict[int, int] = {}
+        self.judged = Judged()
+        self.newest: dict[int, dict[Place, int]] = {}
+        self.contents = Contents((), None)
 
     def read(self, ledger: Ledger, wanted: Wanted) -> None:
-        """Add what *ledger* has of *wanted*. Of several verdicts by one rater on one subject the newest counts."""
-        self._add(self._rows(wanted.entries(ledger), wanted))
+        """Take what *ledger* has of *wanted*. Of several verdicts by one rater on one subject the newest counts."""
+        only = wanted.runs[0] if len(wanted.runs) == 1 else None
+        self.judged = found = judged(ledger, only)
+        met = _met(found, wanted)
+        begun_ = [entry.event for entry in begun(ledger, only) if wanted.chooses_event(entry.event)]
+        self.labels = {found.makers[code].judge for code in met}
+        if wanted.between == "rubrics":
+            self.labels |= {str(event.payload["judge"]) for event in begun_}
+        chosen = [code for code in met if not wanted.labels or found.makers[code].judge in wanted.labels]
+        self.kinds = {found.makers[code].kind for code in chosen}
+        numbers: dict[Maker, int] = {}
+        for code in chosen:
+            maker = found.makers[code]
+            self._of_code[code] = numbers.setdefault((maker.judge, maker.run_id, maker.fingerprint), len(numbers))
+        self.makers = list(numbers)
+        self._rate(ledger, wanted, chosen)
+        if wanted.may_differ(ledger):
+            reads = [told(ledger, run_id, (READ,)) for run_id in wanted.runs or (None,)]
+            self.contents = Contents(reads, wanted.kind)
+
+    def maker(self, row: int) -> int:
+        """The number of who made the verdict of *row*."""
+        return self._of_code[self.judged.codes[row]]
+
+    def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
+        rows = {code: list[int]() for code in chosen}
+        for row, code in enumerate(self.judged.codes):
+            if code in rows:
+                rows[code].append(row)
+        planned = _planned(ledger, self.judged, rows) if wanted.between == "rubrics" else {}
+        named: dict[str, list[int]] = {}
+        for code, found in rows.items():
+            maker = self.judged.makers[code]
+            if planned and maker.rubric_id is None:
+                for row in found:
+                    named.setdefault(planned[self.judged.seqs[row]], []).append(row)
+            else:
+                named.setdefault(_name(maker, wanted.between), []).extend(found)
+        for name, found in named.items():
+            self.newest[self._number(name)] = self._newest(sorted(found))
+
+    def _newest(self, rows: Sequence[int]) -> dict[Place, int]:
+        """Of *rows* of one rater the newest about each subject; a failure does not take a verdict back."""
+        judged, flags = self.judged, self.judged.flags
+        ids, kinds = judged.ids, [maker.kind for maker in judged.makers]
+        failed = [row for row in rows if flags[row] & FAILED]
+        scored = [row for row in rows if not flags[row] & FAILED] if failed else rows
+        failed.reverse()  # the first of them counts
+        codes = judged.codes
+
+        def places(rows: Sequence[int]) -> Iterator[Place]:
+            return zip(map(ids.__getitem__, rows), map(kinds.__getitem__, map(codes.__getitem__, rows)), strict=True)
+
+        return dict(zip(places(failed), failed, strict=True)) | dict(zip(places(scored), scored, strict=True))
 
     def read_gold(self, path: Path) -> str:
         """Add the labels in the file at *path*, JSON lines ``{subject_id, score | label}`` or CSV; return the name of their rater.
@@ -116,106 +154,93 @@ class Ratings:
         :raises DataError: naming every bad line.
         """
         name = GOLD if GOLD not in self.raters else f"{GOLD} ({path.name})"
-        rater = self._gold = self._number(name)
+        self._number(name)
         with InputFile.opened(path) as file, InputCheck(file) as check:
-            self._add(self._gold_rows(file, check, rater))
+            self.gold = dict(self._gold_rows(file, check))
             check.finish(self.first_gold is not None)
         return name
 
-    def units(self) -> Iterator[Unit]:
-        """Every subject that was judged or has a label, in the order of ids."""
-        labelled: tuple[str, float | None] = ("", None)
-        for (id, kind), found, contents in self._grouped():
-            label = labelled[1] if labelled[0] == id else None
-            if self._gold in found:
-                label = found.pop(self._gold)[0]
-            if not kind:  # it sorts before all kinds
-                labelled = id, label
-            elif found or label is not None:
-                yield _unit((kind, id), found, contents, label)
+    def label(self, place: Place) -> float | None:
+        """What the file of labels says of a subject."""
+        return self.gold.get(place, self.gold.get((place[0], "")))
 
-    def _grouped(self) -> Iterator[tuple[Subject, dict[int, Rating], int]]:
-        """Each subject with the newest rating of each rater, and how many contents were read under its id."""
-        query = "SELECT id, kind, rater, score, run, mark, seq FROM ratings ORDER BY id, kind, seq"
-        last: Subject | None = None
-        found: dict[int, Rating] = {}
-        read: dict[int, int] = {}
-        contents: set[int] = set()
-        for id, kind, rater, score, run, mark, seq in self._database.execute(query):
-            if (id, kind) != last:
-                if last is not None:
-                    yield last, found, len(contents)
-                last, found, read, contents = (id, kind), {}, {}, set()
-            if rater == READ:
-                read[run] = mark
-                contents.add(mark)
-            elif score is not None or rater not in found:  # a failure does not take a verdict back
-                found[rater] = score, seq, read.get(run), mark
-        if last is not None:
-            yield last, found, len(contents)
+    def places(self) -> list[Place]:
+        """Every subject that was judged, in the order of ids."""
+        return sorted(set().union(*self.newest.values()))
 
-    def _rows(self, entries: Iterator[Entry], wanted: Wanted) -> Iterator[Row]:
-        begun: dict[object, Mapping[str, Any]] = {}
-        for entry in entries:
-            event = entry.event
-            payload: Mapping[str, Any] = event.payload
-            run = self._runs.setdefault(event.run_id, len(self._runs))
-            if event.type == "subject.read":
-                mark = int(payload["digest"][:16], 16) - 2**63  # 8 bytes of it are enough to tell contents apart
-                yield entry.seq, str(event.subject_id), str(event.subject_kind), READ, None, run, mark
-                continue
-            label = payload["judge"]
-            self.labels.add(label)
-            if wanted.labels and label not in wanted.labels:
-                continue
-            if event.type == "eval.started":
-                begun[payload["eval_id"]] = payload
-                continue
-            planned = begun.pop(payload["eval_id"], payload)
-            name = _name(event, {**planned, **payload} if event.type == "eval.completed" else planned, wanted.between)
-            maker = label, event.run_id, payload.get("fingerprint")
-            mark = self.makers.setdefault(maker, len(self.makers))
-            id, kind = payload["subject_id"], payload["subject_kind"]
-            self.kinds.add(kind)
-            yield entry.seq, id, kind, self._number(name), payload.get("score"), run, mark
+    def unit(self, place: Place) -> Unit:
+        """The ratings of one subject that was judged."""
+        id, kind = place
+        rows = {rater: newest[place] for rater, newest in self.newest.items() if place in newest}
+        return self._unit((kind, id), dict(sorted(rows.items())), self.contents.count(place), self.label(place))
 
-    def _gold_rows(self, file: InputFile, check: InputCheck, rater: int) -> Iterator[Row]:
+    def score(self, row: int) -> float | None:
+        """The score of a verdict; None of a failure."""
+        return None if self.judged.flags[row] & FAILED else self.judged.scores[row]
+
+    def _unit(self, subject: Subject, rows: Mapping[int, int], contents: int, label: float | None) -> Unit:
+        """The unit of a subject. With a label the newest verdict counts, and those on the same content; else the content that
+        most raters have scored, of several such the newest.
+        """
+        found = {rater: self.score(row) for rater, row in rows.items()}
+        if contents < 2:
+            return Unit(subject, found, {}, rows, contents, label)
+        about = {rater: self._content(subject, row) for rater, row in rows.items()}
+        scored = [(about[rater], rows[rater]) for rater, score in found.items() if score is not None]
+        count = Counter(content for content, _ in scored if label is None)
+        chosen, _ = max(scored, key=lambda one: (count[one[0]], one[1]), default=(None, 0))
+        scores, apart = dict[int, float | None](), dict[int, float | None]()
+        for rater, score in found.items():
+            (scores if score is None or about[rater] == chosen else apart)[rater] = score
+        return Unit(subject, scores, apart, rows, contents, label)
+
+    def _content(self, subject: Subject, row: int) -> int | None:
+        """The content that the verdict of *row* is about: the one that its run had read last before it."""
+        kind, id = subject
+        run_id = self.judged.makers[self.judged.codes[row]].run_id
+        return self.contents.before((id, kind), run_id, self.judged.seqs[row])
+
+    def _gold_rows(self, file: InputFile, check: InputCheck) -> Iterator[tuple[Place, float]]:
         for number, label in gold_labels(file, check):
             id, kind = label.subject_id, label.kind
             check.add_id(id, number, kind or "subject_id")
             self.first_gold = self.first_gold or id
             if kind:
                 self.gold_kinds.add(kind)
-            yield None, id, kind, rater, label.score, READ, READ
+            yield (id, kind), label.score
 
     def _number(self, name: str) -> int:
         return self.raters.setdefault(name, len(self.raters))
 
-    def _add(self, rows: Iterator[Row]) -> None:
-        self._database.execute("BEGIN")  # else each row is a transaction of its own
-        self._database.executemany("INSERT INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        self._database.execute("COMMIT")
+
+def _met(found: Judged, wanted: Wanted) -> list[int]:
+    """The codes of who judged what is compared, in the order in which their first verdicts stand in the runs, one run after the other."""
+    first: dict[int, int] = dict(zip(reversed(found.codes), range(len(found.codes) - 1, -1, -1), strict=True))
+    runs = {run_id: number for number, run_id in enumerate(wanted.runs)}
+    met = [code for code in first if wanted.chooses(found.makers[code])]
+    return sorted(met, key=lambda code: (runs.get(found.makers[code].run_id, 0), first[code]))
 
 
-def _unit(subject: Subject, found: Mapping[int, Rating], contents: int, label: float | None) -> Unit:
-    """The unit of a subject. With a label the newest verdict counts, and those on the same content; else the content that
-    most raters have scored, of several such the newest.
-    """
-    if contents < 2:
-        return Unit(subject, {rater: found[rater][0] for rater in sorted(found)}, {}, found, contents, label)
-    scored = [(content, seq) for score, seq, content, _ in found.values() if score is not None]
-    count = Counter(content for content, _ in scored if label is None)
-    chosen, _ = max(scored, key=lambda one: (count[one[0]], one[1]), default=(None, 0))
-    scores, apart = dict[int, float | None](), dict[int, float | None]()
-    for rater, (score, _, content, _) in sorted(found.items()):
-        (scores if score is None or content == chosen else apart)[rater] = score
-    return Unit(subject, scores, apart, found, contents, label)
+def _planned(ledger: Ledger, found: Judged, rows: Mapping[int, Sequence[int]]) -> dict[int, str]:
+    """The rubric that each failure among *rows* was begun with, by its row of the chain: a failure does not name it."""
+    failed = {found.seqs[row] for code, each in rows.items() if found.makers[code].rubric_id is None for row in each}
+    planned: dict[int, str] = {}
+    begun: dict[object, Mapping[str, Any]] = {}
+    for entry in ledger.read(Query(types=("eval.started", "eval.failed"))) if failed else ():
+        payload: Mapping[str, Any] = entry.event.payload
+        if entry.event.type == "eval.started":
+            begun[payload["eval_id"]] = payload
+        elif entry.seq in failed:
+            planned[entry.seq] = _rubric(begun.pop(payload["eval_id"], payload))
+    return planned
 
 
-def _name(event: Event, payload: Mapping[str, Any], between: Between) -> str:
+def _rubric(payload: Mapping[str, Any]) -> str:
+    return f"{payload.get('rubric_id')} {payload.get('rubric_version')}"
+
+
+def _name(maker: VerdictMaker, between: Between) -> str:
     """The name of the rater."""
     if between == "judges":
-        return str(payload["judge"])
-    if between == "runs":
-        return event.run_id
-    return f"{payload.get('rubric_id')} {payload.get('rubric_version')}"
+        return maker.judge
+    return maker.run_id if between == "runs" else f"{maker.rubric_id} {maker.rubric_version}"

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import combinations
 from math import fsum
+from operator import itemgetter
 
 import attrs
 
@@ -101,6 +102,43 @@ class Tally:
         self._put(scores, spread)
         return spread
 
+    def ask(self, rater: int, scores: Iterable[float | None]) -> None:
+        """Add units that *rater* alone was asked about: each with its score, None for one that failed."""
+        self._patterns.update((state,) for state in states(rater, scores))
+
+    def add_pairs(self, states: Iterable[tuple[int, ...]], ones: Sequence[float], twos: Sequence[float]) -> list[float]:
+        """Add units that two raters were asked about at the most; return how far the scores lie apart where both gave one.
+
+        *states* are those of each unit, *ones* and *twos* the scores of those units that have two, all in the order of units. It
+        does what :meth:`add` does for each unit. Written flat, for speed.
+        """
+        self._patterns.update(states)
+        spreads = [abs(one - two) for one, two in zip(ones, twos, strict=True)]
+        reach, alone = self._reach, max(0, min(len(ones), BLOCKS - self.n))
+        self._within += sum(spread <= reach for spread in spreads)
+        for one, two, spread in zip(ones[:alone], twos[:alone], spreads[:alone], strict=True):
+            self._put((one, two), spread)
+        if alone == len(ones):
+            return spreads
+        if self.n == BLOCKS:
+            self._scatter()
+        start, draw, apart, sums, squares, counts = (
+            self._start,
+            self._draw,
+            self._apart,
+            self._sums,
+            self._squares,
+            self._counts,
+        )
+        for first, second, spread in zip(ones[alone:], twos[alone:], spreads[alone:], strict=True):
+            part, one, two = int(draw() * BLOCKS), first - start, second - start
+            sums[part] += one + two
+            squares[part] += one * one + two * two
+            apart[part] += spread * spread
+            counts[part] += 2
+        self.n += len(ones) - alone
+        return spreads
+
     def _put(self, scores: Sequence[float], spread: float) -> None:
         """Add the scores of a unit to a part: one of its own while there are enough, then any. Written flat, for speed."""
         part = n = self.n
@@ -152,8 +190,8 @@ class Tally:
         blocks = range(len(parts[0]))
         alphas = []
         for _ in range(RESAMPLES if self.n > 1 and self.alpha is not None else 0):
-            picked = draw.choices(blocks, k=len(blocks))
-            alphas.append(_alpha(*(sum(map(part.__getitem__, picked)) for part in parts)))
+            pick = itemgetter(*draw.choices(blocks, k=len(blocks)))
+            alphas.append(_alpha(*(sum(pick(part)) for part in parts)))
         found = sorted(alpha for alpha in alphas if alpha is not None)
         if len(found) < RESAMPLES * 3 / 4:
             return None
@@ -195,6 +233,12 @@ class Tally:
             states = [(code // 3, code % 3 == _PASS) for code in pattern if code % 3 != _FAILED]
             if len(states) > 1:
                 yield states, count
+
+
+def states(rater: int, scores: Iterable[float | None]) -> list[int]:
+    """What *rater* says of units, as a pattern has it, by its scores; None for one that failed."""
+    failed, low, passing = 3 * rater + _FAILED, 3 * rater + _LOW, 3 * rater + _PASS
+    return [failed if score is None else passing if score >= _PASSING else low for score in scores]
 
 
 def _apart(scores: Sequence[float]) -> float:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal, get_args
 
 import attrs
 
 from dicast import Cost, Event, mean
+from dicast.reading import DOWN, ESCALATED, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Maker, Told
 
 from .reliability import percentile
 
@@ -21,12 +21,6 @@ GROUPINGS: tuple[str, ...] = get_args(Grouping)
 
 Key = tuple[str | None, str | None]
 """What a group is named by, and for a rubric its version."""
-
-DOWN = "explicit_thumbs_down"
-"""The flag by which a verdict says that a user was not content."""
-
-DECIDED = 2**52
-"""More than there are events: a decision of the router counts before any call."""
 
 
 @attrs.frozen
@@ -58,134 +52,134 @@ class Group:
 
 
 class Verdicts:
-    """Verdicts on subjects of one *kind*, in a file without a name that is gone with the process."""
+    """The verdicts among *judged* on subjects of one *kind*, by *labels* (all where there are none), from *first* to before *last*.
 
-    def __init__(self, kind: str, by: Grouping) -> None:
-        self._kind, self._by = kind, by
+    Times are milliseconds since 1970.
+    """
+
+    def __init__(
+        self, judged: Judged, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = 2**62
+    ) -> None:
+        self._kind, self._by, self._judged = kind, by, judged
         self.joins = by == "model" and kind == "turn"
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.executescript("""
-            PRAGMA journal_mode = OFF;
-            CREATE TABLE verdicts (id, run, judge, name, version, score REAL, confidence REAL, cost, msat, down, escalated, exhausted);
-            CREATE TABLE told (turn, run, model, place INTEGER);
-            CREATE TABLE thumbs (id PRIMARY KEY, down, time) WITHOUT ROWID;
-        """)
-
-    def close(self) -> None:
-        """Forget them."""
-        self._database.close()
-
-    def add(self, events: Iterable[Event]) -> None:
-        """Add ``eval.completed`` events, the oldest first."""
-        with self._writing():
-            self._database.executemany(
-                "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(self._row, events)
-            )
+        self._rows: dict[int, list[int]] = {
+            code: []
+            for code, maker in enumerate(judged.makers)
+            if maker.kind == kind and (not labels or maker.judge in labels)
+        }
+        self._models: Mapping[str, Mapping[str, str | None]] = {}
+        self._told_last: Mapping[str, str] = {}
+        self._thumbs: dict[str, tuple[float, bool]] = {}
+        put = {code: rows.append for code, rows in self._rows.items()}
+        for row, (code, time, flag) in enumerate(zip(judged.codes, judged.times, judged.flags, strict=True)):
+            if first <= time < last and not flag & FAILED and code in put:
+                put[code](row)
 
     def keep_latest(self) -> None:
         """Drop all but the newest verdict of each judge on each subject."""
-        newest = "SELECT max(rowid) FROM verdicts GROUP BY id, judge"
-        self._database.execute(f"DELETE FROM verdicts WHERE rowid NOT IN ({newest})")  # noqa: S608  # no value in it
+        judges = defaultdict[str, list[int]](list)
+        for code, rows in self._rows.items():
+            judges[self._judged.makers[code].judge] += rows
+        kept = set[int]()
+        for rows in judges.values():
+            rows.sort()
+            kept.update(dict(zip(map(self._judged.ids.__getitem__, rows), rows, strict=True)).values())
+        self._rows = {code: [row for row in rows if row in kept] for code, rows in self._rows.items()}
 
-    def tell(self, events: Iterable[Event]) -> None:
-        """Take what traces say of the subjects: the models that worked on them, and the thumbs they were given."""
-        with self._writing():
-            for place, event in enumerate(events):
-                if event.type == "feedback.explicit":
-                    self._thumb(event)
-                elif self.joins and (model := event.payload.get(_MODEL[event.type])) is not None:
-                    rank = place + (DECIDED if event.type == "route.decided" else 0)
-                    row = event.turn_id, event.run_id, str(model), rank
-                    self._database.execute("INSERT INTO told VALUES (?, ?, ?, ?)", row)
-
-    def groups(self, min_confidence: float) -> Iterator[Group]:
-        """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
-        if self.joins:
-            self._join()
-        rows = self._database.execute(
-            "SELECT name, version, score, confidence, cost, msat, escalated, exhausted "
-            "FROM verdicts ORDER BY name, version, score"
-        )
-        for key, members in groupby(rows, key=lambda row: (row[0], row[1])):
-            yield _group(key, members, min_confidence, self._down(key))
-
-    def _down(self, key: Key) -> int:
-        """How many subjects of a group were given a thumb down last."""
-        (count,) = self._database.execute(
-            "SELECT count(DISTINCT id) FROM verdicts LEFT JOIN thumbs USING (id) "
-            "WHERE name IS ? AND version IS ? AND coalesce(thumbs.down, verdicts.down)",
-            key,
-        ).fetchone()
-        return int(count)
-
-    def _row(self, event: Event) -> tuple[object, ...]:
-        payload: Mapping[str, Any] = event.payload
-        signals = payload.get("signals") or {}
-        flags = [signals.get(name) for name in ("flags_negative", "heuristic_flags_negative")]
-        return (
-            payload["subject_id"],
-            event.run_id,
-            payload["judge"],
-            *self._key(payload),
-            payload["score"],
-            payload["confidence"],
-            payload["judge_cost_usd"],
-            payload.get("judge_cost_msat", "0"),
-            any(isinstance(found, list | tuple) and DOWN in found for found in flags),
-            signals.get("escalated") is True,
-            signals.get("budget_exhausted") is True or signals.get("escalation_skipped") == "budget_exhausted",
-        )
-
-    def _key(self, payload: Mapping[str, Any]) -> Key:
-        if self._by == "rubric_id":
-            return payload["rubric_id"], payload["rubric_version"]
-        if self._by == "model":
-            return None if self.joins else payload["judge_model"], None
-        return (payload["judge_kind"], None) if self._by == "judge_kind" else (None, None)
-
-    def _thumb(self, event: Event) -> None:
-        """The thumb that was given last decides, of several at one time the one told last; without a scope it is on a turn."""
-        payload: Mapping[str, Any] = event.payload
-        if (payload.get("scope") or "turn") != self._kind or payload.get("rating") not in ("thumbs_up", "thumbs_down"):
-            return
-        id = event.session_id if self._kind == "session" else payload.get("subject_turn_id") or event.turn_id
-        if id is not None:
-            self._database.execute(
-                "INSERT INTO thumbs VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET down = excluded.down, time = excluded.time "
-                "WHERE excluded.time >= time",
-                (str(id), payload["rating"] == "thumbs_down", _instant(event.time)),
-            )
-
-    def _join(self) -> None:
+    def join(self, told: Told) -> None:
         """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
 
         Of several decisions in a turn the last counts; where there was none, the model of the turn's calls if it is only one.
         """
-        self._database.executescript(
-            """
-            CREATE TABLE models AS
-                SELECT turn, run, model, max(place) AS place, count(DISTINCT model) AS several FROM told GROUP BY turn, run;
-            UPDATE models SET model = NULL WHERE place < :decided AND several > 1;
-            CREATE INDEX of_turn ON models (turn, run);
-            CREATE TABLE last AS SELECT turn, run, max(rowid) FROM told GROUP BY turn;
-            CREATE INDEX of_last ON last (turn);
-            UPDATE verdicts SET name = (
-                SELECT model FROM models WHERE turn = id AND models.run = coalesce(
-                    (SELECT run FROM models WHERE turn = id AND run = verdicts.run),
-                    (SELECT run FROM last WHERE turn = id)));
-        """.replace(":decided", str(DECIDED))
+        self._models, self._told_last = models_of(told)
+
+    def thumb(self, events: Iterable[Event]) -> None:
+        """The thumb that was given last decides, of several at one time the one told last; without a scope it is on a turn."""
+        for event in events:
+            payload: Mapping[str, Any] = event.payload
+            rating = payload.get("rating")
+            if (payload.get("scope") or "turn") != self._kind or rating not in ("thumbs_up", "thumbs_down"):
+                continue
+            id = event.session_id if self._kind == "session" else payload.get("subject_turn_id") or event.turn_id
+            time = _instant(event.time)
+            if id is not None and (str(id) not in self._thumbs or time >= self._thumbs[str(id)][0]):
+                self._thumbs[str(id)] = time, rating == "thumbs_down"
+
+    def groups(self, min_confidence: float) -> Iterator[Group]:
+        """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
+        for key, rows in self._grouped().items():
+            if rows:
+                yield self._group(key, rows, min_confidence)
+
+    def _grouped(self) -> Mapping[Key, list[int]]:
+        found = defaultdict[Key, list[int]](list)
+        for code, rows in self._rows.items():
+            if self.joins:
+                for name, row in zip(self._names(code, rows), rows, strict=True):
+                    found[name, None].append(row)
+            else:
+                found[self._key(self._judged.makers[code])] += rows
+        return found
+
+    def _names(self, code: int, rows: Sequence[int]) -> Iterable[str | None]:
+        """The model of each of *rows*, which are of one run."""
+        own, ids = self._models.get(self._judged.makers[code].run_id, {}), self._judged.ids
+        if not own and not self._told_last:
+            return [None] * len(rows)
+        turns = [ids[row] for row in rows]
+        return [own[turn] if turn in own else self._elsewhere(turn) for turn in turns]
+
+    def _elsewhere(self, turn: str) -> str | None:
+        run = self._told_last.get(turn)
+        return None if run is None else self._models[run][turn]
+
+    def _key(self, maker: Maker) -> Key:
+        if self._by == "rubric_id":
+            return maker.rubric_id, maker.rubric_version
+        if self._by == "model":
+            return maker.judge_model, None
+        return (maker.judge_kind, None) if self._by == "judge_kind" else (None, None)
+
+    def _group(self, key: Key, rows: list[int], min_confidence: float) -> Group:
+        judged = self._judged
+        of_rows = itemgetter(*rows) if len(rows) > 1 else lambda column: (column[rows[0]],)
+        scores, confidences = of_rows(judged.scores), of_rows(judged.confidences)
+        if min_confidence > 0:
+            scores = [score for score, sure in zip(scores, confidences, strict=True) if sure >= min_confidence]
+        flags = Counter[int](of_rows(judged.flags))
+        sums = Cost(judged.usd_of(rows)), Cost(judged.msat_of(rows), "msat")
+        counts = (
+            sum(count for flag, count in flags.items() if flag & bit) for bit in (USD_UNKNOWN, ESCALATED, EXHAUSTED)
         )
+        unpriced, escalated, exhausted = counts
+        down = self._down(rows, any(flag & DOWN for flag in flags))
+        usd, msat = (cost if cost.amount else Cost.zero(cost.unit) for cost in sums)
+        ascending = array("d", sorted(scores))
+        return Group(key, len(rows), ascending, mean(confidences), usd, msat, unpriced, down, escalated, exhausted)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One transaction: else each row is one of its own."""
-        self._database.execute("BEGIN")
-        yield
-        self._database.execute("COMMIT")
+    def _down(self, rows: Sequence[int], flagged: bool) -> int:
+        """How many subjects of *rows* were given a thumb down last."""
+        if not flagged and not self._thumbs:
+            return 0
+        ids, flags, thumbs = self._judged.ids, self._judged.flags, self._thumbs
+        given = {id for row in rows if (id := ids[row]) in thumbs and thumbs[id][1]}
+        return len(given | {id for row in rows if flags[row] & DOWN and (id := ids[row]) not in thumbs})
 
 
-_MODEL = {"route.decided": "chosen_model", "llm.call_completed": "model"}
-"""What a trace calls the model."""
+def models_of(told: Told) -> tuple[Mapping[str, Mapping[str, str | None]], Mapping[str, str]]:
+    """The model of each turn by run, and of each turn the run that told of it last; None where several models are no decision."""
+    decided, called = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str | None]](dict)
+    last: dict[str, str] = {}
+    for code, turn in zip(told.codes, told.ids, strict=True):
+        run, type, model = told.tellers[code]
+        if turn is None:
+            continue
+        last[turn] = run
+        if type == ROUTED:
+            decided[run][turn] = model
+        elif called[run].setdefault(turn, model) != model:
+            called[run][turn] = None
+    return {run: {**called.get(run, {}), **decided.get(run, {})} for run in {*called, *decided}}, last
 
 
 def _instant(time: str) -> float:
@@ -194,26 +188,5 @@ def _instant(time: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _group(key: Key, rows: Iterable[tuple[Any, ...]], min_confidence: float, down: int) -> Group:
-    scores, confidences = array("d"), array("d")
-    cost, msat = Cost.zero(), Cost.zero("msat")
-    unpriced = escalated = exhausted = 0
-    for _, _, score, confidence, usd, other, escalates, exhausts in rows:
-        if confidence >= min_confidence:
-            scores.append(score)
-        confidences.append(confidence)
-        if usd is None:
-            unpriced += 1
-        elif usd != "0":
-            cost = cost + Cost(usd)
-        if other not in ("0", None):
-            msat = msat + Cost(other, "msat")
-        escalated += escalates
-        exhausted += exhausts
-    count = len(confidences)
-    sure = mean(confidences) if count else None
-    return Group(key, count, scores, sure, cost, msat, unpriced, down, escalated, exhausted)
-
-
-NOTHING = _group((None, None), (), 0.0, 0)
+NOTHING = Group((None, None), 0, array("d"), None, Cost.zero(), Cost.zero("msat"), 0, 0, 0, 0)
 """The figures of no verdict at all."""

@@ -1,3 +1,3 @@
-"""The analytics API over ledgers and the dashboard: dicast serve."""
+"""The analytics API over ledgers and the dashboard: ``dicast serve``."""
 
 from __future__ import annotations

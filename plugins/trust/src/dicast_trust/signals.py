@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dicast import Ledger, Query
-from dicast.signals import FEATURES, TextLengths, TrustModel, feature_values
+from dicast.signals import FEATURES, TextLengths, TrustModel, known_features
 
 from .outcomes import Outcome
 
@@ -110,29 +110,20 @@ def features_of(
     :raises ValueError: naming a signal of *further* that is no number in some verdict.
     """
     good = {key: one for key, one in outcomes.items() if one.score is not None}
-    values = {key: _known(FEATURES, one, lengths.get(key)) for key, one in good.items()}
-    names = tuple(name for name in FEATURES if values and all(name in known for known in values.values()))
-    for name in further:
-        lacking = sum(name not in one.signals for one in good.values())
-        if lacking:
-            known = sorted({known for one in good.values() for known in one.signals})
-            raise ValueError(
-                f"--features {name}: in {lacking:,} of {len(good):,} verdicts the signals have no number {name!r}; there are {', '.join(known) or 'none'}"
-            )
-    names = (*names, *further)
-    rows = {
-        key: feature_values(names, one.score or 0.0, one.confidence, one.signals, lengths.get(key))
+    known = {
+        key: known_features(one.score or 0.0, one.confidence, one.signals, lengths.get(key))
         for key, one in good.items()
     }
-    return Features(names, {key: row for key, row in rows.items() if row is not None})
-
-
-def _known(names: Sequence[str], one: Outcome, lengths: TextLengths | None) -> set[str]:
-    return {
-        name
-        for name in names
-        if feature_values([name], one.score or 0.0, one.confidence, one.signals, lengths) is not None
-    }
+    names = tuple(name for name in FEATURES if known and all(name in values for values in known.values()))
+    for name in further:
+        if lacking := sum(name not in values for values in known.values()):
+            there = sorted({signal for one in good.values() for signal in one.signals})
+            raise ValueError(
+                f"--features {name}: in {lacking:,} of {len(good):,} verdicts the signals have no number {name!r}; there are "
+                f"{', '.join(there) or 'none'}"
+            )
+    names = (*names, *(name for name in further if name not in names))
+    return Features(names, {key: [values[name] for name in names] for key, values in known.items()})
 
 
 def read_lengths(ledger: Ledger, runs: Sequence[str]) -> dict[tuple[str, str], TextLengths]:

@@ -1,0 +1,217 @@
+"""Verdicts and failures as columns: what a reader of many of them needs, without an object for each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from itertools import compress
+from typing import Any, NamedTuple, Protocol
+
+import attrs
+
+from .._kernel.values import Entry, Event, Query
+
+TYPES = ("eval.completed", "eval.failed")
+"""The events that :func:`judged` is about."""
+
+FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT = (1 << bit for bit in range(7))
+"""What a flag says: that there is no score; a thumb down; a cascade that asked on; a cap that left no room; amounts that are not
+known; amounts that do not fit into a number."""
+
+_DIGITS = 8, 16
+"""From which bit of a flag on it holds how many decimals the amounts were written with."""
+
+PLACES = 12, 6
+"""How many decimals an amount in usd, and in msat, has as a number."""
+
+_MOST = 2**62
+
+
+class Maker(NamedTuple):
+    """What many verdicts have in common."""
+
+    run_id: str
+    kind: str
+    judge: str
+    judge_kind: str | None
+    judge_model: str | None
+    rubric_id: str | None
+    rubric_version: str | None
+    fingerprint: str | None
+    pricing_version: str | None
+
+
+Line = tuple[
+    tuple[str | None, ...], int, int, float, float, int, int, str, tuple[str | None, str | None] | None
+]  # a plain tuple, as is the maker in it: a class of either takes as long as all the rest
+"""One verdict or failure: its :class:`Maker`, time, flags, score, confidence, amounts in usd and msat, the subject's id, and the amounts
+as they were written where they are no whole numbers of :data:`PLACES`."""
+
+
+@attrs.define
+class Judged:
+    """Verdicts and failures, one a row, in the order of the ledger.
+
+    *times* are milliseconds since 1970 in UTC, *makers* by the numbers in *codes*, *flags* as :data:`FAILED` and the others say. Of a
+    failure score and confidence are 0. *exact* has by row the amounts that do not fit into *usd* and *msat*.
+    """
+
+    seqs: array[int] = attrs.field(factory=lambda: array("q"))
+    times: array[int] = attrs.field(factory=lambda: array("q"))
+    codes: array[int] = attrs.field(factory=lambda: array("q"))
+    flags: array[int] = attrs.field(factory=lambda: array("q"))
+    scores: array[float] = attrs.field(factory=lambda: array("d"))
+    confidences: array[float] = attrs.field(factory=lambda: array("d"))
+    usd: array[int] = attrs.field(factory=lambda: array("q"))
+    msat: array[int] = attrs.field(factory=lambda: array("q"))
+    ids: list[str] = attrs.field(factory=list)
+    makers: list[Maker] = attrs.field(factory=list)
+    exact: dict[int, tuple[str | None, str | None]] = attrs.field(factory=dict)
+
+    def add(self, entries: Iterable[Entry]) -> Judged:
+        """Add the rows of *entries*; what is neither a verdict nor a failure is left out."""
+        codes: dict[tuple[str | None, ...], int] = {maker: code for code, maker in enumerate(self.makers)}
+        times: dict[str, int] = {}
+        for entry in entries:
+            line = line_of(entry.event, times)
+            if line is not None:
+                code = codes.setdefault(line[0], len(codes))
+                if code == len(self.makers):
+                    self.makers.append(Maker(*line[0]))  # type: ignore[arg-type]  # nine of them, as line_of has them
+                self._put(entry.seq, code, line)
+        return self
+
+    def of_run(self, run_id: str) -> Judged:
+        """The rows of one run."""
+        wanted = [maker.run_id == run_id for maker in self.makers]
+        if all(wanted[code] for code in set(self.codes)):
+            return self
+        return self.only([wanted[code] for code in self.codes])
+
+    def only(self, chosen: Sequence[object]) -> Judged:
+        """The rows for which *chosen* is true."""
+        whole: Any = (array(one.typecode, compress(one, chosen)) for one in self._columns())
+        places = {row: place for place, row in enumerate(compress(range(len(self.ids)), chosen))} if self.exact else {}
+        exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
+        return Judged(*whole, list(compress(self.ids, chosen)), self.makers, exact)
+
+    def _columns(self) -> tuple[array[Any], ...]:
+        return (self.seqs, self.times, self.codes, self.flags, self.scores, self.confidences, self.usd, self.msat)
+
+    def _put(self, seq: int, code: int, line: Line) -> None:
+        _, time, flags, score, confidence, usd, msat, id, exact = line
+        if exact is not None:
+            self.exact[len(self.ids)] = exact
+        for column, value in zip(self._columns(), (seq, time, code, flags, score, confidence, usd, msat), strict=True):
+            column.append(value)
+        self.ids.append(id)
+
+    def usd_of(self, rows: Iterable[int]) -> Decimal:
+        """The sum of the known amounts in usd of *rows*, with as many decimals as the one that was written with most."""
+        return self._sum(rows, self.usd, 0)
+
+    def msat_of(self, rows: Iterable[int]) -> Decimal:
+        """Likewise in msat."""
+        return self._sum(rows, self.msat, 1)
+
+    def _sum(self, rows: Iterable[int], amounts: array[int], unit: int) -> Decimal:
+        flags, shift, apart = self.flags, _DIGITS[unit], Decimal(0)
+        paid = [row for row in rows if amounts[row] or flags[row] & EXACT]
+        for row in paid if self.exact else ():
+            if flags[row] & EXACT and (text := self.exact[row][unit]) is not None:
+                apart += Decimal(text)
+        digits = max((flags[row] >> shift & 255 for row in paid), default=0)
+        whole = sum(amounts[row] for row in paid)
+        found = Decimal(whole).scaleb(-PLACES[unit]).quantize(Decimal(1).scaleb(-digits)) if whole else Decimal(0)
+        return found + apart if apart else found
+
+
+class _Keeps(Protocol):
+    def judged(self, run_id: str | None) -> Judged: ...
+
+
+def judged(ledger: Any, run_id: str | None = None) -> Judged:
+    """The verdicts and failures in *ledger*, or of one run: as it keeps them, else out of its events."""
+    own: _Keeps | None = ledger if hasattr(ledger, "judged") else None
+    return Judged().add(ledger.read(Query(run_id, TYPES))) if own is None else own.judged(run_id)
+
+
+def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
+    """The line of an event of :data:`TYPES`; None of one that is none, as its payload lacks what it should have.
+
+    *times* keeps what times come to, for whoever has many with the same one. Written flat: this runs for every verdict of every run.
+    """
+    payload: Mapping[str, Any] = event.payload
+    time = None if times is None else times.get(event.time)
+    try:
+        if time is None:
+            time = _ms(event.time)
+            if times is not None:
+                times[event.time] = time
+        id, kind, judge = payload["subject_id"], payload["subject_kind"], payload["judge"]
+        if not (isinstance(id, str) and isinstance(kind, str) and isinstance(judge, str)):
+            return None
+        if event.type == "eval.failed":
+            maker = event.run_id, kind, judge, None, None, None, None, None, None
+            return maker, time, FAILED, 0.0, 0.0, 0, 0, id, None
+        get = payload.get
+        maker = (
+            *(event.run_id, kind, judge, payload["judge_kind"], payload["judge_model"], payload["rubric_id"]),
+            *(payload["rubric_version"], get("fingerprint"), get("judge_pricing_version")),
+        )
+        usd, msat, signals = payload["judge_cost_usd"], get("judge_cost_msat", "0"), get("signals")
+        flags, dollars, millis, exact = _flags(signals) if signals else 0, 0, 0, None
+        if usd != "0" or msat != "0":
+            flags, dollars, millis, exact = _priced(flags, usd, msat)
+        score, confidence = float(payload["score"]), float(payload["confidence"])
+        hash(maker)  # raises TypeError for what no ledger of ours has written
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidOperation):
+        return None
+    return (maker, time, flags, score, confidence, dollars, millis, id, exact) if 0 <= score <= 1 else None
+
+
+def _flags(signals: Mapping[str, Any]) -> int:
+    get = signals.get
+    flags = 0
+    for found in (get("flags_negative"), get("heuristic_flags_negative")):
+        if found and isinstance(found, list | tuple) and "explicit_thumbs_down" in found:
+            flags = DOWN
+    if get("escalated") is True:
+        flags |= ESCALATED
+    if get("budget_exhausted") is True or get("escalation_skipped") == "budget_exhausted":
+        flags |= EXHAUSTED
+    return flags
+
+
+def _priced(flags: int, *texts: Any) -> tuple[int, int, int, tuple[str | None, str | None] | None]:
+    """*flags* with what they say of the amounts *texts*, in usd and msat; these as numbers, and as texts where they are none."""
+    amounts = [0, 0]
+    exact = False
+    for unit, text in enumerate(texts):
+        if text is None:
+            flags |= (USD_UNKNOWN, MSAT_UNKNOWN)[unit]
+            continue
+        amount = Decimal(text)
+        whole = amount.scaleb(PLACES[unit])
+        digits = max(0, -int(amount.as_tuple().exponent))
+        if whole != whole.to_integral_value() or abs(whole) > _MOST or digits > PLACES[unit]:
+            exact = True
+        elif amount:
+            amounts[unit], flags = int(whole), flags | digits << _DIGITS[unit]
+    if exact:
+        return flags & 0xFF | EXACT, 0, 0, tuple(None if text is None else f"{Decimal(text):f}" for text in texts)  # type: ignore[return-value]
+    return flags, *amounts, None  # type: ignore[return-value]
+
+
+def _ms(time: str) -> int:
+    """An ISO 8601 time in milliseconds since 1970; one without an offset is UTC."""
+    moment = datetime.fromisoformat(time)
+    return milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def milliseconds(moment: datetime) -> int:
+    """*moment* (aware) in whole milliseconds since 1970, rounded down."""
+    passed = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (passed.days * 86_400 + passed.seconds) * 1000 + passed.microseconds // 1000

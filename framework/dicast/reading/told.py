@@ -1,0 +1,99 @@
+"""What runs have read, and which models traces tell of, as columns: who said it, about what, and where it stands."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Any, NamedTuple, Protocol
+
+import attrs
+
+from .._kernel.values import Entry, Event, Query
+
+READ, ROUTED, CALLED, RECORDED, UNRECORDED = TOLD = (
+    "subject.read",
+    "route.decided",
+    "llm.call_completed",
+    "record.completed",
+    "record.failed",
+)
+"""The events that :func:`told` is about."""
+
+_MODEL = {ROUTED: "chosen_model", CALLED: "model"}
+"""What a trace calls the model."""
+
+
+class Teller(NamedTuple):
+    """What many events have in common. *what* is the kind of a subject that was read, or the model that a trace tells of."""
+
+    run_id: str
+    type: str
+    what: str
+
+
+@attrs.define
+class Told:
+    """Events of :data:`TOLD`, one a row, in the order of the ledger.
+
+    *tellers* go by the numbers in *codes*; *marks* tell contents that were read apart (8 bytes of the digest), and are 0 elsewhere;
+    *ids* are those of subjects, and of turns where a trace speaks.
+    """
+
+    seqs: array[int] = attrs.field(factory=lambda: array("q"))
+    codes: array[int] = attrs.field(factory=lambda: array("q"))
+    marks: array[int] = attrs.field(factory=lambda: array("q"))
+    ids: list[str | None] = attrs.field(factory=list)
+    tellers: list[Teller] = attrs.field(factory=list)
+
+    def add(self, entries: Iterable[Entry]) -> Told:
+        """Add the rows of *entries*; what says nothing is left out."""
+        codes: dict[tuple[str, str, str], int] = {teller: code for code, teller in enumerate(self.tellers)}
+        for entry in entries:
+            found = teller_of(entry.event)
+            if found is not None:
+                teller, mark, id = found
+                code = codes.setdefault(teller, len(codes))
+                if code == len(self.tellers):
+                    self.tellers.append(Teller(*teller))
+                self.seqs.append(entry.seq)
+                self.codes.append(code)
+                self.marks.append(mark)
+                self.ids.append(id)
+        return self
+
+    def of(self, run_id: str | None, types: Sequence[str]) -> Told:
+        """The rows of *types*, of one run or of all."""
+        wanted = [teller.type in types and run_id in (None, teller.run_id) for teller in self.tellers]
+        if all(wanted[code] for code in set(self.codes)):
+            return self
+        chosen = [wanted[code] for code in self.codes]
+        whole: Any = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
+        return Told(*whole, list(compress(self.ids, chosen)), self.tellers)
+
+
+class _Keeps(Protocol):
+    def told(self, run_id: str | None, types: Sequence[str]) -> Told: ...
+
+
+def told(ledger: Any, run_id: str | None = None, types: Sequence[str] = TOLD) -> Told:
+    """What *ledger*, or one run in it, has of the events of *types*: as it keeps them, else out of the events."""
+    own: _Keeps | None = ledger if hasattr(ledger, "told") else None
+    if own is None:
+        return Told().add(ledger.read(Query(run_id, tuple(types))))
+    return own.told(run_id, types)
+
+
+def teller_of(event: Event) -> tuple[tuple[str, str, str], int, str | None] | None:
+    """Who tells, the mark of the content, and about what; None of an event that says nothing."""
+    payload: Any = event.payload
+    if event.type in _MODEL:
+        model = payload.get(_MODEL[event.type])
+        return None if model is None else ((event.run_id, event.type, str(model)), 0, event.turn_id)
+    mark = 0
+    if event.type == READ:
+        try:
+            mark = int(payload["digest"][:16], 16) - 2**63
+        except (KeyError, TypeError, ValueError):
+            return None
+    return (event.run_id, event.type, str(event.subject_kind)), mark, event.subject_id

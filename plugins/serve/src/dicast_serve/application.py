@@ -1,0 +1,266 @@
+"""The ASGI application: routes, answers that are kept as long as the ledger stands still, and errors as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, compile_path
+from starlette.routing import Route as Path_
+from starlette.types import ASGIApp
+
+from dicast import (
+    ConfigError,
+    DataError,
+    DicastError,
+    Head,
+    LedgerError,
+    LedgerRefused,
+    RequestError,
+    nearest,
+    read_ledger,
+)
+
+from . import openapi
+from .documents import dumped
+from .guard import Guard, Tokens, error_response, token_of
+from .labels import MAX_BODY_BYTES, label_of, record
+from .live import Tails, stream
+from .parameters import BadRequest, values_of
+from .routes import LEDGER, ROUTES, Route
+from .runs import NotFound
+
+AT_ONCE = 2
+"""Answers that are made at the same time, each in a thread; the others wait."""
+
+KEPT_BYTES = 20_000_000
+"""Answers that are kept, in all."""
+
+Page = tuple[str, Callable[[Request], Awaitable[Response]]]
+
+
+@attrs.frozen
+class Served:
+    """The ledgers, by the names that they are asked for by; the first is meant where none is named."""
+
+    ledgers: Mapping[str, Path]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path]) -> Served:
+        """The ledgers at *paths*, each named after its file, and of several alike with a number."""
+        found: dict[str, Path] = {}
+        for path in dict.fromkeys(paths):
+            name = path.stem or "ledger"
+            while name in found:
+                name += "+"
+            found[name] = path
+        return cls(found)
+
+    def path(self, name: str | None) -> Path:
+        """The file of the ledger *name*.
+
+        :raises BadRequest: when there is none.
+        """
+        if name is None:
+            return next(iter(self.ledgers.values()))
+        if name not in self.ledgers:
+            from dicast import Problem
+
+            message = f"no ledger {name!r:.100} is served; there are {', '.join(self.ledgers)}"
+            raise BadRequest(
+                [Problem(message, path="ledger", value=name[:100], hint=nearest(name[:100], self.ledgers))]
+            )
+        return self.ledgers[name]
+
+
+class Answers:
+    """Makes answers, and keeps those of the newest heads: an answer is made anew as soon as the ledger has grown."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+        self._making: dict[str, asyncio.Task[bytes]] = {}
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
+        """The answer of a route, or that it is still the one that the client has."""
+        ledger = values["ledger"]
+        path = self.served.path(ledger)
+        given = {name: value for name, value in values.items() if name != "ledger"}
+        head = await asyncio.to_thread(read_ledger, path, lambda live: live.head())
+        tag = _tag(route, values, head, ledger)
+        if tag in (one.strip() for one in request.headers.get("if-none-match", "").split(",")):
+            return Response(status_code=304, headers={"etag": tag})
+        body = self._kept.get(tag)
+        if body is None:
+            task = self._making.get(tag)
+            if task is None:
+                task = self._making[tag] = asyncio.create_task(self._make(tag, route, path, given))
+            body = await asyncio.shield(task)
+        return Response(body, media_type="application/json", headers={"etag": tag})
+
+    async def _make(self, tag: str, route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
+        try:
+            async with self._at_once:
+                body = await asyncio.to_thread(_answered, route, path, given)
+        finally:
+            del self._making[tag]
+        self._keep(tag, body)
+        return body
+
+    def _keep(self, tag: str, body: bytes) -> None:
+        self._kept[tag] = body
+        self._size += len(body)
+        while self._size > KEPT_BYTES:
+            self._size -= len(self._kept.popitem(last=False)[1])
+
+
+def _answered(route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
+    return dumped(read_ledger(path, lambda live: route.answer(live, given)))
+
+
+def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:
+    """What tells one answer from another: the route, its values, and how far the ledger goes."""
+    told = [route.path, ledger, sorted((name, str(value)) for name, value in values.items()), head and head.digest]
+    if {"from", "to"} <= values.keys() and values["to"] is None:
+        told.append(_minute())  # the window moves with the clock
+    return f'"{sha256(orjson.dumps(told)).hexdigest()[:32]}"'
+
+
+def _minute() -> int:
+    from time import time
+
+    return int(time() // 60)
+
+
+def application(
+    paths: Sequence[Path], tokens: Tokens, hosts: Sequence[str], cookie: str, pages: Sequence[BaseRoute] = ()
+) -> ASGIApp:
+    """The application over the ledgers at *paths*; *pages* are routes beside those of the API."""
+    served = Served.of(paths)
+    answers, tails = Answers(served), Tails()
+
+    async def ledgers(request: Request) -> Response:
+        values_of((), request.query_params.multi_items(), {})
+        heads = [await asyncio.to_thread(_head, path) for path in served.ledgers.values()]
+        data = [{"name": name, "head": head} for name, head in zip(served.ledgers, heads, strict=True)]
+        return Response(dumped({"data": data}), media_type="application/json")
+
+    async def description(request: Request) -> Response:
+        return Response(dumped(openapi.document()), media_type="application/json")
+
+    async def events(request: Request) -> Response:
+        values = values_of((LEDGER,), request.query_params.multi_items(), {})
+        path = served.path(values["ledger"])
+        return await stream(tails, path, request)
+
+    async def labels(request: Request) -> Response:
+        given = token_of(request, cookie)
+        if given is None or not tokens.may_label(given):
+            return error_response(403, "giving a verdict needs the labelling token (--label-token-file)")
+        values = values_of((LEDGER,), request.query_params.multi_items(), {})
+        label = label_of(await _body(request))
+        made = await asyncio.to_thread(record, served.path(values["ledger"]), label)
+        return Response(dumped(made), 201, media_type="application/json")
+
+    api = [Path_(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
+    routes: list[BaseRoute] = [
+        *api,
+        Path_("/ledgers", ledgers, methods=["GET"]),
+        Path_("/openapi.json", description, methods=["GET"]),
+        Path_("/events", events, methods=["GET"]),
+        Path_("/labels", labels, methods=["POST"]),
+        *pages,
+    ]
+    app = Starlette(routes=routes, exception_handlers={DicastError: _refused, HTTPException: _http, Exception: _defect})
+    app.router.redirect_slashes = False
+    return Guard(app, frozenset(host.lower() for host in hosts), tokens, cookie)
+
+
+def _endpoint(route: Route, answers: Answers) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        values = values_of((*route.parameters, LEDGER), request.query_params.multi_items(), request.path_params)
+        return await answers.answer(route, values, request)
+
+    return endpoint
+
+
+def _pattern(route: Route) -> str:
+    """The path as Starlette has it: ids of subjects may hold slashes."""
+    return route.path.replace("{id}", "{id:path}")
+
+
+def once(paths: Sequence[Path], address: str) -> bytes:
+    """The answer to ``GET address``, for scripts.
+
+    :raises BadRequest: when no route has this path, or its parameters are wrong.
+    """
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
+    parts = urlsplit(address)
+    served = Served.of(paths)
+    for route in ROUTES:
+        found = compile_path(_pattern(route))[0].match(unquote(parts.path))
+        if found is not None:
+            query = parse_qsl(parts.query, keep_blank_values=True)
+            values = values_of((*route.parameters, LEDGER), query, found.groupdict())
+            path = served.path(values.pop("ledger"))
+            return _answered(route, path, values)
+    known = [route.path for route in ROUTES]
+    near = nearest(parts.path, known)
+    raise BadRequest(
+        f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(known)}"
+    )
+
+
+def _head(path: Path) -> dict[str, Any] | None:
+    head = read_ledger(path, lambda live: live.head())
+    return None if head is None else attrs.asdict(head)
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise BadRequest(f"the body is longer than {MAX_BODY_BYTES:,} bytes")
+    return body
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """What is wrong with a request, with all that is wrong; of a ledger that cannot be read the reason stays in the log."""
+    if isinstance(error, NotFound):
+        return error_response(404, str(error))
+    if isinstance(error, RequestError | ConfigError | DataError):
+        return error_response(400, str(error), [_problem(one) for one in getattr(error, "problems", ())])
+    if isinstance(error, LedgerError | LedgerRefused):
+        return error_response(503, "the ledger cannot be read now: run dicast ledger verify where it stands")
+    return error_response(500, f"a defect of dicast: {type(error).__name__}")
+
+
+def _problem(one: Any) -> dict[str, Any]:
+    return {"parameter": one.path, "value": one.value, "message": one.message, "hint": one.hint}
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 500)
+    message = {404: "there is no such path; /openapi.json lists those that are", 405: "this path is not written to"}
+    response = error_response(status, message.get(status, "the request cannot be answered"))
+    for name, value in (getattr(error, "headers", None) or {}).items():
+        response.headers[name] = value
+    return response
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    return error_response(500, f"a defect of dicast: {type(error).__name__}")

@@ -1,0 +1,97 @@
+"""``dicast serve``: the API over ledgers, on this machine unless another host is named."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dicast import ConfigError, read_ledger
+
+LEAST_TOKEN = 16
+
+
+@click.command()
+@click.option(
+    "--ledger",
+    "ledgers",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A ledger; may be repeated. $DICAST_LEDGER or .dicast/ledger.db without it.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="The port; 0 takes a free one."
+)
+@click.option(
+    "--allow-host", "names", multiple=True, metavar="NAME", help="A name by which requests may ask for this host."
+)
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="A file with the token; without it one is made and printed."
+)
+@click.option(
+    "--label-token-file", type=click.Path(path_type=Path), help="A file with the token that allows to give verdicts."
+)
+@click.option("--once-json", "once", metavar="PATH", help="Print the answer to GET PATH, and exit.")
+def serve(
+    ledgers: tuple[Path, ...],
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token_file: Path | None,
+    label_token_file: Path | None,
+    once: str | None,
+) -> None:
+    """Serve what ledgers say, over HTTP and read-only. Every request needs the token."""
+    from .application import application
+    from .application import once as answered
+
+    paths = ledgers or (_usual(),)
+    for path in paths:
+        read_ledger(path, lambda live: live.head())  # a missing one is refused before anything listens
+    if once is not None:
+        click.echo(answered(paths, once))
+        return
+    from .guard import Tokens
+    from .listening import hosts_of, listen, listener
+
+    labelling = None if label_token_file is None else _token(label_token_file, "--label-token-file")
+    reading = secrets.token_urlsafe(24) if token_file is None else _token(token_file, "--token-file")
+    if labelling == reading:
+        raise ConfigError("--token-file and --label-token-file hold the same token: who reads could give verdicts, too")
+    with listener(host, port) as socket:
+        port = socket.getsockname()[1]
+        app = application(paths, Tokens(reading, labelling), hosts_of(host, port, names), f"dicast_{port}", _pages())
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{port}/"
+        click.echo(f"serving {', '.join(map(str, paths))} at {address}")
+        if token_file is None:
+            click.echo(f"open {address}?token={reading}")
+            click.echo(f"or send the header Authorization: Bearer {reading}")
+        listen(app, socket)
+
+
+def _pages() -> list[Any]:
+    """The routes of the pages beside the API."""
+    return []
+
+
+def _usual() -> Path:
+    import os
+
+    return Path(os.environ.get("DICAST_LEDGER") or ".dicast/ledger.db")
+
+
+def _token(path: Path, option: str) -> str:
+    try:
+        found = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(f"{option}: {path} cannot be read ({why})") from error
+    if len(found) < LEAST_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
+        raise ConfigError(
+            f"{option}: a token has {LEAST_TOKEN} printable ASCII characters at least and no blank; make one with openssl rand -hex 24"
+        )
+    return found

@@ -1,0 +1,90 @@
+"""What is answered about quality, cost and agreement: the documents of the commands, and what is made of two of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from dicast import Ledger, known_run
+from dicast.reading import begun, reader
+
+Values = Mapping[str, Any]
+Document = dict[str, Any]
+
+
+def quality(ledger: Ledger, given: Values) -> Document:
+    """The document of ``dicast quality``."""
+    return {**reader("quality")(ledger, **_window(given))}
+
+
+def cost(ledger: Ledger, given: Values) -> Document:
+    """The document of ``dicast cost``."""
+    return {**reader("cost")(ledger, **given)}
+
+
+def agreement(ledger: Ledger, given: Values) -> Document:
+    """The document of ``dicast agreement``."""
+    return {**reader("agreement")(ledger, **given)}
+
+
+def compare(ledger: Ledger, given: Values) -> Document:
+    """The document of ``dicast compare``, of runs in this ledger and of nothing else."""
+    runs = {side: known_run(ledger, given[side]) for side in ("a", "b")}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return {**reader("compare")(ledger, **{**chosen, **runs})}
+
+
+def savings(ledger: Ledger, given: Values) -> Document:
+    """What judging has cost by model, beside what it would have cost had every verdict been escalated, and how good the work was."""
+    found = reader("quality")(ledger, group_by="model", subject_kind="turn", **_window(given))
+    spent = {row["model"]: row for row in reader("cost")(ledger, group_by="model")["data"]}
+    return {
+        "window": found["window"],
+        "current_pricing_version": found["current_pricing_version"],
+        "data": [_saved(row, spent.get(row["chosen_model"])) for row in found["data"]],
+    }
+
+
+def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
+    judged, escalated, paid = row["verdict_count"], row["escalated_count"], row["judge_cost_usd_total"]
+    all_escalated = saved = None
+    if escalated and paid is not None:
+        whole = (Decimal(paid) * judged / escalated).quantize(Decimal("0.000001"))
+        all_escalated, saved = f"{whole:f}", f"{whole - Decimal(paid):f}"
+    names = ("chosen_model", "verdict_count", "scored_count", "mean_score", "p50_score", "p10_score", "below_floor")
+    return {
+        **{name: row[name] for name in names},
+        "escalated_count": escalated,
+        "judge_cost_usd_total": paid,
+        "judge_cost_usd_all_escalated": all_escalated,
+        "judge_cost_usd_saved": saved,
+        "agent_usd_total": None if agent is None else agent["usd"],
+        "agent_calls": None if agent is None else agent["calls"],
+        "agent_tokens": None if agent is None else agent["tokens"],
+    }
+
+
+def backlog(ledger: Ledger, given: Values) -> Document:
+    """What was begun and has not ended, by judge and kind of subject, with the oldest of each."""
+    run_id = None if given["run"] is None else known_run(ledger, given["run"])
+    wanted = given["subject_kind"]
+    open_ = [entry.event for entry in begun(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
+    counts = Counter((str(event.payload["judge"]), str(event.subject_kind)) for event in open_)
+    oldest: dict[tuple[str, str], str] = {}
+    for event in open_:
+        oldest.setdefault((str(event.payload["judge"]), str(event.subject_kind)), event.time)
+    return {
+        "open": len(open_),
+        "data": [
+            {"judge": judge, "subject_kind": kind, "open": count, "oldest": oldest[judge, kind]}
+            for (judge, kind), count in sorted(counts.items())
+        ],
+    }
+
+
+def _window(given: Values) -> dict[str, Any]:
+    """*given* with the names that the reader has for the ends of the window."""
+    names = {"from": "start", "to": "end"}
+    return {names.get(name, name): value for name, value in given.items()}

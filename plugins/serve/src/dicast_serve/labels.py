@@ -1,0 +1,152 @@
+"""A person's verdict on a subject, recorded as a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+
+import dicast
+from dicast import Judgment, Ledger, LedgerError, Problem, Query, Rubric, Subject, Verdict, nearest, read_ledger
+
+from .documents import without_rationale
+from .parameters import BadRequest
+from .runs import NotFound
+
+MAX_BODY_BYTES = 100_000
+
+BODY: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["subject_id", "score"],
+    "additionalProperties": False,
+    "properties": {
+        "subject_id": {"type": "string", "minLength": 1},
+        "subject_kind": {"type": "string", "minLength": 1, "default": "turn"},
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
+        "judge": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,100}$", "default": "human"},
+        "reason": {"type": "string", "maxLength": 10_000},
+    },
+}
+
+
+@attrs.frozen
+class Label:
+    """What a person said of a subject."""
+
+    subject_id: str
+    score: float
+    subject_kind: str = "turn"
+    confidence: float = 1.0
+    judge: str = "human"
+    reason: str | None = None
+
+
+@attrs.frozen
+class Person:
+    """The judge that says what a person has said. It has no options: whoever labels is one judge, whatever was said."""
+
+    _said: list[Label] = attrs.field(init=False, factory=list, eq=False, repr=False)
+
+    accepts = ()
+    judge_kind = "human"
+    needs_output = False
+
+    @classmethod
+    def saying(cls, label: Label) -> Person:
+        """The judge that says *label*."""
+        person = cls()
+        person._said.append(label)
+        return person
+
+    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment:
+        """The verdict."""
+        label = self._said[0]
+        signals = {"reason": label.reason} if label.reason else {}
+        rubric = Rubric("human", "1")
+        return Judgment(float(label.score), float(label.confidence), "human", signals=signals, rubric=rubric)
+
+
+def label_of(body: bytes) -> Label:
+    """The label that the JSON *body* of a request is.
+
+    :raises BadRequest: naming everything that is wrong with it.
+    """
+    try:
+        given = orjson.loads(body)
+    except ValueError as error:
+        raise BadRequest("the body is not JSON") from error
+    if not isinstance(given, dict):
+        raise BadRequest("the body is a JSON object")
+    known: Mapping[str, Any] = BODY["properties"]
+    problems = [
+        Problem(
+            f"unknown key {name!r:.100}; there are {', '.join(known)}", path=name[:100], hint=nearest(name[:100], known)
+        )
+        for name in given
+        if name not in known
+    ]
+    problems += [Problem(f"{name} is missing", path=name) for name in BODY["required"] if name not in given]
+    problems += [
+        Problem(f"{name} is {_wanted(known[name])}", path=name)
+        for name, value in given.items()
+        if name in known and not _fits(value, known[name])
+    ]
+    if problems:
+        raise BadRequest(problems)
+    return Label(**given)
+
+
+def _fits(value: object, schema: Mapping[str, Any]) -> bool:
+    if schema["type"] == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    if (
+        not isinstance(value, str)
+        or "\0" in value
+        or not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", 1000)
+    ):
+        return False
+    import re
+
+    return "pattern" not in schema or re.fullmatch(schema["pattern"].strip("^$"), value) is not None
+
+
+def _wanted(schema: Mapping[str, Any]) -> str:
+    return "a number from 0 to 1" if schema["type"] == "number" else f"text, {schema.get('pattern', 'not too long')}"
+
+
+def record(path: Path, label: Label) -> dict[str, Any]:
+    """Record *label* in the ledger at *path*, and return the verdict with its run.
+
+    :raises NotFound: when nothing was read under this id.
+    """
+    subject = read_ledger(path, lambda live: _subject(live, label))
+    pipeline = {
+        "name": "labels",
+        "judges": [{"person": {"as": label.judge}}],
+        "define": {"person": Person.saying(label)},
+        "ledger": {"ledger/sqlite": {"path": str(path.absolute())}},
+    }
+    done = dicast.run(pipeline, subjects=[subject])
+    if not done.verdicts:
+        raise LedgerError(f"the verdict on {label.subject_id!r:.100} was not recorded: {done.failures}")
+    (verdict,) = done.verdicts
+    return {"run_id": done.run_id, "verdict": without_rationale(attrs.asdict(verdict, recurse=False))}
+
+
+def _subject(ledger: Ledger, label: Label) -> Subject:
+    """The subject as it was read last."""
+    query = Query(
+        types=("subject.read",), subject_id=label.subject_id, subject_kind=label.subject_kind, newest_first=True
+    )
+    read = next((entry.event for entry in ledger.read(attrs.evolve(query, limit=1))), None)
+    if read is None:
+        raise NotFound(f"the ledger has no {label.subject_kind} {label.subject_id!r:.100}")
+    content: Any = read.payload.get("content") or {}
+    parts = {
+        name: content[name] for name in ("input", "output", "reference", "context") if content.get(name) is not None
+    }
+    return Subject(label.subject_kind, label.subject_id, session_id=read.session_id, **parts)

@@ -1,0 +1,148 @@
+"""What is answered about runs, their rows, and single subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Entry, Ledger, Query, known_run
+from dicast.reading import FAILED, USD_UNKNOWN, Judged, Maker, judged, past_runs, run_document, verdict_of
+
+from .documents import without_rationale, written
+
+Values = Mapping[str, Any]
+Document = dict[str, Any]
+
+
+class NotFound(ConfigError):
+    """What is asked for is not in the ledger."""
+
+
+def runs(ledger: Ledger, given: Values) -> Document:
+    """The runs, the one that began last first; those after *cursor* where it is given."""
+    found = past_runs(ledger, given["name"], None)
+    if given["cursor"] is not None:
+        found = _after(found, given["cursor"])
+    page = list(islice(found, given["limit"] + 1))
+    more = len(page) > given["limit"]
+    page = page[: given["limit"]]
+    return {"data": page, "next_cursor": page[-1]["run_id"] if more else None}
+
+
+def _after(found: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
+    if not any(one["run_id"] == cursor for one in found):
+        raise ConfigError(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
+    return found
+
+
+def run(ledger: Ledger, given: Values) -> Document:
+    """One run: how it is listed, and the document of its end where it has one."""
+    run_id = _known(ledger, given["run_id"])
+    listed = next(one for one in past_runs(ledger) if one["run_id"] == run_id)
+    return {"run": listed, "document": without_rationale(run_document(ledger, run_id))}
+
+
+def rows(ledger: Ledger, given: Values) -> Document:
+    """Verdicts and failures of a run, a page of them."""
+    run_id = _known(ledger, given["run_id"])
+    found = judged(ledger, run_id)
+    chosen = list(_chosen(found, given))
+    if given["order"] == "score":
+        chosen.sort(key=lambda row: (found.flags[row] & FAILED == 0, found.scores[row], row))
+    start = 0
+    if given["cursor"] is not None:
+        start = next((place + 1 for place, row in enumerate(chosen) if found.seqs[row] == given["cursor"]), len(chosen))
+    page = chosen[start : start + given["limit"]]
+    more = start + given["limit"] < len(chosen)
+    return {
+        "run_id": run_id,
+        "total": len(chosen),
+        "data": [row_of(found, row) for row in page],
+        "next_cursor": found.seqs[page[-1]] if more and page else None,
+    }
+
+
+def _chosen(found: Judged, given: Values) -> Iterator[int]:
+    judge, kind, failed, subject = (given[name] for name in ("judge", "subject_kind", "failed", "subject"))
+    low, high = given["min_score"], given["max_score"]
+    wanted = [judge in (None, maker.judge) and kind in (None, maker.kind) for maker in found.makers]
+    for row, (code, flag, score) in enumerate(zip(found.codes, found.flags, found.scores, strict=True)):
+        if not wanted[code] or (subject is not None and found.ids[row] != subject):
+            continue
+        if flag & FAILED:
+            if failed is not False and low is None and high is None:
+                yield row
+        elif not failed and (low is None or score >= low) and (high is None or score <= high):
+            yield row
+
+
+def row_of(found: Judged, row: int) -> Document:
+    """One row of the columns: a verdict, or a failure, which has no score."""
+    maker: Maker = found.makers[found.codes[row]]
+    flag = found.flags[row]
+    failed = bool(flag & FAILED)
+    return {
+        "seq": found.seqs[row],
+        "run_id": maker.run_id,
+        "subject_kind": maker.kind,
+        "subject_id": found.ids[row],
+        "judge": maker.judge,
+        "failed": failed,
+        "score": None if failed else found.scores[row],
+        "confidence": None if failed else found.confidences[row],
+        "judge_kind": maker.judge_kind,
+        "judge_model": maker.judge_model,
+        "rubric_id": maker.rubric_id,
+        "rubric_version": maker.rubric_version,
+        "judge_cost_usd": None if failed or flag & USD_UNKNOWN else f"{found.usd_of([row]):f}",
+        "created_at": written(found.times[row]),
+    }
+
+
+def subject(ledger: Ledger, given: Values) -> Document:
+    """A subject with everything that was said of it, the oldest first: what was judged, each verdict whole, and its place in the chain."""
+    id, kind = given["id"], given["subject_kind"]
+    types = ("subject.read", "eval.completed", "eval.failed")
+    entries = [entry for entry in ledger.read(Query(types=types, subject_id=id)) if entry.event.subject_kind == kind]
+    if not entries:
+        raise NotFound(f"the ledger has no {kind} {id!r:.100}")
+    read = [entry.event for entry in entries if entry.event.type == "subject.read"]
+    said = [entry for entry in entries if entry.event.type == "eval.completed"]
+    failed = [entry for entry in entries if entry.event.type == "eval.failed"]
+    content: Any = read[-1].payload.get("content") if read else None
+    return {
+        "data": {
+            f"{kind}_id" if kind == "turn" else "subject_id": id,
+            "subject_kind": kind,
+            "session_id": entries[0].event.session_id,
+            "content": content,
+            "evaluations": [_evaluation(entry) for entry in said],
+            "failures": [
+                {"run_id": entry.event.run_id, **entry.event.payload, "chain": _place(entry)} for entry in failed
+            ],
+        }
+    }
+
+
+def _evaluation(entry: Entry) -> Document:
+    return {**attrs.asdict(verdict_of(entry.event), recurse=False), "chain": _place(entry)}
+
+
+def _place(entry: Entry) -> Document:
+    return {"seq": entry.seq, "prev": entry.prev, "digest": entry.digest}
+
+
+def live_rows(entries: Sequence[Entry]) -> list[Document]:
+    """Verdicts and failures as they come, in the shape of :func:`rows`."""
+    found = Judged().add(entries)
+    return [row_of(found, row) for row in range(len(found.ids))]
+
+
+def _known(ledger: Ledger, run_id: str) -> str:
+    try:
+        return known_run(ledger, run_id)
+    except ConfigError as error:
+        raise NotFound(str(error)) from error
