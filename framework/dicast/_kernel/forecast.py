@@ -19,7 +19,7 @@ from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_slot
 from .report.tally import nothing
 from .run.plan import counted_labels, file_identity, lookahead, make_plan
-from .run.run import Outcome, Request, execute
+from .run.run import Request, RunOutcome, execute
 from .stream.opening import open_component
 from .stream.source import data_digest, is_live, read
 from .timing.event_loop import in_loop
@@ -153,7 +153,7 @@ class Prospect:
         assert self._pipeline.source is not None  # such a pipeline is not built
         return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), self._pipeline.source.component, visit))
 
-    def pilot(self, subjects: int) -> Outcome:
+    def pilot(self, subjects: int) -> RunOutcome:
         """Judge the first so many *subjects*, in a run that can be taken up."""
         return in_loop(
             execute(self._pipeline, ledger_slot(self._pipeline), Request(pause_after=subjects, signals=True))

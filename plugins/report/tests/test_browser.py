@@ -81,8 +81,10 @@ def test_nothing_stands_in_the_way_of_anybody(open_page, capitals, width, theme,
 def test_the_theme_can_be_chosen(open_page, capitals):
     with open_page(capitals / "out/report.html") as page:
         page.get_by_role("button", name="Use the dark theme").click()
+        page.wait_for_selector("html[data-theme=dark]")
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(22, 24, 27)"
         page.get_by_role("button", name="Use the light theme").click()
+        page.wait_for_selector("html[data-theme=light]")
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(250, 249, 246)"
 
 
