@@ -12,7 +12,8 @@ import pytest
 
 WEB = Path(__file__).resolve().parents[1] / "web"
 PACKAGE = json.loads((WEB / "package.json").read_text())
-BUILT = ("LICENSES.txt", "report.css", "report.js")
+PAGES = json.loads(re.search(r"^const pages = (\[.*?\]);$", (WEB / "build.mjs").read_text(), re.MULTILINE)[1])
+BUILT = ("LICENSES.txt", *(f"{page}.{kind}" for page in PAGES for kind in ("css", "js")))
 
 
 def test_the_built_files_are_there_and_nothing_else():

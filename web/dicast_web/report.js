@@ -234,7 +234,7 @@
           <td class="num">${o.cost.usd===null?"unknown":c`<${_} value=${o.cost.usd} path=${A(i.prefix,"cost","usd")} form=${String} />`}</td></tr>`})}</tbody></table></div>
     <div class="tabs" role="group" aria-label="Run that is shown below">${t.map((i,s)=>c`<button type="button" class="chip"
       aria-pressed=${s===n?"true":"false"} onClick=${()=>e(s)}><span dir="auto">${i.title}</span></button>`)}</div>
-  </section>`}var yo={user:"User",assistant:"Assistant",system:"Policy",developer:"Policy",model:"Model input"};function bo({turns:t,own:n=null,verdict:e=()=>null}){let r=tt(null);return z(()=>{r.current?.scrollIntoView({block:"start"})},[n]),c`<ol class="conversation" aria-label="Conversation">
+  </section>`}var yo={user:"User",assistant:"Assistant",system:"Policy",developer:"Policy",model:"Model input"};function bo({turns:t,own:n=null,verdict:e=()=>null}){let r=tt(null);return z(()=>{let i=requestAnimationFrame(()=>r.current?.scrollIntoView({block:"start"}));return()=>cancelAnimationFrame(i)},[n]),c`<ol class="conversation" aria-label="Conversation">
     ${t.map(i=>{let s=n!==null&&i.id===n;return c`<li class=${s?"turn own":"turn"} ref=${s?r:null} aria-current=${s?"true":void 0}>
         ${i.id===null?null:c`<div class="turn-head"><span dir="auto">${i.id}</span>${e(i.id)}</div>`}
         ${i.messages.map(o=>c`<${au} message=${o} own=${n} />`)}
