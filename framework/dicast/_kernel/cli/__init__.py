@@ -39,17 +39,22 @@ COMMANDS = {
 }
 EXTRAS = {
     "autoresearch": "autoresearch",
+    "bisect": "trust",
+    "bridge": "trust",
     "cache": "cache",
-    "ci": "github",
     "calibrate": "trust",
+    "ci": "github",
     "compare": "stats",
     "conformance": "evaluator",
+    "doctor": "trust",
     "evaluator": "evaluator",
     "label": "trust",
     "labels": "trust",
     "optimize": "optimize",
+    "plan": "trust",
     "priority": "promotion",
     "promotion": "promotion",
+    "report": "report",
     "serve": "serve",
     "workloads": "workload",
 }
