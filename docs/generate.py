@@ -128,7 +128,10 @@ def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]
 def members() -> str:
     """What components may have beside their methods: what the docstrings in ``dicast.optional`` say."""
     kernel = ROOT / "framework" / "dicast"
-    texts = [(kernel / f"{name}.py").read_text(encoding="utf-8") for name in ("optional", "optional_records")]
+    texts = [
+        (kernel / f"{name}.py").read_text(encoding="utf-8")
+        for name in ("optional", "optional_ledgers", "optional_records")
+    ]
     lines = [
         "# Optional members",
         "",

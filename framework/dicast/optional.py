@@ -9,6 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from .optional_ledgers import HasBegun as HasBegun
+from .optional_ledgers import HasJudged as HasJudged
+from .optional_ledgers import HasTold as HasTold
 from .optional_records import HasCriteria as HasCriteria
 from .optional_records import HasCriterion as HasCriterion
 from .optional_records import HasInterval as HasInterval
@@ -120,6 +123,14 @@ class HasFallback(Protocol):
     @property
     def fallback(self) -> Judge | None:
         """The judge that is asked in its place when a cap leaves no room for it. Without it the subject fails."""
+
+
+class HasStages(Protocol):
+    """Judges."""
+
+    @property
+    def stages(self) -> Sequence[Judge]:
+        """The judges that it asks one after the other, from cheap to dear: ``dicast plan`` wants a larger pilot then."""
 
 
 class HasJudgeKind(Protocol):

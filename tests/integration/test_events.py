@@ -64,5 +64,15 @@ def test_a_run_records_what_is_listed(shop, chat_server, monkeypatch, listed):
         assert f"`{event['sensitivity']}`" in kind or "where" in kind, event
         if known - {"reason"}:
             assert needed <= set(event["payload"]) <= known, event["type"]
-    seldom = {"sinks.added", "source.position", "run.stopped", "spend.lost", "spend.released", "record.failed"}
+    seldom = {
+        "baseline.saved",
+        "baseline.removed",
+        "plan.made",
+        "sinks.added",
+        "source.position",
+        "run.stopped",
+        "spend.lost",
+        "spend.released",
+        "record.failed",
+    }
     assert set(listed) - met <= seldom

@@ -31,7 +31,7 @@ OPTIONS = {
     "comparison:stats/score_delta": {"metric": "mean"},
     "comparison:stats/cliffs_delta": {},
     "comparison:stats/significance": {
-        "min_samples": 2, "equal_var": False, "adjustment": "none", "family_size": NONE,
+        "min_samples": 2, "equal_var": False, "adjustment": "holm", "family_size": NONE,
     },
     "comparison:stats/paired": {"min_samples": 2},
     "early_stop:stats/threshold": {

@@ -734,7 +734,7 @@ def test_a_baseline_that_a_later_experiment_lacks_costs_the_first_nothing(shop, 
     asked = model.count
     done = shop.run(SUITE + AGAINST_PLAIN.replace("run: plain", "run: nope") + ALONE)
     assert (done.code, model.count) == (2, asked)
-    assert "no finished run 'nope'" in done.json["error"]["message"]
+    assert "no finished run or baseline 'nope'" in done.json["error"]["message"]
 
 
 def test_variable_of_a_suite_that_nothing_uses_is_refused_and_the_nearest_named(shop, model):

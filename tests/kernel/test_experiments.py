@@ -372,7 +372,7 @@ def test_a_run_is_compared_with_its_baseline():
 
 def test_a_baseline_that_is_missing_is_refused_before_anything_is_spent():
     model = FakeChatModel([])
-    with pytest.raises(ConfigError, match="no finished run 'shop'"):
+    with pytest.raises(ConfigError, match="no finished run or baseline 'shop'"):
         run("task: ask\nbaseline: {run: shop}\n", ask=Ask(model))
 
 

@@ -66,6 +66,7 @@ def test_a_run_has_the_fields_of_the_document():
         "open_ledger",
         "disabled",
         "experiments",
+        "plan",  # there only where a run was planned
     }
     assert fields == set(document)
     same = fields - {"run_id", "ledger"}

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED, EVAL_STARTED
 from .._kernel.values import Entry, Query
 
-STARTED, ENDED = "eval.started", ("eval.completed", "eval.failed")
-
-
-class _Keeps(Protocol):
-    def begun(self, run_id: str | None) -> Sequence[Entry]: ...
+STARTED, ENDED = EVAL_STARTED, (EVAL_COMPLETED, EVAL_FAILED)
 
 
 def begun(ledger: Any, run_id: str | None = None) -> Sequence[Entry]:
     """The ``eval.started`` entries in *ledger*, or of one run, of verdicts that have neither come nor failed, oldest first."""
-    own: _Keeps | None = ledger if hasattr(ledger, "begun") else None
-    if own is None:
+    if not hasattr(ledger, "begun"):
         return still_begun((), ledger.read(Query(run_id, (STARTED, *ENDED))))
-    return own.begun(run_id)
+    kept: Sequence[Entry] = ledger.begun(run_id)
+    return kept
 
 
 def still_begun(before: Iterable[Entry], later: Iterable[Entry]) -> list[Entry]:

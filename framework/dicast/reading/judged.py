@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import compress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import attrs
 
+from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.values import Entry, Event, Query
 
-TYPES = ("eval.completed", "eval.failed")
+TYPES = (EVAL_COMPLETED, EVAL_FAILED)
 """The events that :func:`judged` is about."""
 
 FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT = (1 << bit for bit in range(7))
@@ -129,14 +130,12 @@ class Judged:
         return found + apart if apart else found
 
 
-class _Keeps(Protocol):
-    def judged(self, run_id: str | None) -> Judged: ...
-
-
 def judged(ledger: Any, run_id: str | None = None) -> Judged:
     """The verdicts and failures in *ledger*, or of one run: as it keeps them, else out of its events."""
-    own: _Keeps | None = ledger if hasattr(ledger, "judged") else None
-    return Judged().add(ledger.read(Query(run_id, TYPES))) if own is None else own.judged(run_id)
+    if not hasattr(ledger, "judged"):
+        return Judged().add(ledger.read(Query(run_id, TYPES)))
+    kept: Judged = ledger.judged(run_id)
+    return kept
 
 
 def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
@@ -154,7 +153,7 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
         id, kind, judge = payload["subject_id"], payload["subject_kind"], payload["judge"]
         if not (isinstance(id, str) and isinstance(kind, str) and isinstance(judge, str)):
             return None
-        if event.type == "eval.failed":
+        if event.type == EVAL_FAILED:
             maker = event.run_id, kind, judge, None, None, None, None, None, None
             return maker, time, FAILED, 0.0, 0.0, 0, 0, id, None
         get = payload.get

@@ -5,18 +5,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import attrs
 
+from .._kernel.events import RECORD_COMPLETED, RECORD_FAILED, SUBJECT_READ
 from .._kernel.values import Entry, Event, Query
 
 READ, ROUTED, CALLED, RECORDED, UNRECORDED = TOLD = (
-    "subject.read",
+    SUBJECT_READ,
     "route.decided",
     "llm.call_completed",
-    "record.completed",
-    "record.failed",
+    RECORD_COMPLETED,
+    RECORD_FAILED,
 )
 """The events that :func:`told` is about."""
 
@@ -72,16 +73,12 @@ class Told:
         return Told(seqs, codes, marks, list(compress(self.ids, chosen)), self.tellers)
 
 
-class _Keeps(Protocol):
-    def told(self, run_id: str | None, types: Sequence[str]) -> Told: ...
-
-
 def told(ledger: Any, run_id: str | None = None, types: Sequence[str] = TOLD) -> Told:
     """What *ledger*, or one run in it, has of the events of *types*: as it keeps them, else out of the events."""
-    own: _Keeps | None = ledger if hasattr(ledger, "told") else None
-    if own is None:
+    if not hasattr(ledger, "told"):
         return Told().add(ledger.read(Query(run_id, tuple(types))))
-    return own.told(run_id, types)
+    kept: Told = ledger.told(run_id, types)
+    return kept
 
 
 def teller_of(event: Event) -> tuple[tuple[str, str, str], int, str | None] | None:

@@ -210,7 +210,7 @@ def _figure(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_figure, value))}]"
+        return f"[{', '.join(repr(one) if isinstance(one, str) else _figure(one) for one in value)}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -208,5 +208,5 @@ def exit_code(done: Document) -> int:
 def _began(done: Document) -> bool:
     """Whether anything was judged, or spent."""
     judged = done["scored"] or any(one["scored"] for one in (*done["metrics"].values(), *done["judges"].values()))
-    spent = [done[sums][unit] for sums in ("cost", "spend_lost") for unit in UNITS]
+    spent = [done[sums][unit] for sums in ("cost", "spend_lost") for unit in UNITS if unit in done[sums]]
     return bool(judged) or any(Cost(amount).amount != 0 for amount in spent)

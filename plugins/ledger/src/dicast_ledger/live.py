@@ -11,6 +11,7 @@ from itertools import chain as chained
 from itertools import islice
 from pathlib import Path
 
+import attrs
 import orjson
 
 from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
@@ -183,7 +184,7 @@ class Live:
             "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
             [(run_id, first, last.seq) for run_id in {event.run_id for event in events}],
         )
-        self._columns.add(events, first)
+        self._columns.add(events if self._store_content else list(map(_as_stored, events)), first)
         return last
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
@@ -280,6 +281,11 @@ class Live:
             yield
         except sqlite3.Error as error:
             raise LedgerError(explain(self.path, error, self._timeout)) from error
+
+
+def _as_stored(event: Event) -> Event:
+    """*event* with what a ledger without texts has of it: columns say nothing that the chain does not."""
+    return event if event.type == "subject.read" else attrs.evolve(event, payload=without_texts(event, plain))
 
 
 def _amount(event: Event) -> tuple[Decimal, str]:

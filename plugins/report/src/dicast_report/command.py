@@ -48,7 +48,7 @@ def report(
     no_content: bool,
     as_json: bool,
 ) -> None:
-    """Write a page about RUN: one file that loads nothing. Several are shown side by side; without one it is the run that began last,
+    """Write a page about runs. It is one file that loads nothing. Several are shown side by side; without one it is the run that began last,
     labels aside.
 
     RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'; of a suite that ran last, all

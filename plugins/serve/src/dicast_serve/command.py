@@ -44,7 +44,7 @@ def serve(
     label_token_file: Path | None,
     once: str | None,
 ) -> None:
-    """Serve what ledgers say, over HTTP and read-only. Every request needs the token."""
+    """Serve what ledgers say over HTTP. It is read-only. Every request needs the token."""
     from .application import application
     from .application import once as answered
 

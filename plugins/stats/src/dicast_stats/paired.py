@@ -169,7 +169,7 @@ class Paired:
         for one, why in ((ends, TOO_LARGE), (resampled, _TOO_FEW if few_alike else TOO_LARGE)):
             found, unknown = lengths(one, power, why)
             figures, large = {**figures, **found}, {**large, **unknown}
-        return {**figures, **test, "bootstrap_method": method}, large
+        return {**figures, **test, "adjusted_p_value": test["p_value"], "bootstrap_method": method}, large
 
     def _passes(self, sides: Sides, ours: Rows, theirs: Rows) -> tuple[dict[str, Any], dict[str, str]]:
         """McNemar's test, and what it rests on."""

@@ -60,7 +60,7 @@ MOST = 6
 def bisect(
     file: Path, factors: tuple[str, ...], given: tuple[str, ...], on: str | None, yes: bool, seed: int, as_json: bool
 ) -> None:
-    """Say which of several changes to FILE moved the score, and by how much: the Shapley value of each.
+    """Say which of several changes moved the score. By how much is the Shapley value of each.
 
     Every combination of changes is a cell, which is a run. Cells that the ledger has a finished run of are not judged again; what the others may cost is said, and asked. Without a
     terminal, and without --yes, nothing is bought: a factor that no two recorded runs differ in alone is null then.

@@ -39,7 +39,7 @@ Subject = tuple[str, str]
 def bridge(
     old: str, new: str, labels: tuple[str, ...], shift: str | None, ledger: Path | None, as_json: bool
 ) -> None:  # fmt: skip
-    """Say how much higher the judge of run NEW scores than that of run OLD, on the same anchors.
+    """Say how far two judges' scales lie apart. NEW and OLD are runs over the same anchors.
 
     OLD and NEW are ids of runs, or names of pipelines, of which the newest run counts. Both runs have judged the same subjects with the same contents: a new model, prompt or rubric beside the old one. The differences are NEW less OLD, with an interval by
     session. Nothing is asked, and no score is changed; --shift shows a mean on the old scale.

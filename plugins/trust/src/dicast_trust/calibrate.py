@@ -110,7 +110,7 @@ UNDECIDED = 3
 def calibrate(
     file: Path, gold: Path, out: Path, ledger: Path | None, as_json: bool, judges_missing: bool, **given: Any
 ) -> int:
-    """Say from which confidence on verdicts of FILE's judges agree with people, by labels, and what that guarantees.
+    """Find the confidence from which to trust judges. Labels say from where on verdicts of FILE's judges agree with people, and what that guarantees.
 
     Reads the ledger and judges nothing. Exit codes: 0 each stage has a threshold, 2 wrong request, 3 a stage has none.
     """

@@ -81,7 +81,7 @@ def doctor(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Examine the judges of FILE by labels, and say whether their scores may decide a gate.
+    """Say whether judges may decide a gate. Labels examine the judges of FILE.
 
     Reads the verdicts that the ledger has of them, and asks each one again about 50 labelled subjects, and about canaries: texts that try to make its verdict.
     """

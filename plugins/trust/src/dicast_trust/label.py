@@ -62,7 +62,7 @@ Drawn = Literal["random", "stratified", "disagreements"]
 @ledger_path
 @as_json
 def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
-    """Label subjects that FILE or RUN has judged, at the terminal: what was judged is shown, and nothing of what a judge said of it.
+    """Label subjects at the terminal. What FILE or RUN has judged is shown, and nothing of what a judge said of it.
 
     Keys: y pass, n fail, t tie, = a score, s skip, u undo, q quit, ? help. Each label is recorded at once.
     """

@@ -41,7 +41,7 @@ _COLUMNS = ("subject_id", "subject_kind", "score", "labeller", "session_id", "dr
 
 @click.group()
 def labels() -> None:
-    """Export and import labels, say how far labellers agree, and decide where they differ."""
+    """Export, import and compare labels. Say how far labellers agree, and decide where they differ."""
 
 
 @labels.command("export")

@@ -78,7 +78,7 @@ def _money(_context: click.Context, _option: click.Parameter, text: str | None) 
 def plan(
     file: Path | None, labels: bool, rates: str | None, overrides: tuple[str, ...], as_json: bool, **asked: Any
 ) -> None:
-    """Say what a run of FILE is going to take: calls, money, time, and how wide its interval will be.
+    """Say what a run is going to take. Of FILE: calls, money, time, and how wide its interval will be.
 
     It goes by the rows that an earlier run of FILE, or a pilot, has paid for; without any it says what the run may cost at most. Nothing is bought but the pilot.
     """
