@@ -144,23 +144,30 @@ class Prevalences:
                 **rates,
                 "reasons": ["the judge is right no more often than by chance: sensitivity + specificity is 1 or less"],
             }
-        mean, low, high = rogan_gladen(self._others.x, n, (sensitivity, positives), (specificity, negatives))
+        found = rogan_gladen(self._others.x, n, (sensitivity, positives), (specificity, negatives))
+        if found is None:
+            too_few = f"too few labels ({positives} of 1, {negatives} of 0) to tell that the judge is right more often than by chance"
+            return {**rates, "reasons": [too_few]}
+        mean, low, high = found
         return {**rates, "mean": mean, "ci_low": low, "ci_high": high, "method": "rogan-gladen"}
 
 
 def rogan_gladen(
     rate: float, n: int, sensitivity: tuple[float, int], specificity: tuple[float, int], z: float = Z
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float] | None:
     """The prevalence behind a *rate* of positive verdicts among *n*, and its interval; *sensitivity* and *specificity* with of how many each is known.
 
     W. J. Rogan and B. Gladen, American Journal of Epidemiology 107 (1978), 71-76; Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113
     (2014), 13-22. All three lie in [0, 1]: a rate that the judge's errors alone would give more of is a prevalence of 0.
+    None where so few labels are known that both shares, with one more right and one more wrong answer each, are those of chance: there is no interval.
     """
     mean = (rate + specificity[0] - 1) / (sensitivity[0] + specificity[0] - 1)
     more, apparent = n + z * z, (n * rate + z * z / 2) / (n + z * z)
     hits, positives = (sensitivity[0] * sensitivity[1] + 1) / (sensitivity[1] + 2), sensitivity[1] + 2
     passes, negatives = (specificity[0] * specificity[1] + 1) / (specificity[1] + 2), specificity[1] + 2
     youden = hits + passes - 1
+    if youden <= 0:
+        return None
     middle = (apparent + passes - 1) / youden
     error_hits, error_passes = hits * (1 - hits) / positives, passes * (1 - passes) / negatives
     shift = 2 * z * z * (middle * error_hits - (1 - middle) * error_passes)
