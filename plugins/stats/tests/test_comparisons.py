@@ -52,9 +52,13 @@ def test_score_delta_is_of_any_figure(results):
 def test_cliffs_delta_has_the_settled_figures(results):
     one, other = results({"a": [1, 2, 3]}), results({"a": [4, 5, 6]})
     found = only(CliffsDelta().compare(one, other))
+    words = found.pop("words")
     assert found == {"delta": 1.0, "interpretation": "large", "n_baseline": 3, "n_variant": 3}
+    assert words == "the variant is ahead in 100.0% more pairs than behind: large"
+    assert only(CliffsDelta().compare(other, one))["words"].startswith("the variant is behind in 100.0% more")
     itself = only(CliffsDelta().compare(one, one))
     assert (itself["delta"], itself["interpretation"]) == (0.0, "negligible")
+    assert itself["words"] == "the variant is ahead as often as behind"
 
 
 @pytest.mark.parametrize(
@@ -487,3 +491,17 @@ def test_mean_of_scores_that_is_the_cut_passes():
     )
     runs = [Results("run", "name", lambda found=found: iter([("1", found)])) for found in (low, high)]
     assert [(one["a"], one["b"]) for one in flips(*runs)[0]] == [(False, True)]
+
+
+def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results):
+    low, high = [0.1, 0.12, 0.09, 0.11, 0.1], [0.3, 0.32, 0.29, 0.31, 0.3]
+    rose = only(Significance().compare(results({"a": low}), results({"a": high})))
+    assert rose["words"].startswith("higher (+0.200, 95 % 0.183 to 0.217, p ")
+    fell = only(Significance().compare(results({"a": high}), results({"a": low})))
+    assert fell["words"].startswith("lower (-0.200, 95 % -0.217 to -0.183, p ")
+    one = results({"a": [0.1, 0.2, 0.3]})
+    few = only(Significance(adjustment="bonferroni", family_size=1000).compare(one, results({"a": [0.4, 0.5, 0.6]})))
+    assert few["p_value"] < 0.05 <= few["adjusted_p_value"]
+    assert few["words"].startswith("no evidence either way (+0.3")
+    alone = only(Significance().compare(results({"a": [0.1]}), one))
+    assert alone["words"] == "not known"

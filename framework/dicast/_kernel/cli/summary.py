@@ -214,14 +214,20 @@ def _is_of_rows(failures: object) -> bool:
 
 
 def tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
-    """*found* under its *name*: its figures in one line, mappings below it."""
+    """*found* under its *name*: what it says in words, its figures in one line, mappings below it."""
     margin = "  " * depth
     if not isinstance(found, Mapping):
         yield cut(f"{margin}{name}: {_figure(found)}")
     else:
-        figures = [f"{key} {_figure(value)}" for key, value in found.items() if not isinstance(value, Mapping)]
+        plain = {key: value for key, value in found.items() if not isinstance(value, Mapping)}
+        words = plain.pop("words", None)
         inside = {key: value for key, value in found.items() if isinstance(value, Mapping)}
-        yield cut(f"{margin}{name}" + (f": {', '.join(figures)}" if figures or not inside else ""))
+        figures = ", ".join(f"{key} {_figure(value)}" for key, value in plain.items())
+        if words is not None:
+            yield cut(f"{margin}{name}: {words}")
+            yield from [cut(f"{margin}  {figures}")] if figures else []
+        else:
+            yield cut(f"{margin}{name}" + (f": {figures}" if figures or not inside else ""))
         for key, value in inside.items():
             yield from tree(key, value, depth + 1)
 
@@ -229,6 +235,8 @@ def tree(name: str, found: object, depth: int = 0) -> Iterator[str]:
 def _figure(value: object) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_figure, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

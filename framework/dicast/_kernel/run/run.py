@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -91,7 +92,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
         if request.live and not keeps_content:
             raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
         earlier = _earlier(pipeline, live, request)
-        draft = attrs.evolve(draft, read=live.read, keeps_content=keeps_content)
+        place = getattr(live, "path", None)
+        draft = attrs.evolve(draft, read=live.read, keeps_content=keeps_content, ledger_path=place and Path(place))
         context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         part.enter_context(leased(live, context.run_id))
         if earlier:  # another process may have ended it in between

@@ -217,7 +217,8 @@ class RunContext:
     is the longest that one of the run's judges asks for. ``record(events, position)`` is for a live source while its subjects
     are read: it appends *events* to the ledger at once, and in the same transaction ``source.position`` with *position*.
     *concurrency* is how many subjects are judged at once. *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
-    one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged.
+    one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged;
+    *ledger_path* is its file, None for one that is none.
     """
 
     run_id: str
@@ -230,3 +231,4 @@ class RunContext:
     continued: bool = False
     concurrency: int = 1
     keeps_content: bool = True
+    ledger_path: Path | None = None

@@ -27,7 +27,7 @@ class CliffsDelta:
     Over all pairs of a score of the variant and one of the baseline, the share in which the variant's is higher less the share in
     which it is lower: 1 where every score is higher, 0 where none of both is ahead, -1 where every one is lower (N. Cliff,
     Psychological Bulletin 114(3), 1993). Scores that agree in 12 significant digits are equal. It looks at the order of scores alone, so it suits grades and outliers. ``interpretation``
-    is ``negligible`` below .147, ``small`` below .33, ``medium`` below .474, else ``large``. Both are null where a run has no scores, and ``reasons`` says so.
+    is ``negligible`` below .147, ``small`` below .33, ``medium`` below .474, else ``large``; ``words`` says it in a sentence. Both are null where a run has no scores, and ``reasons`` says so.
 
     :param criteria: only these; all by default.
     """
@@ -45,10 +45,17 @@ def _measured(sides: Sides) -> dict[str, Any]:
     before, after = sides.present
     counts = {"n_baseline": len(before), "n_variant": len(after)}
     if reasons := few(1, counts):
-        return explained({"delta": None, "interpretation": None, **counts}, reasons)
+        return explained({"delta": None, "interpretation": None, **counts, "words": "a run has no scores"}, reasons)
     delta = cliffs_delta(*together(before, after))
     size = next(name for bound, name in _SIZES if abs(delta) < bound)
-    return explained({"delta": delta, "interpretation": size, **counts}, {})
+    return explained({"delta": delta, "interpretation": size, **counts, "words": _words(delta, size)}, {})
+
+
+def _words(delta: float, size: str) -> str:
+    if not delta:
+        return "the variant is ahead as often as behind"
+    ahead, behind = ("ahead", "behind") if delta > 0 else ("behind", "ahead")
+    return f"the variant is {ahead} in {abs(delta):.1%} more pairs than {behind}: {size}"
 
 
 def together(before: Column, after: Column) -> tuple[Column, Column]:

@@ -14,6 +14,7 @@ from .scale import divided, lengths, power_of
 from .table import Sides, compared, explained, few
 from .ties import varies
 from .values import plain
+from .words import interval_text
 
 if TYPE_CHECKING:
     from .values import Column
@@ -49,7 +50,7 @@ class Significance:
     Where the same subjects were judged in both runs, ``stats/paired`` sees smaller differences. For each criterion: ``n_baseline``,
     ``n_variant``, ``mean_difference`` (variant less baseline), ``t``, ``df``, ``p_value``, ``adjusted_p_value``, ``effect_size``
     (Cohen's d: the difference over the pooled standard deviation), and ``ci_low`` and ``ci_high``, the 95 % interval of the
-    difference. What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. The interval and ``p_value`` are those of one test alone.
+    difference, and ``words``. What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. The interval and ``p_value`` are those of one test alone.
 
     :param equal_var: Student's t-test with the pooled variance, for runs whose scores vary alike.
     :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``bonferroni``, ``holm`` (like it, and never less
@@ -76,6 +77,8 @@ class Significance:
         p_values = [one["p_value"] for one in tested]
         for one, p_value in zip(tested, adjusted(p_values, self.adjustment, self.family_size or 0), strict=True):
             one["adjusted_p_value"] = p_value
+        for one in found["criteria"].values():
+            one["words"] = _words(one)
         return found
 
     def _tested(self, sides: Sides) -> dict[str, Any]:
@@ -109,6 +112,17 @@ class Significance:
             "effect_size": (after.mean() - before.mean()) / pooled_deviation(before, after),
         }
         return {name: plain(value) for name, value in figures.items()}, float(low), float(high)
+
+
+def _words(one: Mapping[str, Any]) -> str:
+    if one["p_value"] is None:
+        return "not known"  # ``reasons`` says why
+    ends = one["mean_difference"], one["ci_low"], one["ci_high"]
+    found = "" if None in ends else f"{interval_text(*ends)}, "
+    found += f"p {one['adjusted_p_value']:.3g}"
+    if one["adjusted_p_value"] >= 0.05:  # 5 %
+        return f"no evidence either way ({found})"
+    return f"{'higher' if one['effect_size'] > 0 else 'lower'} ({found})"
 
 
 def welch(before: Column, after: Column, *, equal_var: bool = False) -> Any:

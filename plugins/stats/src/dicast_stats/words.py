@@ -34,13 +34,18 @@ def sentence(
         return (
             f"no difference: all {pairs:,} pairs agree" if mean == 0 else f"all {pairs:,} pairs differ by {mean:+.4g}"
         )
-    places = _places(high - low)
-    found = f"{_shown(mean, places, '+')}, 95 % {_shown(low, places)} to {_shown(high, places)}"
+    found = interval_text(mean, low, high)
     if low > 0:
         return f"better: {found}"
     if high < 0:
         return f"worse: {found}"
     return f"no evidence either way; {_more(pairs, deviation, difference)} (now {found})"
+
+
+def interval_text(mean: float, low: float, high: float) -> str:
+    """*mean* and its 95 % interval, with as many digits as its width needs."""
+    places = _places(high - low)
+    return f"{_shown(mean, places, '+')}, 95 % {_shown(low, places)} to {_shown(high, places)}"
 
 
 def _shown(value: float, places: int, sign: str = "-") -> str:

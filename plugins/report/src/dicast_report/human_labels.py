@@ -1,0 +1,88 @@
+"""How often a judge agrees with people, by its own confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import sqrt
+from typing import Any
+
+import attrs
+
+from dicast import Query
+
+from .marking import METRICS, Marking, is_number
+from .told import Key, Read, Told
+
+BINS = 10
+GIVEN = "label.given"
+Z_95 = 1.959963984540054
+"""The 97.5 % quantile of the standard normal distribution."""
+
+
+def human_labels(read: Read) -> Mapping[Key, float]:
+    """The newest score that a person gave each subject: labels, and verdicts of judges that are people.
+
+    A label that does not say of which kind its subject is stands under ``""``.
+    """
+    found: dict[Key, float] = {}
+    for entry in read(Query(types=(GIVEN,))):
+        payload = entry.event.payload
+        if is_number(score := payload.get("score")):
+            found[str(payload.get("subject_kind") or ""), str(payload.get("subject"))] = score  # type: ignore[assignment]
+    return found
+
+
+@attrs.define
+class Reliability:
+    """Counts, for each judge, the subjects that a person has labelled, by the judge's confidence in tenths."""
+
+    marking: Marking
+    labels: Mapping[Key, float]
+    _bins: dict[str, list[list[float]]] = attrs.field(factory=dict)
+
+    def add(self, told: Told) -> None:
+        """Count a subject, where it has a label."""
+        gold = self.labels.get(told.key, self.labels.get(("", told.id), _from_people(told)))
+        if gold is None:
+            return
+        for label, ended in told.ended.items():
+            if "failure_mode" not in ended and ended.get("judge_kind") != "human":
+                line, confidence = self.marking.line(label), ended["confidence"]
+                agrees = (ended["score"] >= line) == (gold >= line)
+                tenth = self._bins.setdefault(label, [[0, 0, 0.0] for _ in range(BINS)])[
+                    min(BINS - 1, int(confidence * BINS))
+                ]
+                tenth[0] += 1
+                tenth[1] += agrees
+                tenth[2] += confidence
+
+    def json(self) -> list[dict[str, Any]]:
+        """Each judge that has labels beside its verdicts, for the page; the verdict of all metrics together only where it is alone."""
+        judges = [label for label in self._bins if label != METRICS] or list(self._bins)
+        return [self._json(label, self._bins[label]) for label in judges]
+
+    def _json(self, label: str, bins: list[list[float]]) -> dict[str, Any]:
+        n, agree = sum(one[0] for one in bins), sum(one[1] for one in bins)
+        return {"label": label, "n": n, "agree": agree / n, "bins": [*_shown(bins)]}
+
+
+def _shown(bins: Iterable[list[float]]) -> Iterator[dict[str, float]]:
+    for count, agree, confidence in bins:
+        if count:
+            low, high = wilson(agree / count, count)
+            yield {"confidence": confidence / count, "agree": agree / count, "n": count, "ci_low": low, "ci_high": high}
+
+
+def wilson(rate: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of a rate of *n* (E. B. Wilson, Journal of the American Statistical Association 22, 1927, 209-212)."""
+    square = Z_95 * Z_95
+    centre = (rate + square / (2 * n)) / (1 + square / n)
+    half = Z_95 / (1 + square / n) * sqrt(rate * (1 - rate) / n + square / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _from_people(told: Told) -> float | None:
+    return next(
+        (ended["score"] for ended in told.ended.values() if ended.get("judge_kind") == "human" and "score" in ended),
+        None,
+    )

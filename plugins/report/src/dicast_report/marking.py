@@ -1,0 +1,111 @@
+"""How a run's subjects are marked: which labels count, what passes, and what a subject's score is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Literal, Self
+
+import attrs
+
+from .told import Told
+
+METRICS = "metrics"
+"""The label of the verdict that all metrics make together."""
+
+PASS_AT = 0.5
+"""From where on a subject passes, where the run says nothing else."""
+
+Outcome = Literal["pass", "fail", "none", "open"]
+"""``none``: there is no score; ``open``: nothing that counts has judged it."""
+
+
+@attrs.frozen
+class Marking:
+    """What ``run.started`` says of a run's labels."""
+
+    metrics: tuple[str, ...]
+    judges: tuple[str, ...]
+    counted: tuple[str, ...]
+    pass_at: Mapping[str, float]
+
+    @classmethod
+    def of(cls, started: Mapping[str, Any]) -> Self:
+        """Read the payload of ``run.started``."""
+        labels = (tuple(started.get(name) or ()) for name in ("metrics", "judges", "counted"))
+        return cls(*labels, started.get("pass_at") or {})
+
+    def line(self, label: str) -> float:
+        """The least value with which a subject passes *label*."""
+        return float(self.pass_at.get(label, PASS_AT))
+
+    def deciding(self, told: Told) -> tuple[str, ...]:
+        """The labels that decide on *told*: those that count, and where none of these has judged it, all that have."""
+        mine = tuple(label for label in self.counted if label in told.ended)
+        return mine or tuple(told.ended)
+
+    def outcome(self, told: Told) -> Outcome:
+        """Whether *told* passes."""
+        labels = self.deciding(told)
+        if any("failure_mode" in told.ended[label] for label in labels):
+            return "none"
+        if labels:
+            return "pass" if all(told.ended[label]["score"] >= self.line(label) for label in labels) else "fail"
+        flags = _metrics(told).get("score_flags")
+        if isinstance(flags, Mapping) and (known := [flag for flag in flags.values() if flag is not None]):
+            return "pass" if all(known) else "fail"
+        return "open"
+
+    def score(self, told: Told) -> float | None:
+        """The score of *told*; None where it has none, or several."""
+        labels = self.deciding(told)
+        if len(labels) == 1:
+            return told.ended[labels[0]].get("score")
+        return None if labels else _only(_metrics(told))
+
+    def basis(self, told: Told) -> str | None:
+        """What the score of *told* rests on."""
+        labels = self.deciding(told)
+        if len(labels) != 1:
+            return None
+        ended = told.ended[labels[0]]
+        return ended.get("basis") or ended.get("tier")
+
+    def values(self, told: Told) -> dict[str, float]:
+        """What each metric, judge and criterion gave *told*."""
+        found = _numbers(_metrics(told).get("scores"))
+        for label, ended in told.ended.items():
+            if "failure_mode" not in ended and label != METRICS:
+                found[label] = ended["score"]
+        combined = told.ended.get(METRICS)
+        if combined is not None and "failure_mode" not in combined:
+            found |= _numbers(combined.get("signals", {}).get("metrics"))
+        return found
+
+    def role(self, label: str) -> str:
+        """What *label* is."""
+        if label == METRICS:
+            return "all metrics"
+        return "metric" if label in self.metrics else "judge" if label in self.judges else "criterion"
+
+
+def _metrics(told: Told) -> Mapping[str, Any]:
+    metrics = (told.record or {}).get("metrics")
+    return metrics if isinstance(metrics, Mapping) else {}
+
+
+def _only(metrics: Mapping[str, Any]) -> float | None:
+    """The one score that a record's *metrics* have."""
+    if is_number(metrics.get("score")):
+        return metrics["score"]  # type: ignore[no-any-return]
+    scores = _numbers(metrics.get("scores"))
+    return next(iter(scores.values())) if len(scores) == 1 else None
+
+
+def _numbers(found: object) -> dict[str, float]:
+    return {str(name): value for name, value in found.items() if is_number(value)} if isinstance(found, Mapping) else {}
+
+
+def is_number(value: object) -> bool:
+    """Whether *value* is a finite number; true and false are none."""
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]

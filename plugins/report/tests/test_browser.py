@@ -1,0 +1,305 @@
+"""The page as a reader has it: in a real Chromium, in both themes, wide and narrow."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+EVERYTHING = "() => document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+NUMBERS = "() => [...document.querySelectorAll('[data-path]')].map((each) => [each.dataset.path, each.dataset.value, each.textContent])"
+STEP = re.compile(r'\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\.?([^.\[\]"]+)')
+
+
+def exactly(text):
+    """JSON with every number as its token."""
+    return json.loads(text, parse_float=str, parse_int=str)
+
+
+def found_at(document, path):
+    for number, quoted, name in STEP.findall(path):
+        document = document[int(number)] if number else document[json.loads(f'"{quoted}"') if quoted else name]
+    return document
+
+
+def steps_of(page):
+    page.evaluate(EVERYTHING)
+    return page.evaluate(NUMBERS)
+
+
+def test_every_number_is_the_token_that_the_document_has(open_page, capitals):
+    document = exactly((capitals / "document.json").read_text())
+    with open_page(capitals / "out/report.html") as page:
+        numbers = [one for one in steps_of(page) if not one[0].startswith("rows[")]
+    wrong = [one for one in numbers if found_at(document, one[0]) != one[1]]
+    assert wrong == []
+    paths = {path for path, *_ in numbers}
+    assert paths >= {
+        *("score.mean", "score.ci_low", "score.ci_high", "score.aggregate", "score.pass_rate", "score.passes.n"),
+        *("coverage", "scored", "failed", "subjects", "failures.missing_input", "score.by_basis.truth", "cost.usd"),
+        *("metrics.right.mean", "metrics.right.pass_rate", 'metrics["like.ness"].mean', "metrics.proxy/length.scored"),
+        *("gate.clauses[0].value", "gate.clauses[1].low", "aggregates.stats/distribution.criteria.right.n"),
+        "comparison.stats/paired.criteria.right.mean_difference",
+    }
+
+
+def test_a_rows_numbers_are_those_of_its_verdict(open_page, capitals, dicast):
+    shown = exactly(dicast(capitals, "show", "peru", "--json", "--ledger", "ledger.db"))
+    verdict = next(one for one in shown["verdicts"] if one["judge"] == "metrics")
+    with open_page(capitals / "out/report.html", hash="#row=row%2Fperu") as page:
+        page.wait_for_selector("dialog[open]")
+        numbers = {path: value for path, value, _ in steps_of(page) if path.startswith("rows[peru]")}
+    assert numbers["rows[peru].score"] == verdict["score"]
+    values = {score["metric"]: score["value"] for score in verdict["scores"]}
+    assert numbers["rows[peru].values.right"] == values["right"]
+    assert numbers['rows[peru].values["like.ness"]'] == values["like.ness"]
+    assert numbers["rows[peru].verdicts.metrics.scores[0].value"] == values["proxy/length"]
+    assert numbers["rows[peru].verdicts.metrics.confidence"] == verdict["confidence"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("hash", ["", "#row=row%2Fperu"])
+def test_nothing_stands_in_the_way_of_anybody(open_page, capitals, width, theme, hash):
+    from axe_playwright_python.sync_playwright import Axe
+
+    with open_page(capitals / "out/report.html", width=width, theme=theme, hash=hash) as page:
+        if hash:
+            page.wait_for_selector("dialog[open]")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
+            "rgb(250, 249, 246)" if theme == "light" else "rgb(22, 24, 27)"
+        )
+
+
+def test_the_theme_can_be_chosen(open_page, capitals):
+    with open_page(capitals / "out/report.html") as page:
+        page.get_by_role("button", name="Use the dark theme").click()
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(22, 24, 27)"
+        page.get_by_role("button", name="Use the light theme").click()
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(250, 249, 246)"
+
+
+def test_the_keyboard_is_enough(open_page, capitals):
+    with open_page(capitals / "out/report.html") as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the rows"
+        page.keyboard.press("/")
+        page.keyboard.type("capital lima")
+        page.wait_for_selector(".count:has-text('1 of 6')")
+        page.keyboard.press("Control+A")
+        page.keyboard.press("Delete")
+        page.wait_for_selector(".count:has-text('6 of 6')")
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.getAttribute('role')") == "row":
+                break
+        rows = page.locator(".virtual-row")
+        assert rows.first.inner_text().split("\n")[1] == "norway"  # without a score: the worst comes first
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog[open] h2:has-text('ghana')")
+        assert page.evaluate("decodeURIComponent(location.hash)") == "#row=row/ghana"
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
+        assert page.evaluate("document.activeElement.dataset.place") == "1"
+        page.keyboard.press("End")
+        assert page.evaluate("document.activeElement.dataset.place") == "5"
+
+
+def test_rows_are_filtered_and_sorted(open_page, capitals, dicast):
+    def ids():
+        return [text.split("\n")[1] for text in page.locator(".virtual-row").all_inner_texts()]
+
+    printed = dicast(capitals, "verdicts", "--run", "last", "--json", "--ledger", "ledger.db")
+    values = {one["subject_id"]: one["signals"]["metrics"] for one in json.loads(printed)["verdicts"]}
+    low = {id for id, found in values.items() if found.get("like.ness", 1) <= 0.5}
+    assert 0 < len(low) < 5
+    with open_page(capitals / "out/report.html") as page:
+        page.get_by_role("button", name="no score").click()
+        assert ids() == ["norway"]
+        page.locator(".chips").get_by_role("button", name="pass").click()
+        assert ids() == ["turkey", "kenya"]
+        page.locator(".chips").get_by_role("button", name="all").click()
+        page.get_by_role("button", name="subject").click()
+        assert ids() == ["chile", "ghana", "kenya", "norway", "peru", "turkey"]
+        page.get_by_role("button", name="subject").click()
+        assert ids()[0] == "turkey"
+        page.get_by_text("More filters").click()
+        page.get_by_label("value of").select_option("like.ness")
+        page.get_by_label("to", exact=True).fill("0.5")
+        assert set(ids()) == low
+        page.get_by_role("button", name="clear").click()
+        page.get_by_label("flips").select_option("lost")
+        assert ids() == ["peru"]
+        page.get_by_label("flips").select_option("gained")
+        assert ids() == ["turkey"]
+
+
+HOSTILE = [
+    "<script>window.taken = 1; alert(1)</script>",
+    "</script><script>window.taken = 1; alert(1)</script>",
+    "<!--<script>window.taken = 1</script>",
+    "<img src=x onerror='window.taken=1;alert(1)'><svg onload=alert(1)>",
+    "<a href='javascript:window.taken=1'>here</a> javascript:alert(1) [here](javascript:alert(1))",
+    "<style>* { display: none !important }</style><link rel=stylesheet href=https://example.invalid/x.css>",
+    "<iframe src=https://example.invalid/></iframe><base href=https://example.invalid/>",
+    "<meta http-equiv=refresh content='0;url=https://example.invalid/'>",
+    "\u202eright to left\u202c שלום مرحبا \U0001f468\u200d\U0001f469\u200d\U0001f467 \u2028\u2029\u0000 e\u0301"
+    + "\u0336" * 500,
+    "${window.taken=1} {{constructor.constructor('window.taken=1')()}} `${alert(1)}`",
+    "x" * 300_000,
+    "W " * 40_000,
+    "&lt;b&gt; &amp; --> ]]> '\" \\u003cscript\\u003e",
+    '{"__proto__": {"taken": 1}, "constructor": 1}',
+]
+
+
+def test_what_was_judged_does_nothing(open_page, tmp_path, dicast, write_rows):
+    rows = [
+        {
+            "id": f"{number} {text[:60]}".replace("\0", ""),
+            "input": text,
+            "output": text,
+            "reference": text[::-1],
+            "more": {text[:40]: text},
+        }
+        for number, text in enumerate(HOSTILE)
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    name = json.dumps("</title><script>window.taken=1;alert(1)</script>")
+    label = json.dumps("<img src=x onerror=alert(1)>")
+    (tmp_path / "pipeline.yaml").write_text(
+        f"name: {name}\nsource: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [{{diff/match: {{as: {label}}}}}, {{proxy/keywords: {{forbidden: [script]}}}}]\n"
+        "aggregates: [stats/distribution]\nsinks: [{report/html: {path: report.html}}]\nledger: {ledger/sqlite: {path: ledger.db}}\n"
+    )
+    dicast(tmp_path, "run", "pipeline.yaml", "--json")
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000  # what is huge is cut
+    with open_page(tmp_path / "report.html") as page:
+        before = page.evaluate(
+            "document.querySelectorAll('script, style, img, iframe, link, base, a[href^=javascript]').length"
+        )
+        assert before == 6  # the report, its script, three blocks of rows, the style
+        page.locator(".virtual-row").first.click()
+        for _ in HOSTILE:
+            page.wait_for_selector("dialog[open]")
+            page.evaluate(EVERYTHING)
+            assert (
+                page.evaluate(
+                    "document.querySelectorAll('img, iframe, link, base, dialog script, dialog style').length"
+                )
+                == 0
+            )
+            assert page.evaluate(
+                "document.documentElement.scrollWidth <= innerWidth && document.querySelector('.drawer-body').scrollWidth <= innerWidth"
+            )
+            page.get_by_role("button", name="Next").click()
+        page.keyboard.press("Escape")
+        page.locator("input[type=search]").fill("<script>")
+        page.wait_for_selector(".count:has-text('of 14')")
+        assert page.evaluate("window.taken") is None
+        assert page.evaluate("({}).taken") is None
+
+
+def test_a_changed_page_runs_nothing(chromium, capitals, tmp_path):
+    """The policy is in the file: whoever adds a script to it adds one that does not run."""
+    text = (capitals / "out/report.html").read_text(encoding="utf-8")
+    (tmp_path / "changed.html").write_text(
+        text.replace(
+            '<div id="report">',
+            '<script>window.taken = 1</script><img src="https://example.invalid/x.png"><div id="report">',
+        )
+    )
+    page = chromium.new_page()
+    refused, answered = [], []
+    page.on("requestfailed", lambda request: refused.append((request.url, request.failure)))
+    page.on("response", lambda response: answered.append(response.url))
+    page.goto((tmp_path / "changed.html").as_uri())
+    page.wait_for_selector(".virtual-row")
+    assert page.evaluate("window.taken") is None
+    assert refused == [("https://example.invalid/x.png", "csp")]
+    assert len(answered) == 1
+    page.close()
+
+
+def test_a_long_table_has_few_rows_in_the_page_and_scrolls_to_its_end(open_page, tmp_path, dicast, write_rows):
+    write_rows(
+        tmp_path / "rows.jsonl",
+        [{"id": f"r{n:04}", "input": "q", "output": str(n % 7), "reference": "3"} for n in range(3000)],
+    )
+    (tmp_path / "p.yaml").write_text(
+        "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [diff/match]\nsinks: [{report/html: {path: r.html, rows: 2000}}]\nledger: {ledger/sqlite: {path: l.db}}\n"
+    )
+    dicast(tmp_path, "run", "p.yaml", "--json")
+    with open_page(tmp_path / "r.html") as page:
+        assert page.locator(".note").first.inner_text().startswith("2,000 of 3,000 rows are in this page")
+        assert page.locator(".virtual-row").count() < 60
+        page.evaluate("() => { const box = document.querySelector('.virtual'); box.scrollTop = box.scrollHeight; }")
+        page.wait_for_selector(".virtual-row[aria-rowindex='2001']")
+        assert page.locator(".virtual-row").count() < 60
+        assert page.evaluate("document.querySelector('[data-path=\"score.mean\"]').dataset.value").startswith("0.14")
+
+
+def test_paper_has_the_rows(chromium, capitals):
+    page = chromium.new_page()
+    page.goto((capitals / "out/report.html").as_uri())
+    page.wait_for_selector(".virtual-row")
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_selector(".printed tbody tr")
+    assert page.locator(".printed tbody tr").count() == 6
+    assert not page.locator(".virtual").is_visible()
+    page.close()
+
+
+def test_prompts_stand_side_by_side(open_page, tmp_path, dicast, write_rows):
+    (tmp_path / "toy.py").write_text(
+        "def chatty(input):\n    return f'It is {input}'\n\n\ndef brief(input):\n    return input\n"
+    )
+    write_rows(tmp_path / "rows.jsonl", [{"id": name, "input": name, "reference": name} for name in ("Lima", "Oslo")])
+    (tmp_path / "suite.yaml").write_text(
+        'name: prompts\nsource: {rows/jsonl: {path: rows.jsonl}}\ntask: {task/python: {target: "toy:chatty"}}\nmetrics: [diff/match]\n'
+        "ledger: {ledger/sqlite: {path: ledger.db}}\nbaseline: {run: chatty, compare: [stats/paired]}\n"
+        'experiments: {chatty: {}, brief: {set: {task.target: "toy:brief"}}}\n'
+    )
+    document = exactly(dicast(tmp_path, "run", "suite.yaml", "--json"))
+    dicast(tmp_path, "report", "--ledger", "ledger.db", "--out", "report.html")
+    with open_page(tmp_path / "report.html") as page:
+        assert page.locator(".sides tbody tr").count() == 2
+        numbers = [one for one in steps_of(page) if "rows[" not in one[0]]
+        page.get_by_role("group", name="Run that is shown below").get_by_role("button", name="brief").click()
+        numbers += [one for one in steps_of(page) if "rows[" not in one[0]]
+        assert [one for one in numbers if found_at(document, one[0]) != one[1]] == []
+        assert {path.split(".")[1] for path, *_ in numbers} == {"chatty", "brief"}
+        page.locator(".virtual-row").first.click()
+        texts = page.locator("dialog .side").all_inner_texts()
+        assert "It is Lima" in texts[0]
+        assert "It is" not in texts[1]
+
+
+@pytest.mark.outside_data
+def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, tmp_path, outside_data, dicast):
+    path = json.dumps(str(Path(outside_data) / "tau_bench_airline.jsonl.gz"))
+    (tmp_path / "airline.yaml").write_text(
+        f'name: airline\nsource: {{traces/messages: {{path: {path}, id: "{{{{ task_id }}}}-{{{{ trial }}}}", tool_error: "^Error", subjects: [turn, session]}}}}\n'
+        "judges: [heuristic/turn, {heuristic/session: {pass_at: 0.85}}]\ngate: {on: heuristic/session, min_pass_rate: 0.9}\n"
+        "ledger: {ledger/sqlite: {path: ledger.db}}\nsinks: [{report/html: {path: report.html}}]\n"
+    )
+    dicast(tmp_path, "run", "airline.yaml", "--json", code=1)
+    with open_page(tmp_path / "report.html") as page:
+        page.locator(".chips").get_by_role("button", name="fail").click()
+        page.locator(".virtual-row").first.click()
+        shown = page.locator("dialog .conversation")
+        assert shown.locator(".said.user").count() > 1
+        assert shown.locator(".said.assistant").count() > 1
+        call = shown.locator(".call").first
+        assert not call.locator("pre").first.is_visible()
+        call.locator("summary").click()
+        assert call.locator("pre").first.is_visible()
+        assert page.locator("dialog .policy").count() == 1

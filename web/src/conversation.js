@@ -1,0 +1,46 @@
+// A conversation, drawn as one: who said what, and which tools were called with what, folded.
+import { html, useEffect, useRef } from "./html.js";
+import { Mark } from "./marks.js";
+
+const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer: "Policy", model: "Model input" };
+
+/**
+ * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, name?, arguments?, result?, failed?}`.
+ * The turn or the call that is `own` is marked, and scrolled to. `verdict(id)` gives what was said of a turn, or null.
+ */
+export function Conversation({ turns, own = null, verdict = () => null }) {
+  const marked = useRef(null);
+  useEffect(() => {
+    marked.current?.scrollIntoView({ block: "start" });
+  }, [own]);
+  return html`<ol class="conversation" aria-label="Conversation">
+    ${turns.map((turn) => {
+      const isOwn = own !== null && turn.id === own;
+      return html`<li class=${isOwn ? "turn own" : "turn"} ref=${isOwn ? marked : null} aria-current=${isOwn ? "true" : undefined}>
+        ${turn.id === null ? null : html`<div class="turn-head"><span dir="auto">${turn.id}</span>${verdict(turn.id)}</div>`}
+        ${turn.messages.map((message) => html`<${Message} message=${message} own=${own} />`)}
+      </li>`;
+    })}
+  </ol>`;
+}
+
+function Message({ message, own }) {
+  if (message.kind === "call") return html`<${Call} call=${message} own=${own} />`;
+  if (message.kind === "note") return html`<p class="note" dir="auto">${message.text}</p>`;
+  if (message.role === "system" || message.role === "developer") {
+    return html`<details class="policy"><summary>${WHO[message.role]}</summary><div class="text" dir="auto">${message.text}</div></details>`;
+  }
+  return html`<div class=${`said ${message.role === "user" ? "user" : "assistant"}`}>
+    <div class="who">${WHO[message.role] ?? message.role}</div><div class="text" dir="auto">${message.text}</div></div>`;
+}
+
+function Call({ call, own }) {
+  const isOwn = own !== null && call.id === own;
+  const outcome = call.failed ? "fail" : call.result === undefined ? "open" : "pass";
+  const word = call.failed ? "failed" : call.result === undefined ? "no result" : "returned";
+  return html`<details class=${isOwn ? "call own" : "call"} open=${isOwn}>
+    <summary><span class="tool" dir="auto">${call.name}</span><span class="brief" dir="auto">${call.arguments ?? ""}</span><${Mark} outcome=${outcome} word=${word} /></summary>
+    ${call.arguments === undefined ? null : html`<h4>Arguments</h4><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
+    ${call.result === undefined ? null : html`<h4>${call.failed ? "Error" : "Result"}</h4><pre dir="auto" tabindex="0">${call.result}</pre>`}
+  </details>`;
+}

@@ -1,0 +1,7 @@
+// preact with htm: what every module renders with. Values are set as text and attributes, never as markup.
+import { h } from "preact";
+import htm from "htm";
+
+export { render } from "preact";
+export { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+export const html = htm.bind(h);

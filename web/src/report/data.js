@@ -1,0 +1,175 @@
+// What the page was given: the report, whole and exact, at once; its rows, unpacked a moment later.
+import { readColumn, readExactly } from "../figures.js";
+import { loaded, unpack } from "../packed.js";
+
+export const readReport = () => readExactly(document.getElementById("dicast-report").textContent);
+
+/** The rows of all runs, joined by subject: what the table needs. `readTexts` adds what is searched and opened. */
+export async function readRows(report) {
+  await loaded();
+  const packed = await unpack("dicast-table");
+  const runs = packed.map((run, number) => new RunRows(run, report.runs[number]));
+  const subjects = new Map();
+  runs.forEach((run, number) => {
+    for (let place = 0; place < run.count; place++) {
+      const key = `${run.kinds[place]}/${run.ids[place]}`;
+      let subject = subjects.get(key);
+      if (subject === undefined) {
+        subject = new Subject(key, run.kinds[place], run.ids[place], runs.length);
+        subjects.set(key, subject);
+      }
+      subject.rows[number] = new Row(run, place);
+    }
+  });
+  return { runs, subjects: [...subjects.values()] };
+}
+
+/** Adds to the rows what was judged, and what was said of it. */
+export async function readTexts(rows) {
+  for (const block of ["dicast-texts", "dicast-said"]) {
+    (await unpack(block)).forEach((columns, number) => Object.assign(rows.runs[number], columns));
+  }
+  for (const subject of rows.subjects) subject.words = null;
+}
+
+/** The rows of one run, column by column. */
+class RunRows {
+  constructor(packed, run) {
+    Object.assign(this, packed);
+    this.run = run;
+    this.count = packed.ids.length;
+    this.scores = readColumn(packed.scores, this.count);
+    this.was = packed.was === null ? null : readColumn(packed.was, this.count);
+    this.values = new Map(packed.columns.map((column) => [column.label, readColumn(column.values, this.count)]));
+  }
+
+  /** The row of a turn, where the page has it. */
+  byTurn(id) {
+    this.turnPlaces ??= new Map(this.ids.map((each, place) => [this.kinds[place] === "turn" ? each : null, place]));
+    const place = this.turnPlaces.get(id);
+    return place === undefined ? null : new Row(this, place);
+  }
+}
+
+/** One subject in one run. */
+export class Row {
+  constructor(run, place) {
+    this.run = run;
+    this.place = place;
+  }
+
+  get score() {
+    return this.run.scores[this.place];
+  }
+
+  get outcome() {
+    return this.run.outcomes[this.place];
+  }
+
+  get basis() {
+    return this.run.bases[this.place];
+  }
+
+  get session() {
+    return this.run.sessions[this.place];
+  }
+
+  get reason() {
+    return this.run.reasons[this.place];
+  }
+
+  get was() {
+    return this.run.was === null ? null : this.run.was[this.place];
+  }
+
+  /** What became of the subject between the baseline and this run: "gained", "lost" or "". */
+  get flip() {
+    return this.run.flips === null ? "" : this.run.flips[this.place];
+  }
+
+  get path() {
+    return `${this.run.run.prefix}rows[${this.run.ids[this.place]}]`;
+  }
+
+  value(label) {
+    return this.run.values.get(label)?.[this.place] ?? null;
+  }
+
+  text(name) {
+    return this.run[name]?.[this.place] ?? null;
+  }
+
+  /** What was said of the subject, by label, exactly. */
+  get ended() {
+    return readExactly(this.run.ended[this.place]);
+  }
+
+  get record() {
+    const text = this.run.records[this.place];
+    return text === null ? null : readExactly(text);
+  }
+
+  /** What the user said first in the row's conversation. */
+  get opening() {
+    const messages = (this.turns ?? []).flatMap((turn) => turn.messages);
+    return messages.find((message) => message.role === "user")?.text ?? "";
+  }
+
+  get turns() {
+    const turns = this.session === null ? undefined : this.run.conversations?.[this.session];
+    return turns === undefined || this.run.kinds[this.place] === "row" ? null : turns;
+  }
+}
+
+const ORDER = { none: 0, fail: 1, pass: 2, open: 3 };
+
+/** A subject with its row in each run, null where a run does not show it. */
+export class Subject {
+  constructor(key, kind, id, runs) {
+    this.key = key;
+    this.kind = kind;
+    this.id = id;
+    this.rows = Array(runs).fill(null);
+    this.words = null;
+  }
+
+  get first() {
+    return this.rows.find((row) => row !== null);
+  }
+
+  /** The worst outcome in any run. */
+  get outcome() {
+    return this.rows.reduce((worst, row) => (row !== null && ORDER[row.outcome] < ORDER[worst] ? row.outcome : worst), "open");
+  }
+
+  /** How bad it is: without a score first, then the lowest score. */
+  get badness() {
+    const scores = this.rows.map((row) => row?.score ?? null).filter((score) => score !== null);
+    const least = scores.length ? Math.min(...scores.map(Number)) : 2;
+    return this.outcome === "none" ? -1 : this.outcome === "open" ? 3 : least;
+  }
+
+  /** Whether it passes in one run and not in another, or did not in the baseline. */
+  get flipped() {
+    const outcomes = new Set(this.rows.filter((row) => row !== null).map((row) => row.outcome));
+    return this.rows.some((row) => row?.flip) || (outcomes.has("pass") && (outcomes.has("fail") || outcomes.has("none")));
+  }
+
+  /** All its texts, in lower case, for searching. */
+  get haystack() {
+    this.words ??= [this.id, ...this.rows
+      .filter((row) => row !== null)
+      .flatMap((row) => [
+        row.text("inputs"),
+        row.text("outputs"),
+        row.text("references"),
+        row.reason,
+        ...(this.kind === "session" && row.turns
+          ? row.turns.flatMap((turn) => turn.messages.map((each) => `${each.text ?? ""} ${each.name ?? ""} ${each.arguments ?? ""} ${each.result ?? ""}`))
+          : []),
+      ])]
+      .join("\n")
+      .toLowerCase();
+    return this.words;
+  }
+}

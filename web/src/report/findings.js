@@ -1,0 +1,100 @@
+// What aggregates and comparisons found: their words first, their figures as tables.
+import { html } from "../html.js";
+import { at, Figure, Num } from "../figures.js";
+
+const MOST = 30; // entries of a list or rows of a table that are shown
+const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Num);
+const title = (key) => key.replaceAll("_", " ");
+
+export function Findings({ name, found, path }) {
+  if (!isMap(found)) return html`<article class="card finding"><h3 dir="auto">${name}</h3><p>${value(found, path)}</p></article>`;
+  const { words, ...figures } = found;
+  return html`<article class="card finding">
+    <h3 dir="auto">${name}</h3>
+    ${words ? html`<p class="words" dir="auto">${words}</p>` : null}
+    <${Members} found=${figures} path=${path} />
+  </article>`;
+}
+
+function Members({ found, path }) {
+  const entries = Object.entries(found).filter(([, member]) => !(Array.isArray(member) && !member.length));
+  const simple = entries.filter(([, member]) => !isMap(member) && !isTable(member));
+  const nested = entries.filter(([, member]) => (isMap(member) && Object.keys(member).length) || isTable(member));
+  return html`${simple.length ? html`<dl class="facts">${simple.map(([key, member]) => html`<div><dt dir="auto">${title(key)}</dt>
+      <dd dir="auto">${value(member, at(path, key))}</dd></div>`)}</dl>` : null}
+    ${nested.map(([key, member]) => html`<${Nested} key=${key} name=${key} found=${member} path=${at(path, key)} />`)}`;
+}
+
+const isTable = (member) => Array.isArray(member) && member.length > 0 && member.every(isMap);
+
+function Nested({ name, found, path }) {
+  const rows = Array.isArray(found)
+    ? found.map((member, number) => [String(number + 1), member, at(path, number)])
+    : Object.entries(found).map(([key, member]) => [key, member, at(path, key)]);
+  if (!rows.every(([, member]) => isMap(member))) {
+    return html`<div class="nested"><h4 dir="auto">${title(name)}</h4><${Members} found=${found} path=${path} /></div>`;
+  }
+  const words = rows.filter(([, member]) => member.words);
+  const heads = [...new Set(rows.flatMap(([, member]) => Object.keys(member)))].filter(
+    (head) => head !== "words" && rows.some(([, member]) => !isMap(member[head]) && !isTable(member[head]) && member[head] !== undefined),
+  );
+  const inside = rows.flatMap(([key, member, place]) =>
+    Object.entries(member).filter(([, deep]) => (isMap(deep) && Object.keys(deep).length) || isTable(deep)).map(([head, deep]) => [key, head, deep, at(place, head)]));
+  return html`<div class="nested"><h4 dir="auto">${title(name)}</h4>
+    ${words.map(([key, member]) => html`<p class="words" dir="auto">${Array.isArray(found) ? "" : html`<strong>${key}</strong>: `}${member.words}</p>`)}
+    ${heads.length ? html`<div class="scroll" tabindex="0" role="group" aria-label=${title(name)}><table>
+      <thead><tr>${Array.isArray(found) ? null : html`<th scope="col"><span class="hidden">name</span></th>`}${heads.map((head) => html`<th scope="col" class="num">${title(head)}</th>`)}</tr></thead>
+      <tbody>${rows.slice(0, MOST).map(([key, member, place]) => html`<tr>${Array.isArray(found) ? null : html`<th scope="row" dir="auto">${key}</th>`}${heads.map((head) =>
+        html`<td class="num" dir="auto">${value(member[head], at(place, head))}</td>`)}</tr>`)}</tbody></table></div>` : null}
+    ${rows.length > MOST ? html`<p class="small">the first ${MOST} of ${rows.length}; the run's document has all</p>` : null}
+    ${inside.slice(0, MOST).map(([key, head, deep, place]) => html`<details><summary dir="auto">${Array.isArray(found) ? "" : `${key}: `}${title(head)}</summary>
+      <${Nested} name=${head} found=${deep} path=${place} /></details>`)}
+  </div>`;
+}
+
+function value(member, path) {
+  if (member === null || member === undefined) return "–";
+  if (member instanceof Num) return html`<${Figure} value=${member} path=${path} />`;
+  if (typeof member === "boolean") return member ? "yes" : "no";
+  if (Array.isArray(member)) {
+    return html`${member.slice(0, MOST).map((each, number) => html`${number ? ", " : ""}${value(each, at(path, number))}`)}${member.length > MOST ? ` … (${member.length})` : ""}`;
+  }
+  if (isMap(member)) return html`${Object.entries(member).map(([key, each], number) => html`${number ? ", " : ""}${title(key)} ${value(each, at(path, key))}`)}`;
+  return member;
+}
+
+export function Aggregates({ run }) {
+  const found = Object.entries(run.document.aggregates ?? {});
+  if (!found.length) return null;
+  return html`<section aria-labelledby=${`aggregates-${run.key}`}>
+    <h2 id=${`aggregates-${run.key}`}>What the records come to</h2>
+    <div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(run.prefix, "aggregates", name)} />`)}</div>
+  </section>`;
+}
+
+/** How a run compares with its baseline: the words, what flipped, and the figures. */
+export function Comparison({ run, onFlips }) {
+  const { comparison, baseline } = run.document;
+  const compared = run.compared;
+  const flips = run.flips;
+  if (!comparison && !compared && !flips) {
+    if (!baseline) return null;
+    return html`<section><h2>Against the baseline</h2><p>compared with nothing: no run of ${run.document.name} has ended before this one
+      (baseline: ${baseline.run})</p></section>`;
+  }
+  const found = Object.entries(compared ? compared.comparisons : comparison ?? {});
+  const path = compared ? `${run.prefix}compare.comparisons` : at(run.prefix, "comparison");
+  const differs = (compared ? compared.differs : baseline?.differs ?? []).filter((section) => section !== "task");
+  const words = [...new Set([...(compared?.words ? [compared.words] : []), ...found.map(([, one]) => one?.words).filter(Boolean)])];
+  return html`<section aria-labelledby=${`baseline-${run.key}`}>
+    <h2 id=${`baseline-${run.key}`}>Against the baseline</h2>
+    <p class="lead">A is the baseline, run <code>${flips?.run_id ?? baseline?.run_id ?? compared.a.run_id}</code> (${flips?.name ?? baseline?.name ?? compared.a.name}); B is this run.
+      Differences are B less A.</p>
+    ${differs.length ? html`<p class="warnings">not alike: they differ in ${differs.join(", ")}</p>` : null}
+    ${words.map((text) => html`<p class="words" dir="auto">${text}</p>`)}
+    ${flips ? html`<div class="flips"><button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${flips.gained} /> pass in B alone</button>
+      <button type="button" class="chip fail" onClick=${() => onFlips("lost")}><${Figure} value=${flips.lost} /> pass in A alone</button>
+      <span class="small">of <${Figure} value=${flips.known} /> subjects that were judged in both runs</span></div>` : null}
+    ${found.length ? html`<div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(path, name)} />`)}</div>` : null}
+  </section>`;
+}

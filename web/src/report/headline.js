@@ -1,0 +1,138 @@
+// The first thing one sees: did it pass, what is the score, and what does that rest on.
+import { html } from "../html.js";
+import { at, Figure, percent, plain, score } from "../figures.js";
+import { Interval, Shares } from "../charts.js";
+import { answer, Mark, restingOn } from "../marks.js";
+
+export function Headline({ run }) {
+  const done = run.document;
+  const at_ = (...keys) => at(run.prefix, ...keys);
+  return html`<section class="headline" aria-labelledby=${`result-${run.key}`}>
+    <h2 class="hidden" id=${`result-${run.key}`}>Result</h2>
+    <${Gate} gate=${done.gate} at_=${at_} />
+    <div class="tiles">
+      <${ScoreTile} run=${run} at_=${at_} />
+      <${PassTile} run=${run} at_=${at_} />
+      <${CoverageTile} run=${run} at_=${at_} />
+    </div>
+    <${Warnings} done=${done} />
+  </section>`;
+}
+
+function Gate({ gate, at_ }) {
+  const [outcome, word] = answer(gate.passed);
+  const clauses = gate.clauses ?? [];
+  return html`<div class=${`gate ${outcome}`}>
+    <p class="verdict"><${Mark} outcome=${outcome} word=${`gate ${word}`} /></p>
+    ${gate.reasons.length ? html`<ul class="reasons">${gate.reasons.map((reason) => html`<li dir="auto">${reason}</li>`)}</ul>` : null}
+    ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Clauses of the gate"><table class="clauses">
+      <thead><tr><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
+        <th scope="col" class="num">found</th><th scope="col">95 % interval</th><th scope="col">answer</th></tr></thead>
+      <tbody>${clauses.map((clause, number) => {
+        const [kind, said] = answer(clause.passed);
+        const path = (key) => at_("gate", "clauses", number, key);
+        const isText = (value) => value !== null && typeof value !== "object";
+        return html`<tr><td dir="auto">${clause.on ?? "–"}</td><td>${clause.rule.replaceAll("_", " ")}</td>
+          <td class="num">${isText(clause.line) ? clause.line : html`<${Figure} value=${clause.line} path=${path("line")} />`}</td>
+          <td class="num">${isText(clause.value) ? clause.value : html`<${Figure} value=${clause.value} path=${path("value")} />`}</td>
+          <td>${clause.low === null || clause.low === undefined ? "–" : html`<${Figure} value=${clause.low} path=${path("low")} form=${score} /> to${" "}
+            <${Figure} value=${clause.high} path=${path("high")} form=${score} />`}</td>
+          <td><${Mark} outcome=${kind} word=${said} /></td></tr>`;
+      })}</tbody></table></div>` : null}
+  </div>`;
+}
+
+function ScoreTile({ run, at_ }) {
+  const found = run.document.score;
+  if (!found || found.mean === null) {
+    return html`<div class="tile"><h3>Score</h3><p class="big none">none</p>
+      <p class="small">${found ? "nothing was scored" : "several labels count; see each below"}</p></div>`;
+  }
+  const path = (...keys) => at_("score", ...keys);
+  const corrected = found.corrected;
+  const cut = run.pass_at[found.label];
+  return html`<div class="tile">
+    <h3>Mean score <span class="label" dir="auto">${found.label}</span></h3>
+    <p class="big"><${Figure} value=${found.mean} path=${path("mean")} form=${score} /></p>
+    <${Interval} value=${Number(found.mean)} from=${found.ci_low === null ? null : Number(found.ci_low)}
+      to=${found.ci_high === null ? null : Number(found.ci_high)} cut=${cut === undefined ? null : Number(cut)}
+      label=${`mean ${score(found.mean)}`} />
+    ${found.ci_low === null ? html`<p class="small">no interval: fewer than two clusters</p>` : html`<p class="small">95 % interval${" "}
+      <${Figure} value=${found.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${found.ci_high} path=${path("ci_high")} form=${score} /></p>
+      <p class="fine">${found.ci_method}</p>`}
+    ${typeof found.aggregation === "string" && found.aggregation === "mean" ? null : html`<p class="small">
+      ${typeof found.aggregation === "string" ? found.aggregation : html`mean without <${Figure} value=${found.aggregation.trimmed_mean}
+        path=${path("aggregation", "trimmed_mean")} /> % at each end`} <${Figure} value=${found.aggregate} path=${path("aggregate")} form=${score} /></p>`}
+    ${corrected ? html`<${Corrected} found=${corrected} path=${(key) => path("corrected", key)} />` : null}
+    <${Basis} found=${found} path=${path} />
+  </div>`;
+}
+
+function Corrected({ found, path }) {
+  if (found.mean === null || found.mean === undefined) {
+    const why = found.reasons ? JSON.stringify(found.reasons) : "";
+    return html`<p class="small">corrected for the gate: not known ${why}</p>`;
+  }
+  return html`<p class="small corrected">corrected for what the gate held back${" "}
+    <strong><${Figure} value=${found.mean} path=${path("mean")} form=${score} /></strong>${" "}
+    (<${Figure} value=${found.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${found.ci_high} path=${path("ci_high")} form=${score} />,${" "}
+    ${found.method}, <${Figure} value=${found.n_audited} path=${path("n_audited")} /> audited)</p>`;
+}
+
+function Basis({ found, path }) {
+  const bases = Object.entries(found.by_basis ?? {});
+  if (!bases.length) return null;
+  const parts = bases.map(([basis, count]) => ({ name: restingOn(basis), count, kind: basis }));
+  return html`<div class="basis"><${Shares} parts=${parts} label="What the scores rest on" />
+    <p class="small">resting ${bases.map(([basis, count], number) => html`${number ? ", " : ""}on ${restingOn(basis)}: <${Figure}
+      value=${count} path=${path("by_basis", basis)} />`)}</p></div>`;
+}
+
+function PassTile({ run, at_ }) {
+  const found = run.document.score;
+  const passes = found?.passes;
+  if (!passes) return html`<div class="tile"><h3>Pass rate</h3><p class="big none">none</p></div>`;
+  const path = (...keys) => at_("score", ...keys);
+  return html`<div class="tile">
+    <h3>Pass rate</h3>
+    <p class="big"><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${percent} /></p>
+    <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
+      to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate ${percent(found.pass_rate)}`} />
+    <p class="small"><${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} /> pass${" "}
+      ${run.pass_at[found.label] === undefined ? null : html` (at <${Figure} value=${run.pass_at[found.label]} /> or more)`}</p>
+    ${passes.ci_low === null ? null : html`<p class="small">95 % interval <${Figure} value=${passes.ci_low} path=${path("passes", "ci_low")} form=${percent} /> to${" "}
+      <${Figure} value=${passes.ci_high} path=${path("passes", "ci_high")} form=${percent} /></p><p class="fine">${passes.ci_method}</p>`}
+  </div>`;
+}
+
+function CoverageTile({ run, at_ }) {
+  const done = run.document;
+  const failures = Object.entries(done.failures);
+  return html`<div class="tile">
+    <h3>Coverage</h3>
+    <p class="big"><${Figure} value=${done.coverage} path=${at_("coverage")} form=${percent} none="none" /></p>
+    <${Shares} parts=${[
+      { name: "scored", count: done.scored, kind: "pass" },
+      { name: "failed", count: done.failed, kind: "none" },
+      { name: "no room in the budget", count: done.unaffordable, kind: "open" },
+    ]} label="Scored and failed subjects" />
+    <p class="small"><${Figure} value=${done.scored} path=${at_("scored")} /> scored, <${Figure} value=${done.failed} path=${at_("failed")} /> failed,${" "}
+      of <${Figure} value=${done.subjects} path=${at_("subjects")} /> subjects read${Number(done.skipped) ? html`, <${Figure} value=${done.skipped}
+      path=${at_("skipped")} /> not judged` : ""}${Number(done.unaffordable) ? html`, <${Figure} value=${done.unaffordable} path=${at_("unaffordable")} /> without room in the budget` : ""}</p>
+    ${failures.length ? html`<ul class="kinds">${failures.map(([kind, count]) => html`<li><code>${kind}</code> <${Figure} value=${count}
+      path=${at_("failures", kind)} /></li>`)}</ul>` : html`<p class="small">no subject failed</p>`}
+  </div>`;
+}
+
+function Warnings({ done }) {
+  const stopped = done.stopped;
+  const said = [
+    ...(stopped ? [`stopped before the end: ${stopped.reason.replaceAll("_", " ")}`] : []),
+    ...(done.warnings ?? []).map((warning) => warning.message),
+    ...Object.values(done.broken ?? {}).map((message) => `broken: ${message}`),
+  ];
+  return said.length ? html`<ul class="warnings" aria-label="Warnings">${said.map((text) => html`<li dir="auto">${text}</li>`)}</ul>` : null;
+}
+
+/** One line for a run in a table of several. */
+export const shortly = (done) => (done.score?.mean === null || !done.score ? "no score" : plain(done.score.mean));

@@ -1,0 +1,76 @@
+// Each metric, judge and criterion: how its values are spread, how many pass, what failed, what it cost.
+import { html } from "../html.js";
+import { at, Figure, milliseconds, percent, score } from "../figures.js";
+import { Axis, Histogram, Interval } from "../charts.js";
+
+const known = (value) => value !== null && value !== undefined;
+
+export function Labels({ run }) {
+  const spread = run.labels.filter((label) => Number(label.n) + Number(label.failed) > 0);
+  if (!spread.length) return null;
+  return html`<section aria-labelledby=${`labels-${run.key}`}>
+    <h2 id=${`labels-${run.key}`}>Metrics and judges</h2>
+    <div class="cards">${spread.map((label) => html`<${Label} label=${label} run=${run} />`)}</div>
+  </section>`;
+}
+
+function place(label, run) {
+  const metric = run.document.metrics[label.label];
+  const judge = run.document.judges[label.label];
+  if (label.role === "metric" && metric) return { found: metric, path: (...keys) => at(run.prefix, "metrics", label.label, ...keys) };
+  if (label.role === "judge" && judge) return { found: judge, path: (...keys) => at(run.prefix, "judges", label.label, ...keys) };
+  return { found: null, path: () => undefined };
+}
+
+function Label({ label, run }) {
+  const { found, path } = place(label, run);
+  const mean = found ? found.mean : label.mean;
+  const cut = known(label.pass_at) ? Number(label.pass_at) : null;
+  const passes = found?.passes;
+  return html`<article class="card">
+    <h3 dir="auto">${label.label} <span class="role">${label.counted ? `${label.role}, counts` : label.role}</span></h3>
+    <div class="pair"><span class="figure"><${Figure} value=${mean} path=${path("mean")} form=${score} none="no score" /></span><span class="small">mean</span></div>
+    ${Number(label.n) ? html`<${Histogram} bins=${label.bins} low=${label.low} high=${label.high} cut=${cut}
+      label=${`How the values of ${label.label} are spread`} height=${110} /><${Axis} low=${label.low} high=${label.high} />` : null}
+    <dl class="facts">
+      ${passes ? html`<div><dt>pass</dt><dd><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${percent} />
+          <span class="soft"> (<${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} />)</span>
+          <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
+            to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate of ${label.label}`} /></dd></div>`
+        : known(label.passed) ? html`<div><dt>pass</dt><dd><${Figure} value=${label.passed} /> of <${Figure} value=${label.n} /></dd></div>` : null}
+      <div><dt>scored</dt><dd>${found ? html`<${Figure} value=${found.scored} path=${path("scored")} /> of <${Figure} value=${found.total} path=${path("total")} />`
+        : html`<${Figure} value=${label.n} />`}</dd></div>
+      ${known(found?.basis) ? html`<div><dt>rests on</dt><dd>${found.basis}</dd></div>` : null}
+      ${known(found?.mean_confidence) ? html`<div><dt>confidence</dt><dd><${Figure} value=${found.mean_confidence} path=${path("mean_confidence")} form=${score} /></dd></div>` : null}
+      ${Number(found?.escalated ?? 0) ? html`<div><dt>escalated</dt><dd><${Figure} value=${found.escalated} path=${path("escalated")} /></dd></div>` : null}
+      ${Number(found?.skipped ?? 0) ? html`<div><dt>skipped</dt><dd><${Figure} value=${found.skipped} path=${path("skipped")} /></dd></div>` : null}
+      ${Number(found?.spared ?? 0) ? html`<div><dt>spared by the gate</dt><dd><${Figure} value=${found.spared} path=${path("spared")} /></dd></div>` : null}
+      ${Object.entries(label.failures).map(([kind, count]) => html`<div><dt><code>${kind}</code></dt><dd><${Figure} value=${count} /></dd></div>`)}
+    </dl>
+  </article>`;
+}
+
+/** What judging cost, and how long it took, for each label and the whole run. */
+export function Costs({ run }) {
+  const done = run.document;
+  const timed = run.labels.filter((label) => known(label.latency));
+  const spent = Object.entries(done.cost).filter(([unit, amount]) => unit === "usd" || amount !== "0");
+  const lost = Object.entries(done.spend_lost).filter(([, amount]) => amount !== "0");
+  const models = Object.entries(done.models ?? {});
+  return html`<section aria-labelledby=${`cost-${run.key}`}>
+    <h2 id=${`cost-${run.key}`}>Cost and time</h2>
+    <p class="lead">spent ${spent.map(([unit, amount], number) => html`${number ? ", " : ""}${amount === null ? "an unknown amount of"
+      : html`<strong><${Figure} value=${amount} path=${at(run.prefix, "cost", unit)} form=${String} /></strong>`} ${unit}`)}
+      ${known(run.seconds) ? html` in <${Figure} value=${run.seconds} form=${(value) => milliseconds(1000 * Number(value))} />` : null}</p>
+    ${lost.length ? html`<p class="small">lost, reserved for calls that ended unheard: ${lost.map(([unit, amount]) => html`<${Figure} value=${amount}
+      path=${at(run.prefix, "spend_lost", unit)} form=${String} /> ${unit} `)}</p>` : null}
+    ${timed.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and time by label"><table>
+      <thead><tr><th scope="col">label</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">usd</th><th scope="col" class="num">median time</th>
+        <th scope="col" class="num">95 % within</th><th scope="col" class="num">longest</th><th scope="col">answered by</th></tr></thead>
+      <tbody>${timed.map((label) => html`<tr><th scope="row" dir="auto">${label.label}</th><td class="num"><${Figure} value=${label.verdicts} /></td>
+        <td class="num">${label.usd === null ? "unknown" : html`<${Figure} value=${label.usd} form=${String} />`}</td>
+        <td class="num"><${Figure} value=${label.latency.p50} form=${milliseconds} /></td><td class="num"><${Figure} value=${label.latency.p95} form=${milliseconds} /></td>
+        <td class="num"><${Figure} value=${label.latency.longest} form=${milliseconds} /></td>
+        <td>${(models.find(([name]) => name === label.label)?.[1] ?? []).join(", ") || "–"}</td></tr>`)}</tbody></table></div>` : null}
+  </section>`;
+}

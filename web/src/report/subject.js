@@ -1,0 +1,118 @@
+// One subject, opened: what was said of it, and what it is.
+import { html } from "../html.js";
+import { at, Figure, milliseconds, Num, plain, score } from "../figures.js";
+import { Conversation } from "../conversation.js";
+import { Drawer } from "../drawer.js";
+import { Mark } from "../marks.js";
+
+export function SubjectDrawer({ subject, report, onClose, onStep }) {
+  const rows = subject.rows.map((row, number) => [row, report.runs[number]]).filter(([row]) => row !== null);
+  const actions = html`<button class="quiet" type="button" onClick=${() => onStep(-1)} aria-label="Previous"><span aria-hidden="true">↑</span></button>
+    <button class="quiet" type="button" onClick=${() => onStep(1)} aria-label="Next"><span aria-hidden="true">↓</span></button>`;
+  const alike = rows.length > 1 && new Set(rows.map(([row]) => `${row.text("inputs")}\n${row.text("references")}`)).size === 1;
+  return html`<${Drawer} title=${`${subject.kind.replaceAll("_", " ")} ${subject.id}`} onClose=${onClose} actions=${actions} key=${subject.key}>
+    ${alike ? html`<${Material} name="Input" text=${rows[0][0].text("inputs")} /><${Material} name="Reference" text=${rows[0][0].text("references")} />` : null}
+    <div class=${rows.length > 1 ? "beside" : ""}>${rows.map(([row, run]) => html`<div class="side">
+      ${rows.length > 1 ? html`<h3 dir="auto">${run.title}</h3>` : null}<${OneRow} row=${row} run=${run} shared=${alike} subject=${subject} /></div>`)}</div>
+  </${Drawer}>`;
+}
+
+function OneRow({ row, run, shared, subject }) {
+  const ended = row.ended;
+  const turns = row.turns;
+  const outside = turns === null || subject.kind === "workload";
+  return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
+      ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
+    <${Verdicts} ended=${ended} row=${row} />
+    ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} />`}
+    ${outside ? html`${shared ? null : html`<${Material} name="Input" text=${row.text("inputs")} />`}
+      <${Material} name="Output" text=${row.text("outputs")} />${shared ? null : html`<${Material} name="Reference" text=${row.text("references")} />`}` : null}
+    <${Record} record=${row.record} row=${row} />
+    <${Material} name="Context" text=${row.text("contexts")} folded />
+    <${Evidence} ended=${ended} row=${row} />`;
+}
+
+/** In the conversation of a session: what was said of each of its turns, where the page has that. */
+function verdictOf(row, subject) {
+  return (id) => {
+    const other = row.run.byTurn?.(id);
+    if (!other || (id === subject.id && subject.kind === "turn")) return null;
+    return html`<${Mark} outcome=${other.outcome} />${other.score === null ? null : html` <${Figure} value=${other.score} path=${`${other.path}.score`} form=${score} />`}`;
+  };
+}
+
+function Material({ name, text, folded = false }) {
+  if (text === null || text === undefined || text === "") return null;
+  if (folded) return html`<details class="material"><summary>${name}</summary><pre dir="auto" tabindex="0">${text}</pre></details>`;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div></section>`;
+}
+
+const text = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, null, 2));
+
+/** What each metric and judge said, with its reason. */
+function Verdicts({ ended, row }) {
+  const lines = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : said(label, payload, row)));
+  if (!lines.length) return null;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">rests on</th>
+    <th scope="col">reason</th></tr></thead><tbody>${lines.map((line) => html`<tr><th scope="row" dir="auto">${line.label}</th><td class="num">${line.value}</td><td>${line.basis}</td>
+    <td class="reason" dir="auto">${line.reason}</td></tr>`)}</tbody></table></div>`;
+}
+
+function failed(label, payload) {
+  return { label, value: html`<${Mark} outcome="none" word="failed" />`, basis: "–", reason: html`<code>${payload.failure_mode}</code> ${payload.error_message}` };
+}
+
+function said(label, payload, row) {
+  const scores = payload.scores ?? [];
+  const lines = scores.map((one, number) => ({
+    label: one.metric + (Number(one.rollout ?? 0) ? ` (rollout ${Number(one.rollout) + 1})` : ""),
+    value: html`<${Figure} value=${one.value} path=${at(`${row.path}.verdicts`, label, "scores", number, "value")} form=${score} />`,
+    basis: one.basis ?? one.tier,
+    reason: [one.details, one.feedback].filter(Boolean).map(text).join("\n"),
+  }));
+  const beside = [...(payload.skipped ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: `skipped: ${one.reason}` })),
+    ...(payload.spared ?? []).map((one) => ({ label: one.metric, value: "–", basis: "–", reason: "not asked: the gate of the proxies did not pass" }))];
+  if (label === "metrics" && scores.length) return [...lines, ...beside];
+  const rationale = payload.signals?.rationale_redacted ?? payload.signals?.rationale;
+  const flags = payload.signals?.flags_negative;
+  const reason = rationale ? text(rationale) : Array.isArray(flags) && flags.length ? flags.map(text).join(", ") : facts(payload.signals);
+  return [{ label, value: html`<${Figure} value=${payload.score} path=${at(`${row.path}.verdicts`, label, "score")} form=${score} />`, basis: payload.basis ?? payload.tier, reason }, ...lines, ...beside];
+}
+
+/** Signals that are a number or a word, where a judge gave no reason. */
+const facts = (signals) => Object.entries(signals ?? {}).filter(([, value]) => value instanceof Num || (typeof value === "string" && value.length < 60))
+  .map(([key, value]) => `${key.replaceAll("_", " ")} ${value instanceof Num ? plain(value) : value}`).join(", ");
+
+/** What a task made of the row, and what was measured of that. */
+function Record({ record, row }) {
+  if (record === null) return null;
+  const responses = record.responses ? Object.entries(record.responses) : record.response ? [["response", record.response]] : [];
+  return html`${responses.length > 1 ? responses.map(([name, response]) => html`<${Material} name=${name} text=${text(response?.content ?? "")} />`) : null}
+    ${record.error ? html`<p class="warnings" dir="auto">${text(record.error)}</p>` : null}
+    <${Tree} name="measured" found=${record.metrics} path=${`${row.path}.record.metrics`} />`;
+}
+
+function Evidence({ ended, row }) {
+  return html`${Object.entries(ended).map(([label, payload]) => {
+    const { scores, skipped, spared, ...facts } = payload;
+    return html`<details class="evidence"><summary>How <span dir="auto">${label}</span> came to that</summary><dl class="facts wide">
+      ${Object.entries(facts).filter(([, value]) => value !== null).map(([key, value]) => html`<div><dt dir="auto">${key.replaceAll("_", " ")}</dt><dd dir="auto">${leaf(value, at(`${row.path}.verdicts`, label, key), key)}</dd></div>`)}
+      ${(scores ?? []).filter((one) => Object.keys(one.signals ?? {}).length).map((one) => html`<div><dt dir="auto">${one.metric}</dt><dd dir="auto">${text(one.signals)}</dd></div>`)}
+    </dl></details>`;
+  })}`;
+}
+
+function Tree({ name, found, path }) {
+  if (!found || !Object.keys(found).length) return null;
+  return html`<details class="evidence"><summary>${name}</summary><dl class="facts wide">${Object.entries(found).map(([key, value]) =>
+    html`<div><dt dir="auto">${key}</dt><dd dir="auto">${leaf(value, at(path, key), key)}</dd></div>`)}</dl></details>`;
+}
+
+function leaf(value, path, key) {
+  if (value instanceof Num) return html`<${Figure} value=${value} path=${path} form=${key.endsWith("latency_ms") ? milliseconds : undefined} />`;
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) {
+    return html`<dl class="facts">${Object.entries(value).map(([inner, deep]) => html`<div><dt dir="auto">${inner.replaceAll("_", " ")}</dt><dd dir="auto">${leaf(deep, at(path, inner), inner)}</dd></div>`)}</dl>`;
+  }
+  if (Array.isArray(value)) return value.map((each, number) => html`${number ? ", " : ""}${leaf(each, at(path, number), key)}`);
+  return value === null ? "–" : String(value);
+}

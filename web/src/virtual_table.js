@@ -1,0 +1,80 @@
+// A table of any length: only the rows in sight are in the page. Arrow keys move, Enter opens, a head sorts.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+
+const BESIDE = 8; // rows that are drawn above and below those in sight
+
+/**
+ * `columns` are `{key, head, cell(row), sorts, className}`, `rows` any values. `sort` is `{key, down}`; `onSort(key)` asks for another.
+ * `keyOf(row)` names a row, `label(row)` is what is read out of it, `onOpen(row)` opens it. All rows are `height` pixels high.
+ */
+export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpen, label, template }) {
+  const box = useRef(null);
+  const [from, setFrom] = useState(0);
+  const [room, setRoom] = useState(12);
+  const [active, setActive] = useState(0);
+  const focusing = useRef(false);
+  const current = Math.min(active, Math.max(0, rows.length - 1));
+
+  useLayoutEffect(() => {
+    const measure = () => setRoom(Math.ceil(box.current.clientHeight / height) || 12);
+    measure();
+    window.addEventListener("resize", measure);
+    return () => window.removeEventListener("resize", measure);
+  }, [height]);
+  useEffect(() => {
+    box.current.scrollTop = 0;
+    setFrom(0);
+    setActive(0);
+  }, [rows]);
+  useLayoutEffect(() => {
+    if (!focusing.current) return;
+    focusing.current = false;
+    box.current.querySelector(`[data-place="${current}"]`)?.focus({ preventScroll: true });
+  });
+
+  const head = 36;
+  const move = (place) => {
+    const next = Math.max(0, Math.min(rows.length - 1, place));
+    const element = box.current;
+    const top = next * height;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (top + height + head > element.scrollTop + element.clientHeight) {
+      element.scrollTop = top + height + head - element.clientHeight;
+    }
+    setFrom(Math.floor(element.scrollTop / height));
+    focusing.current = true;
+    setActive(next);
+  };
+  const keys = (event) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: room - 2, PageUp: 2 - room, Home: -rows.length, End: rows.length };
+    if (event.target.getAttribute("role") !== "row") return;
+    if (event.key in steps) move(current + steps[event.key]);
+    else if (event.key === "Enter" || event.key === " ") onOpen(rows[current]);
+    else return;
+    event.preventDefault();
+  };
+  const first = Math.max(0, from - BESIDE);
+  const last = Math.min(rows.length, from + room + BESIDE);
+  // The row that has the focus stays in the page, so that the keyboard does not lose its place.
+  const places = Array.from({ length: last - first }, (_, number) => first + number);
+  if (rows.length && (current < first || current >= last)) places.push(current);
+  const direction = (column) => (sort.key !== column.key ? "none" : sort.down ? "descending" : "ascending");
+  return html`<div class="virtual" role="grid" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}
+    ref=${box} onKeyDown=${keys} onScroll=${(event) => setFrom(Math.floor(event.currentTarget.scrollTop / height))}
+    style=${{ "--columns": template }}>
+    <div class="virtual-head" role="row" aria-rowindex="1">
+      ${columns.map((column) => html`<div role="columnheader" class=${column.className} aria-sort=${direction(column)}>
+        ${column.sorts === false ? html`<span title=${column.head}>${column.head}</span>` : html`<button type="button"
+          title=${`Sort by ${column.head}`} onClick=${() => onSort(column.key)}>
+          <span>${column.head}</span><span class="arrow" aria-hidden="true">${{ none: "", ascending: "↑", descending: "↓" }[direction(column)]}</span></button>`}
+      </div>`)}
+    </div>
+    <div class="virtual-body" role="rowgroup" style=${{ height: `${rows.length * height}px` }}>
+      ${places.map((place) => html`<div class="virtual-row" role="row" key=${keyOf(rows[place])} data-place=${place}
+        aria-rowindex=${place + 2} tabindex=${place === current ? 0 : -1} style=${{ top: `${place * height}px`, height: `${height}px` }}
+        onClick=${() => { setActive(place); onOpen(rows[place]); }} onFocus=${() => setActive(place)}>
+        ${columns.map((column) => html`<div role="gridcell" class=${column.className}>${column.cell(rows[place])}</div>`)}
+      </div>`)}
+    </div>
+  </div>`;
+}
