@@ -96,16 +96,11 @@ from ._toolkit.json_values import MISSING, check_field, inexact, locate, lookup,
 from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
-    from ._kernel.cli.past_runs import past_runs
-    from ._kernel.contract.readers import reader
     from ._kernel.evaluate import evaluate
-    from ._kernel.resume.reading import document as run_document
-    from ._kernel.resume.reading import verdict as verdict_of
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
     from ._toolkit.atomic_file import AtomicFile, output_path
-    from ._toolkit.begun import begun, still_begun
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
@@ -114,7 +109,6 @@ if TYPE_CHECKING:
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
     from ._toolkit.installing import how_to_install
-    from ._toolkit.judged import Judged, Maker, judged, line_of, milliseconds
     from ._toolkit.metric_lines import Measurements, MetricLines
     from ._toolkit.process_tree import ProcessTree
     from ._toolkit.rate_limit import RateLimiter, Reachability
@@ -122,7 +116,6 @@ if TYPE_CHECKING:
     from ._toolkit.scripts import scripts
     from ._toolkit.terminal import print_lines
     from ._toolkit.text_table import TextTable
-    from ._toolkit.told import Teller, Told, teller_of, told
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
@@ -136,17 +129,10 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
-    **dict.fromkeys(("begun", "still_begun"), "_toolkit.begun"),
-    **dict.fromkeys(("Judged", "Maker", "judged", "line_of", "milliseconds"), "_toolkit.judged"),
-    **dict.fromkeys(("Teller", "Told", "teller_of", "told"), "_toolkit.told"),
     "FunctionTask": "_toolkit.function_task",
     "ProcessTree": "_toolkit.process_tree",
     "answered": "_toolkit.answers",
     "evaluate": "_kernel.evaluate",
-    "past_runs": "_kernel.cli.past_runs",
-    "reader": "_kernel.contract.readers",
-    "run_document": "_kernel.resume.reading:document",
-    "verdict_of": "_kernel.resume.reading:verdict",
     "comparison_lines": "_toolkit.comparison_text",
     "how_to_install": "_toolkit.installing",
     "RunTable": "_toolkit.run_table",
@@ -199,7 +185,6 @@ __all__ = [
     "InvalidCost",
     "InvalidScore",
     "Judge",
-    "Judged",
     "Judgment",
     "KeptReply",
     "Lease",
@@ -209,7 +194,6 @@ __all__ = [
     "LedgerRefused",
     "Limits",
     "Lookahead",
-    "Maker",
     "Measurements",
     "Message",
     "Metric",
@@ -246,10 +230,8 @@ __all__ = [
     "Source",
     "Subject",
     "Task",
-    "Teller",
     "TextTable",
     "Token",
-    "Told",
     "TraceEvent",
     "Trail",
     "Usage",
@@ -259,7 +241,6 @@ __all__ = [
     "answered",
     "arun",
     "as_json",
-    "begun",
     "call_command",
     "check_field",
     "check_headers",
@@ -276,37 +257,27 @@ __all__ = [
     "identifier",
     "inexact",
     "judge",
-    "judged",
     "known_run",
-    "line_of",
     "locate",
     "lookup",
     "maybe_await",
     "mean",
     "metric",
-    "milliseconds",
     "nearest",
     "one_line",
     "output_path",
-    "past_runs",
     "print_lines",
     "read_dataset",
     "read_json",
     "read_ledger",
-    "reader",
     "responses",
     "results",
     "retry_after",
     "reward",
     "rubric",
     "run",
-    "run_document",
     "scripts",
-    "still_begun",
-    "teller_of",
-    "told",
     "too_deep",
-    "verdict_of",
     "weakest",
 ]
 
@@ -317,5 +288,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module, _, renamed = _ON_FIRST_USE[name].partition(":")
-    return getattr(import_module(f".{module}", __name__), renamed or name)
+    return getattr(import_module(f".{_ON_FIRST_USE[name]}", __name__), name)

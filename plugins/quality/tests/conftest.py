@@ -102,6 +102,12 @@ class Written:
         self.tell("feedback.explicit", said, session_id="S1", turn_id=turn, time=time)
 
 
+@pytest.fixture(scope="session")
+def make_ledger() -> type[Written]:
+    """Makes a ledger to put events into, for a test that needs many."""
+    return Written
+
+
 @pytest.fixture
 def ledger() -> Written:
     """A ledger to put events into."""

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Entry, Event, Judged
+from dicast import ConfigError, Entry, Event
+from dicast.reading import Judged
 from dicast_quality.quality import quality
 from dicast_quality.verdicts import Verdicts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain as chained
 from itertools import islice
@@ -13,29 +13,17 @@ from pathlib import Path
 
 import orjson
 
-from dicast import (
-    Claim,
-    Entry,
-    Event,
-    Head,
-    Judged,
-    Lease,
-    LedgerError,
-    Query,
-    Refusal,
-    Told,
-    Verification,
-    still_begun,
-)
+from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
 
 from . import chain
-from .columns import AT_ONCE, COLUMNED, EVALS, JUDGED, TOLD, Columns, covered, read_judged, read_spent, read_told
+from .columns import Columns
 from .contents import known_contents, stored_content
 from .file import connect, explain
 from .leases import Leases
-from .selection import bounds_of, select
+from .readings import Readings
+from .selection import select
 from .spending import Spending, amount_of
-from .spent import Spent, plain
+from .spent import plain
 from .texts import without_texts
 
 _TOGETHER = 200
@@ -62,6 +50,9 @@ class Live:
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._lock = threading.Lock()
+        readings = Readings(self._reader, self._entry)
+        self.judged, self.told = readings.judged, readings.told
+        self.spent, self.begun = readings.spent, readings.begun
 
     @property
     def keeps_content(self) -> bool:
@@ -97,67 +88,6 @@ class Live:
                 return
             for row in connection.execute(*statement):
                 yield self._entry(connection, row)
-
-    def judged(self, run_id: str | None = None) -> Judged:
-        """The verdicts and failures of the ledger, or of one run, from the columns and, behind these, from the chain.
-
-        :raises LedgerError: when the file cannot be read.
-        """
-        with self._reader() as connection:
-            bounds = bounds_of(connection, run_id)
-            if bounds is None:
-                return Judged()
-            upto, _ = covered(connection)
-            found = read_judged(connection, bounds) if upto else Judged()
-            found.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
-        return found if run_id is None else found.of_run(run_id)
-
-    def told(self, run_id: str | None, types: Sequence[str]) -> Told:
-        """What the ledger, or one run, has of the events of *types*, likewise.
-
-        :raises LedgerError: when the file cannot be read.
-        """
-        with self._reader() as connection:
-            bounds = bounds_of(connection, run_id)
-            if bounds is None:
-                return Told()
-            upto, _ = covered(connection)
-            found = read_told(connection, bounds) if upto else Told()
-            found.add(self._behind(connection, Query(run_id, TOLD.types, after=upto)))
-        return found.of(run_id, types)
-
-    def spent(self, run_id: str | None = None) -> Spent | None:
-        """What was spent in the ledger, or in one run and perhaps some others; None where the columns do not go to the end of the chain.
-
-        :raises LedgerError: when the file cannot be read.
-        """
-        with self._reader() as connection:
-            bounds, newest = bounds_of(connection, run_id), chain.head(connection)
-            upto, odd = covered(connection)
-            if bounds is None or newest is None or upto < newest.seq or odd:
-                return None
-            return read_spent(connection, bounds)
-
-    def begun(self, run_id: str | None = None) -> Sequence[Entry]:
-        """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.
-
-        :raises LedgerError: when the file cannot be read.
-        """
-        with self._reader() as connection:
-            upto, _ = covered(connection)
-            rows = f"SELECT {chain.ROW} FROM events WHERE seq IN (SELECT seq FROM begun) ORDER BY seq"
-            before = [self._entry(connection, row) for row in connection.execute(rows)] if upto else []
-            found = still_begun(before, self._behind(connection, Query(types=EVALS, after=upto)))
-        return [entry for entry in found if run_id in (None, entry.event.run_id)]
-
-    def _behind(self, connection: sqlite3.Connection, query: Query) -> Iterator[Entry]:
-        """The rows of *query* in the chain; without looking for them where the columns go up to its end."""
-        newest = chain.head(connection)
-        if newest is None or newest.seq <= query.after:
-            return
-        statement = select(connection, query)
-        for row in connection.execute(*statement) if statement is not None else ():
-            yield self._entry(connection, row)
 
     def head(self) -> Head | None:
         """The newest row, or None in an empty ledger."""
@@ -231,7 +161,7 @@ class Live:
 
     def _append(self, events: Sequence[Event], spending: Spending) -> Head:
         newest = chain.head(self._connection) or Head(0, chain.START)
-        self._catch_up(newest.seq)
+        self._columns.catch_up(newest.seq, self._entry)
         for seq, event in enumerate(events, newest.seq + 1):
             if event.type.startswith("spend."):
                 spending.record(seq, event.run_id, event.type, event.payload)
@@ -255,18 +185,6 @@ class Live:
         )
         self._columns.add(events, first)
         return last
-
-    def _catch_up(self, newest: int) -> None:
-        """Make columns of some of the rows up to *newest* that have none yet; rows that were changed keep theirs from being made."""
-        upto = self._columns.covered()
-        if upto is None or upto >= newest:
-            return
-        last = min(newest, upto + AT_ONCE)
-        types = ", ".join(f"'{type}'" for type in sorted(COLUMNED))
-        query = f"SELECT {chain.ROW} FROM events WHERE seq > ? AND seq <= ? AND type IN ({types}) ORDER BY seq"
-        rows = self._connection.execute(query, (upto, last)).fetchall()
-        with suppress(LedgerError):  # what is wrong is told by dicast ledger verify
-            self._columns.extend([(row[0], self._entry(self._connection, row).event) for row in rows], last)
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
         """The rows of *events* after *newest*. Written flat: this runs for every event of every run."""

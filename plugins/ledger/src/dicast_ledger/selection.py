@@ -7,8 +7,9 @@ import sqlite3
 from dicast import Query
 
 from .chain import ROW
-from .columns import ABOUT, JUDGED, covered, rows_about
+from .columns import ABOUT, JUDGED, covered
 from .file import EACH_ROW, NOT_EACH_ROW
+from .lines import rows_about
 
 Statement = tuple[str, list[object]]
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import attrs
 import orjson
 
-from dicast import Cost, Event, InvalidCost, milliseconds
+from dicast import Cost, Event, InvalidCost
+from dicast.reading import milliseconds
 
 AGENT = "llm.call_completed"
 """A call of the agent that is judged, as its trace tells it."""

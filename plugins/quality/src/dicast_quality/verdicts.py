@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from dicast import Cost, Event, Judged, Maker, Told, mean
+from dicast import Cost, Event, mean
+from dicast.reading import DOWN, ESCALATED, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Maker, Told
 
 from .reliability import percentile
 
@@ -20,11 +21,6 @@ GROUPINGS: tuple[str, ...] = get_args(Grouping)
 
 Key = tuple[str | None, str | None]
 """What a group is named by, and for a rubric its version."""
-
-FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN = (1 << bit for bit in range(5))
-"""What the flags of :class:`~dicast.Judged` say."""
-
-ROUTED, CALLED = "route.decided", "llm.call_completed"
 
 
 @attrs.frozen

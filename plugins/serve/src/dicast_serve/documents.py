@@ -10,6 +10,8 @@ from typing import Any
 import attrs
 import orjson
 
+from dicast import Verdict
+
 DECIMALS = 6
 
 RATIONALE = "rationale_redacted"
@@ -50,6 +52,6 @@ def written(ms: int) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, Decimal):
         return f"{value:f}"
-    if attrs.has(type(value)):
-        return rounded(attrs.asdict(value, recurse=False))  # type: ignore[call-overload]  # an instance, as has() says
+    if isinstance(value, Verdict):
+        return rounded(attrs.asdict(value, recurse=False))
     raise TypeError(f"{type(value).__name__} is not JSON")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from dicast import Ledger, begun, known_run, reader
+from dicast import Ledger, known_run
+from dicast.reading import begun, reader
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]

@@ -87,9 +87,9 @@ class Guard:
         if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
             return error_response(403, "the request comes from the page of another origin")
         if (given := self._in_address(request)) is not None and self.tokens.may_read(given):
-            response = RedirectResponse("/", 303)
-            response.set_cookie(self.cookie, given, httponly=True, samesite="strict", path="/")
-            return response
+            welcome = RedirectResponse("/", 303)
+            welcome.set_cookie(self.cookie, given, httponly=True, samesite="strict", path="/")
+            return welcome
         given = token_of(request, self.cookie)
         if given is None or not self.tokens.may_read(given):
             response = error_response(401, "the request needs the header Authorization: Bearer TOKEN")

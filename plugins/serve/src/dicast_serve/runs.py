@@ -8,27 +8,13 @@ from typing import Any
 
 import attrs
 
-from dicast import (
-    ConfigError,
-    Entry,
-    Judged,
-    Ledger,
-    Maker,
-    Query,
-    judged,
-    known_run,
-    past_runs,
-    run_document,
-    verdict_of,
-)
+from dicast import ConfigError, Entry, Ledger, Query, known_run
+from dicast.reading import FAILED, USD_UNKNOWN, Judged, Maker, judged, past_runs, run_document, verdict_of
 
 from .documents import without_rationale, written
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
-
-FAILED, USD_UNKNOWN, EXACT = 1, 16, 64
-"""What the flags of :class:`~dicast.Judged` say."""
 
 
 class NotFound(ConfigError):
@@ -47,11 +33,9 @@ def runs(ledger: Ledger, given: Values) -> Document:
 
 
 def _after(found: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
-    for one in found:
-        if one["run_id"] == cursor:
-            return
-    raise ConfigError(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
-    yield
+    if not any(one["run_id"] == cursor for one in found):
+        raise ConfigError(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
+    return found
 
 
 def run(ledger: Ledger, given: Values) -> Document:

@@ -43,18 +43,11 @@ class Maker(NamedTuple):
     pricing_version: str | None
 
 
-class Line(NamedTuple):
-    """One verdict or failure: *exact* has its amounts as they were written where they are no whole numbers of :data:`PLACES`."""
-
-    maker: Maker
-    time: int
-    flags: int
-    score: float
-    confidence: float
-    usd: int
-    msat: int
-    id: str
-    exact: tuple[str | None, str | None] | None = None
+Line = tuple[
+    tuple[str | None, ...], int, int, float, float, int, int, str, tuple[str | None, str | None] | None
+]  # a plain tuple, as is the maker in it: a class of either takes as long as all the rest
+"""One verdict or failure: its :class:`Maker`, time, flags, score, confidence, amounts in usd and msat, the subject's id, and the amounts
+as they were written where they are no whole numbers of :data:`PLACES`."""
 
 
 @attrs.define
@@ -79,13 +72,14 @@ class Judged:
 
     def add(self, entries: Iterable[Entry]) -> Judged:
         """Add the rows of *entries*; what is neither a verdict nor a failure is left out."""
-        codes = {maker: code for code, maker in enumerate(self.makers)}
+        codes: dict[tuple[str | None, ...], int] = {maker: code for code, maker in enumerate(self.makers)}
+        times: dict[str, int] = {}
         for entry in entries:
-            line = line_of(entry.event)
+            line = line_of(entry.event, times)
             if line is not None:
-                code = codes.setdefault(line.maker, len(codes))
+                code = codes.setdefault(line[0], len(codes))
                 if code == len(self.makers):
-                    self.makers.append(line.maker)
+                    self.makers.append(Maker(*line[0]))  # type: ignore[arg-type]  # nine of them, as line_of has them
                 self._put(entry.seq, code, line)
         return self
 
@@ -98,7 +92,7 @@ class Judged:
 
     def only(self, chosen: Sequence[object]) -> Judged:
         """The rows for which *chosen* is true."""
-        whole = (array(one.typecode, compress(one, chosen)) for one in self._columns())
+        whole: Any = (array(one.typecode, compress(one, chosen)) for one in self._columns())
         places = {row: place for place, row in enumerate(compress(range(len(self.ids)), chosen))} if self.exact else {}
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
         return Judged(*whole, list(compress(self.ids, chosen)), self.makers, exact)
@@ -107,17 +101,12 @@ class Judged:
         return (self.seqs, self.times, self.codes, self.flags, self.scores, self.confidences, self.usd, self.msat)
 
     def _put(self, seq: int, code: int, line: Line) -> None:
-        if line.exact is not None:
-            self.exact[len(self.ids)] = line.exact
-        self.seqs.append(seq)
-        self.times.append(line.time)
-        self.codes.append(code)
-        self.flags.append(line.flags)
-        self.scores.append(line.score)
-        self.confidences.append(line.confidence)
-        self.usd.append(line.usd)
-        self.msat.append(line.msat)
-        self.ids.append(line.id)
+        _, time, flags, score, confidence, usd, msat, id, exact = line
+        if exact is not None:
+            self.exact[len(self.ids)] = exact
+        for column, value in zip(self._columns(), (seq, time, code, flags, score, confidence, usd, msat), strict=True):
+            column.append(value)
+        self.ids.append(id)
 
     def usd_of(self, rows: Iterable[int]) -> Decimal:
         """The sum of the known amounts in usd of *rows*, with as many decimals as the one that was written with most."""
@@ -149,50 +138,51 @@ def judged(ledger: Any, run_id: str | None = None) -> Judged:
     return Judged().add(ledger.read(Query(run_id, TYPES))) if own is None else own.judged(run_id)
 
 
-def line_of(event: Event) -> Line | None:
-    """The line of an event of :data:`TYPES`; None of one that is none, as its payload lacks what it should have."""
+def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
+    """The line of an event of :data:`TYPES`; None of one that is none, as its payload lacks what it should have.
+
+    *times* keeps what times come to, for whoever has many with the same one. Written flat: this runs for every verdict of every run.
+    """
     payload: Mapping[str, Any] = event.payload
-    failed = event.type == "eval.failed"
+    time = None if times is None else times.get(event.time)
     try:
-        if failed:
-            maker = Maker(event.run_id, payload["subject_kind"], payload["judge"], None, None, None, None, None, None)
-            return _whole(Line(maker, _ms(event.time), FAILED, 0.0, 0.0, 0, 0, payload["subject_id"]))
-        maker = Maker(
-            event.run_id,
-            payload["subject_kind"],
-            payload["judge"],
-            payload["judge_kind"],
-            payload["judge_model"],
-            payload["rubric_id"],
-            payload["rubric_version"],
-            payload.get("fingerprint"),
-            payload.get("judge_pricing_version"),
+        if time is None:
+            time = _ms(event.time)
+            if times is not None:
+                times[event.time] = time
+        id, kind, judge = payload["subject_id"], payload["subject_kind"], payload["judge"]
+        if not (isinstance(id, str) and isinstance(kind, str) and isinstance(judge, str)):
+            return None
+        if event.type == "eval.failed":
+            maker = event.run_id, kind, judge, None, None, None, None, None, None
+            return maker, time, FAILED, 0.0, 0.0, 0, 0, id, None
+        get = payload.get
+        maker = (
+            *(event.run_id, kind, judge, payload["judge_kind"], payload["judge_model"], payload["rubric_id"]),
+            *(payload["rubric_version"], get("fingerprint"), get("judge_pricing_version")),
         )
-        usd, msat = payload["judge_cost_usd"], payload.get("judge_cost_msat", "0")
-        flags, dollars, millis, exact = _flags(payload.get("signals") or {}), 0, 0, None
+        usd, msat, signals = payload["judge_cost_usd"], get("judge_cost_msat", "0"), get("signals")
+        flags, dollars, millis, exact = _flags(signals) if signals else 0, 0, 0, None
         if usd != "0" or msat != "0":
             flags, dollars, millis, exact = _priced(flags, usd, msat)
         score, confidence = float(payload["score"]), float(payload["confidence"])
-        id = payload["subject_id"]
-        return _whole(Line(maker, _ms(event.time), flags, score, confidence, dollars, millis, id, exact))
+        hash(maker)  # raises TypeError for what no ledger of ours has written
     except (KeyError, TypeError, ValueError, AttributeError, InvalidOperation):
         return None
-
-
-def _whole(line: Line) -> Line | None:
-    """*line*, unless something stands in it that a ledger of ours has not written."""
-    hash(line.maker)  # raises TypeError
-    named = line.id, line.maker.kind, line.maker.judge
-    return line if all(isinstance(name, str) for name in named) and line.score == line.score else None
+    return (maker, time, flags, score, confidence, dollars, millis, id, exact) if 0 <= score <= 1 else None
 
 
 def _flags(signals: Mapping[str, Any]) -> int:
-    down = any(
-        isinstance(found := signals.get(name), list | tuple) and "explicit_thumbs_down" in found
-        for name in ("flags_negative", "heuristic_flags_negative")
-    )
-    exhausted = signals.get("budget_exhausted") is True or signals.get("escalation_skipped") == "budget_exhausted"
-    return DOWN * down | ESCALATED * (signals.get("escalated") is True) | EXHAUSTED * exhausted
+    get = signals.get
+    flags = 0
+    for found in (get("flags_negative"), get("heuristic_flags_negative")):
+        if found and isinstance(found, list | tuple) and "explicit_thumbs_down" in found:
+            flags = DOWN
+    if get("escalated") is True:
+        flags |= ESCALATED
+    if get("budget_exhausted") is True or get("escalation_skipped") == "budget_exhausted":
+        flags |= EXHAUSTED
+    return flags
 
 
 def _priced(flags: int, *texts: Any) -> tuple[int, int, int, tuple[str | None, str | None] | None]:

@@ -48,14 +48,14 @@ class Told:
 
     def add(self, entries: Iterable[Entry]) -> Told:
         """Add the rows of *entries*; what says nothing is left out."""
-        codes = {teller: code for code, teller in enumerate(self.tellers)}
+        codes: dict[tuple[str, str, str], int] = {teller: code for code, teller in enumerate(self.tellers)}
         for entry in entries:
             found = teller_of(entry.event)
             if found is not None:
                 teller, mark, id = found
                 code = codes.setdefault(teller, len(codes))
                 if code == len(self.tellers):
-                    self.tellers.append(teller)
+                    self.tellers.append(Teller(*teller))
                 self.seqs.append(entry.seq)
                 self.codes.append(code)
                 self.marks.append(mark)
@@ -68,7 +68,7 @@ class Told:
         if all(wanted[code] for code in set(self.codes)):
             return self
         chosen = [wanted[code] for code in self.codes]
-        whole = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
+        whole: Any = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
         return Told(*whole, list(compress(self.ids, chosen)), self.tellers)
 
 
@@ -84,16 +84,16 @@ def told(ledger: Any, run_id: str | None = None, types: Sequence[str] = TOLD) ->
     return own.told(run_id, types)
 
 
-def teller_of(event: Event) -> tuple[Teller, int, str | None] | None:
+def teller_of(event: Event) -> tuple[tuple[str, str, str], int, str | None] | None:
     """Who tells, the mark of the content, and about what; None of an event that says nothing."""
     payload: Any = event.payload
     if event.type in _MODEL:
         model = payload.get(_MODEL[event.type])
-        return None if model is None else (Teller(event.run_id, event.type, str(model)), 0, event.turn_id)
+        return None if model is None else ((event.run_id, event.type, str(model)), 0, event.turn_id)
     mark = 0
     if event.type == READ:
         try:
             mark = int(payload["digest"][:16], 16) - 2**63
         except (KeyError, TypeError, ValueError):
             return None
-    return Teller(event.run_id, event.type, str(event.subject_kind)), mark, event.subject_id
+    return (event.run_id, event.type, str(event.subject_kind)), mark, event.subject_id

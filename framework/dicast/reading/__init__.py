@@ -1,0 +1,66 @@
+"""Reading ledgers of many verdicts: columns in place of events, runs and their documents, and what commands say of a ledger.
+
+A live ledger may keep the columns itself, as methods ``judged(run_id)``, ``told(run_id, types)`` and ``begun(run_id)`` that return what the
+functions of these names do; of one that does not they are made of its events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .begun import begun, still_begun
+from .judged import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, USD_UNKNOWN, Judged, Maker, judged, line_of, milliseconds
+from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
+
+if TYPE_CHECKING:
+    from .._kernel.cli.past_runs import past_runs
+    from .._kernel.resume.reading import document as run_document
+    from .._kernel.resume.reading import verdict as verdict_of
+    from .readers import Reader, reader
+
+_ON_FIRST_USE = {
+    "Reader": ".readers:Reader",
+    "past_runs": ".._kernel.cli.past_runs:past_runs",
+    "reader": ".readers:reader",
+    "run_document": ".._kernel.resume.reading:document",
+    "verdict_of": ".._kernel.resume.reading:verdict",
+}
+"""Names whose module is imported when they are first asked for: a run writes columns and needs none of these."""
+
+__all__ = [
+    "CALLED",
+    "DOWN",
+    "ESCALATED",
+    "EXACT",
+    "EXHAUSTED",
+    "FAILED",
+    "READ",
+    "ROUTED",
+    "USD_UNKNOWN",
+    "Judged",
+    "Maker",
+    "Reader",
+    "Teller",
+    "Told",
+    "begun",
+    "judged",
+    "line_of",
+    "milliseconds",
+    "past_runs",
+    "reader",
+    "run_document",
+    "still_begun",
+    "teller_of",
+    "told",
+    "verdict_of",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The names of :data:`_ON_FIRST_USE`."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, _, found = _ON_FIRST_USE[name].partition(":")
+    return getattr(import_module(module, __name__), found)

@@ -1,0 +1,87 @@
+"""What a live ledger reads from its columns, and from the chain where they do not go to its end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from dicast import Entry, Query
+from dicast.reading import Judged, Told, still_begun
+
+from . import chain
+from .columns import EVALS, JUDGED, TOLD, covered
+from .lines import read_judged, read_spent, read_told
+from .selection import bounds_of, select
+from .spent import Spent
+
+MakeEntry = Callable[[sqlite3.Connection, tuple[Any, ...]], Entry]
+
+
+class Readings:
+    """Reads over connections of *reader*; *entry* makes the entry of a row of the chain."""
+
+    def __init__(self, reader: Callable[[], AbstractContextManager[sqlite3.Connection]], entry: MakeEntry) -> None:
+        self._reader, self._entry = reader, entry
+
+    def judged(self, run_id: str | None = None) -> Judged:
+        """The verdicts and failures of the ledger, or of one run, from the columns and, behind these, from the chain.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            bounds = bounds_of(connection, run_id)
+            if bounds is None:
+                return Judged()
+            upto, _ = covered(connection)
+            found = read_judged(connection, bounds) if upto else Judged()
+            found.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
+        return found if run_id is None else found.of_run(run_id)
+
+    def told(self, run_id: str | None, types: Sequence[str]) -> Told:
+        """What the ledger, or one run, has of the events of *types*, likewise.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            bounds = bounds_of(connection, run_id)
+            if bounds is None:
+                return Told()
+            upto, _ = covered(connection)
+            found = read_told(connection, bounds) if upto else Told()
+            found.add(self._behind(connection, Query(run_id, TOLD.types, after=upto)))
+        return found.of(run_id, types)
+
+    def spent(self, run_id: str | None = None) -> Spent | None:
+        """What was spent in the ledger, or in one run and perhaps some others; None where the columns do not go to the end of the chain.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            bounds, newest = bounds_of(connection, run_id), chain.head(connection)
+            upto, odd = covered(connection)
+            if bounds is None or newest is None or upto < newest.seq or odd:
+                return None
+            return read_spent(connection, bounds)
+
+    def begun(self, run_id: str | None = None) -> Sequence[Entry]:
+        """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.
+
+        :raises LedgerError: when the file cannot be read.
+        """
+        with self._reader() as connection:
+            upto, _ = covered(connection)
+            rows = f"SELECT {chain.ROW} FROM events WHERE seq IN (SELECT seq FROM begun) ORDER BY seq"
+            before = [self._entry(connection, row) for row in connection.execute(rows)] if upto else []
+            found = still_begun(before, self._behind(connection, Query(types=EVALS, after=upto)))
+        return [entry for entry in found if run_id in (None, entry.event.run_id)]
+
+    def _behind(self, connection: sqlite3.Connection, query: Query) -> Iterator[Entry]:
+        """The rows of *query* in the chain; without looking for them where the columns go up to its end."""
+        newest = chain.head(connection)
+        if newest is None or newest.seq <= query.after:
+            return
+        statement = select(connection, query)
+        for row in connection.execute(*statement) if statement is not None else ():
+            yield self._entry(connection, row)

@@ -1,0 +1,323 @@
+"""What the commands say from a ledger's columns is what its rows say: read here by sqlite3 and json alone, one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
+from importlib.metadata import entry_points
+from math import fsum
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dicast.reading import begun, judged, reader, told
+from dicast.testing import MemoryLedger
+from dicast_quality.reliability import Tally
+
+Sqlite = entry_points(group="dicast")["ledger"].load().Sqlite  # as a pipeline finds it
+from_, to = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
+SUBJECTS, RUNS, JUDGES = ("T1", "T2", "T3"), ("R1", "R2"), ("a", "b")
+TIMES = [f"2026-03-0{day}T12:00:00.000Z" for day in (1, 2, 3)]
+SIGNALS = [
+    {},
+    {"escalated": True},
+    {"flags_negative": ["explicit_thumbs_down"]},
+    {"escalation_skipped": "budget_exhausted", "heuristic_flags_negative": ["explicit_thumbs_down", "x"]},
+]
+COSTS = ["0", None, "0.01", "0.0030", "0.00012345678901234567"]
+about = {"id": st.sampled_from(SUBJECTS), "run_id": st.sampled_from(RUNS), "time": st.sampled_from(TIMES)}
+verdict = st.fixed_dictionaries(
+    {
+        **about,
+        "what": st.just("judged"),
+        "judge": st.sampled_from(JUDGES),
+        "score": st.sampled_from([0.0, 0.2, 0.5, 0.65, 0.8, 1.0]),
+        "confidence": st.sampled_from([0.1, 0.7, 1.0]),
+        "cost": st.sampled_from(COSTS),
+        "msat": st.sampled_from(["0", "1500", None]),
+        "signals": st.sampled_from(SIGNALS),
+        "judge_kind": st.sampled_from(["llm", "heuristic"]),
+        "kind": st.sampled_from(["turn", "turn", "row"]),
+    }
+)
+others = st.one_of(
+    st.fixed_dictionaries({**about, "what": st.sampled_from(["failed", "started"]), "judge": st.sampled_from(JUDGES)}),
+    st.fixed_dictionaries({**about, "what": st.just("read"), "text": st.sampled_from(["x", "y"])}),
+    st.fixed_dictionaries({**about, "what": st.sampled_from(["routed", "called"]), "model": st.sampled_from("mn")}),
+    st.fixed_dictionaries(
+        {**about, "what": st.just("thumbed"), "rating": st.sampled_from(["thumbs_up", "thumbs_down"])}
+    ),
+)
+happenings = st.lists(st.one_of(verdict, others), min_size=1, max_size=25)
+
+
+def tell(ledger, one):
+    """Put a happening into the ledger in the making."""
+    given = dict(one)
+    what, id = given.pop("what"), given.pop("id")
+    if what == "judged":
+        ledger.judged(id, given.pop("score"), given.pop("judge"), **given)
+    elif what == "read":
+        ledger.read(id, given.pop("text"), **given)
+    elif what in ("failed", "started"):
+        getattr(ledger, what)(id, given.pop("judge"), **given)
+    elif what == "thumbed":
+        ledger.thumbed(id, given["rating"], given["time"])
+    else:
+        getattr(ledger, what)(id, given.pop("model"), **given)
+
+
+def written_to(component, events, size, ask):
+    """What *ask* makes of the ledger of *component* after *events* were appended, *size* at a time."""
+
+    async def write():
+        async with component.open() as live:
+            for start in range(0, len(events), size):
+                live.append(events[start : start + size])
+            return ask(live)
+
+    return asyncio.run(write())
+
+
+def rows_of(path):
+    """Every row as a dict, its payload read."""
+    names = "seq, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload"
+    with closing(sqlite3.connect(path)) as connection:
+        found = [
+            dict(zip(names.split(", "), row, strict=True)) for row in connection.execute(f"SELECT {names} FROM events")
+        ]
+    return [{**row, "payload": json.loads(row["payload"])} for row in found]
+
+
+def expected_quality(rows, group_by, latest):
+    """The figures of turns by group, from rows alone."""
+    kept = [row for row in rows if row["type"] == "eval.completed" and row["subject_kind"] == "turn"]
+    kept = [row for row in kept if "2026-03-01" <= row["time"] < "2026-03-03"]
+    if latest:
+        kept = list({(row["subject_id"], row["payload"]["judge"]): row for row in kept}.values())
+    groups = {}
+    for row in kept:
+        groups.setdefault(key_of(rows, row, group_by), []).append(row)
+    return {key: figures(rows, found) for key, found in groups.items()}
+
+
+def key_of(rows, row, group_by):
+    if group_by != "model":
+        return row["payload"][group_by] if group_by != "none" else None
+    told = [one for one in rows if one["type"] in ("route.decided", "llm.call_completed")]
+    told = [one for one in told if one["turn_id"] == row["subject_id"]]
+    own = [one for one in told if one["run_id"] == row["run_id"]]
+    said = own or [one for one in told if one["run_id"] == told[-1]["run_id"]]
+    decided = [one["payload"]["chosen_model"] for one in said if one["type"] == "route.decided"]
+    called = {one["payload"]["model"] for one in said if one["type"] == "llm.call_completed"}
+    return decided[-1] if decided else called.pop() if len(called) == 1 else None
+
+
+def figures(rows, found):
+    payloads = [row["payload"] for row in found]
+    thumbs = {}
+    for row in sorted((one for one in rows if one["type"] == "feedback.explicit"), key=lambda one: one["time"]):
+        thumbs[row["payload"]["subject_turn_id"]] = row["payload"]["rating"] == "thumbs_down"
+    flagged = {one["subject_id"] for one in payloads if any("explicit_thumbs_down" in found for found in flags(one))}
+    ids = {one["subject_id"] for one in payloads}
+    costs = [one["judge_cost_usd"] for one in payloads]
+    msats = [one["judge_cost_msat"] for one in payloads]
+    return {
+        "verdict_count": len(payloads),
+        "mean_score": pytest.approx(fsum(one["score"] for one in payloads) / len(payloads)),
+        "mean_confidence": pytest.approx(fsum(one["confidence"] for one in payloads) / len(payloads)),
+        "judge_cost_usd_total": None if None in costs else total(costs),
+        "judge_cost_msat_total": total(msats) if total(msats) != "0" else None,
+        "thumbs_down_count": sum(thumbs.get(id, id in flagged) for id in ids),
+        "escalated_count": sum(one["signals"].get("escalated") is True for one in payloads),
+        "budget_exhausted_count": sum("escalation_skipped" in one["signals"] for one in payloads),
+    }
+
+
+def flags(payload):
+    return [payload["signals"].get(name, []) for name in ("flags_negative", "heuristic_flags_negative")]
+
+
+def total(amounts):
+    known = [Decimal(amount) for amount in amounts if amount is not None and Decimal(amount)]
+    return f"{sum(known):f}" if known else "0"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    made=happenings,
+    size=st.sampled_from([1, 3, 100]),
+    group_by=st.sampled_from(["model", "judge_kind", "none"]),
+    latest=st.booleans(),
+)
+def test_quality_of_columns_is_that_of_the_rows(make_ledger, made, size, group_by, latest):
+    ledger = make_ledger()
+    for one in made:
+        tell(ledger, one)
+
+    def ask(live):
+        return reader("quality")(live, group_by=group_by, start=from_, end=to, latest=latest)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        found = written_to(Sqlite(path), ledger.events, size, lambda live: (ask(live), live.verify().ok))
+        rows = rows_of(path)
+    assert found[1], "the columns follow from the chain"
+    assert found[0] == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
+    wanted = expected_quality(rows, group_by, latest)
+    name = {"model": "chosen_model"}.get(group_by, group_by)
+    data = {row.get(name): row for row in found[0]["data"] if row["verdict_count"]}
+    assert {key: {field: row.get(field) for field in wanted[key]} for key, row in data.items()} == wanted
+    ended = {row["payload"]["eval_id"] for row in rows if row["type"] in ("eval.completed", "eval.failed")}
+    open_ = [row for row in rows if row["type"] == "eval.started" and row["payload"]["eval_id"] not in ended]
+    assert found[0]["backlog"] == sum("2026-03-01" <= row["time"] < "2026-03-03" for row in open_)
+
+
+@settings(deadline=None, max_examples=60)
+@given(made=happenings, size=st.sampled_from([1, 3, 100]))
+def test_agreement_of_columns_is_that_of_the_rows(make_ledger, made, size):
+    ledger = make_ledger()
+    ledger.run("R1")
+    ledger.run("R2")
+    ledger.judged("T1", 0.5, "a")
+    ledger.judged("T1", 0.75, "b")
+    for one in made:
+        tell(ledger, one)
+
+    def ask(live):
+        return reader("agreement")(live, judge=JUDGES)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        found = written_to(Sqlite(path), ledger.events, size, ask)
+        rows = rows_of(path)
+    assert found == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
+    tally = Tally(0.15)
+    for subject in sorted(
+        {(row["subject_id"], row["subject_kind"]) for row in rows if row["type"].startswith("eval.")}
+    ):
+        tally.add(scores_of([row for row in rows if (row["subject_id"], row["subject_kind"]) == subject]))
+    assert (found["n"], found["within"], found["alpha"]) == (tally.n, tally.within, tally.alpha)
+
+
+def scores_of(rows):
+    """The newest score of each judge on the content that most have judged, of several such the newest."""
+    newest, read, contents = {}, {}, set()
+    for row in rows:
+        payload = row["payload"]
+        if row["type"] == "subject.read":
+            read[row["run_id"]] = payload["digest"]
+            contents.add(payload["digest"])
+        elif row["type"] == "eval.completed":
+            newest[payload["judge"]] = (payload["score"], row["seq"], read.get(row["run_id"]))
+        elif row["type"] == "eval.failed":
+            newest.setdefault(payload["judge"], (None, row["seq"], read.get(row["run_id"])))
+    if len(contents) > 1:
+        scored = [one for one in newest.values() if one[0] is not None]
+        count = [one[2] for one in scored]
+        chosen = max(scored, key=lambda one: (count.count(one[2]), one[1]), default=(None, 0, None))[2]
+        newest = {judge: one for judge, one in newest.items() if one[0] is None or one[2] == chosen}
+    return {JUDGES.index(judge): one[0] for judge, one in sorted(newest.items())}
+
+
+@settings(deadline=None, max_examples=40)
+@given(made=happenings, size=st.sampled_from([1, 2, 100]), cut=st.integers(0, 100))
+def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made, size, cut):
+    ledger = make_ledger()
+    for one in made:
+        tell(ledger, one)
+
+    def ask(live):
+        columns = judged(live), told(live)
+        return columns, [entry.seq for entry in begun(live)]
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        whole = written_to(Sqlite(path), ledger.events, size, ask)
+        forgotten = forget_columns(path)
+        again = written_to(Sqlite(path), [], 1, ask)
+    assert forgotten
+    assert plain(whole) == plain(again) == plain(written_to(MemoryLedger(), ledger.events, size, ask))
+
+
+def forget_columns(path):
+    """Make of the ledger at *path* one of before, which has no columns."""
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("covered", "judged", "told", "spent", "begun", "makers", "tellers", "payers"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.commit()
+    return True
+
+
+def plain(found):
+    """Columns without the numbers of what their lines have in common, which are the ledger's own."""
+    (verdicts, said), open_ = found
+    makers = [verdicts.makers[code] for code in verdicts.codes]
+    tellers = [said.tellers[code] for code in said.codes]
+    of_verdicts = [
+        list(column) for column in (verdicts.seqs, verdicts.times, verdicts.flags, verdicts.scores, verdicts.usd)
+    ]
+    return (
+        of_verdicts,
+        makers,
+        verdicts.ids,
+        verdicts.exact,
+        list(said.seqs),
+        list(said.marks),
+        said.ids,
+        tellers,
+        open_,
+    )
+
+
+def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_path):
+    ledger = make_ledger()
+    for number in range(5):
+        ledger.judged(f"T{number}", 0.5)
+    path = tmp_path / "ledger.db"
+    written_to(Sqlite(path), ledger.events, 100, lambda live: None)
+    forget_columns(path)
+    ledger.events.clear()
+    ledger.judged("T9", 0.25)
+    found, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (judged(live), live.verify()))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT upto FROM covered").fetchone() == (12,)
+    assert holds.ok
+    assert list(found.scores) == [0.5] * 5 + [0.25]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE judged SET lines = CAST(zeroblob(length(lines)) AS BLOB)",
+        "UPDATE judged SET texts = replace(texts, 'T1', 'T2')",
+        "DELETE FROM judged",
+        "DELETE FROM told",
+        "DELETE FROM begun",
+        "UPDATE makers SET facts = replace(facts, 'helpful', 'other')",
+        "UPDATE covered SET upto = 1",
+        "UPDATE covered SET upto = 1000",
+        "UPDATE covered SET odd = 1",
+        "UPDATE judged SET last = last + 1",
+    ],
+)
+def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):
+    ledger = make_ledger()
+    ledger.read("T1", "x")
+    ledger.judged("T1", 0.5, cost="0.01")
+    ledger.started("T2")
+    path = tmp_path / "ledger.db"
+    written_to(Sqlite(path), ledger.events, 100, lambda live: None)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    found = written_to(Sqlite(path), [], 1, lambda live: live.verify())
+    assert not found.ok
+    assert "beside the chain" in found.reason

@@ -1,0 +1,180 @@
+"""What the API answers is what the commands print, and what the ledger's rows say."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from importlib.metadata import entry_points
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from dicast_serve.command import serve
+
+COMMANDS = entry_points(group="dicast.commands")
+
+LABELLING = {"authorization": "Bearer labelling-token-0123456789"}
+
+
+def rows_of(path, *types):
+    """The payloads of the rows of *types*, with where they stand."""
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("SELECT seq, type, run_id, subject_id, payload FROM events ORDER BY seq")
+        return [(*row[:4], json.loads(row[4])) for row in found if row[1] in types]
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "path"),
+    [
+        ("quality", ["--from", "2026-01-01", "--to", "2030-01-01"], "/analytics/quality?from=2026-01-01&to=2030-01-01"),
+        ("quality", ["--from", "2026-01-01", "--to", "2030-01-01", "--group-by", "rubric_id", "--judge", "a", "--latest"],
+         "/analytics/quality?from=2026-01-01&to=2030-01-01&group_by=rubric_id&judge=a&latest=true"),
+        ("cost", ["--include-eval"], "/analytics/cost?include_eval=true"),
+        ("cost", ["--group-by", "session"], "/analytics/cost?group_by=session"),
+        ("agreement", ["--judge", "a", "--judge", "b"], "/analytics/agreement?judge=a&judge=b"),
+    ],
+)  # fmt: skip
+def test_the_api_says_what_the_command_prints(client, ledger, command, arguments, path):
+    printed = CliRunner().invoke(
+        COMMANDS[command].load(), [*arguments, "--ledger", str(ledger), "--json"], catch_exceptions=False
+    )
+    assert client.get(path).json() == rounded(json.loads(printed.stdout))
+
+
+def test_two_runs_are_compared_as_the_command_does(client, ledger):
+    one, two = (run["run_id"] for run in reversed(client.get("/runs").json()["data"]))
+    printed = CliRunner().invoke(
+        COMMANDS["compare"].load(), [one, two, "--ledger", str(ledger), "--json"], catch_exceptions=False
+    )
+    assert client.get(f"/compare?a={one}&b={two}").json() == rounded(json.loads(printed.stdout))
+
+
+def test_rows_are_those_of_the_ledger_page_by_page(client, ledger):
+    run_id = client.get("/runs?limit=1").json()["data"][0]["run_id"]
+    wanted = [
+        (seq, subject, payload["judge"], payload["score"])
+        for seq, _, run, subject, payload in rows_of(ledger, "eval.completed")
+        if run == run_id
+    ]
+    found, cursor = [], ""
+    while cursor is not None:
+        page = client.get(f"/runs/{run_id}/rows?limit=3{cursor and f'&cursor={cursor}'}").json()
+        found += [(row["seq"], row["subject_id"], row["judge"], row["score"]) for row in page["data"]]
+        cursor = page["next_cursor"]
+    assert found == wanted
+    assert page["total"] == len(wanted) == 4
+
+
+def test_rows_are_chosen(client):
+    rows = client.get("/runs/last/rows?judge=a&subject=s/2").json()
+    assert [(row["judge"], row["subject_id"]) for row in rows["data"]] == [("a", "s/2")]
+    assert client.get("/runs/last/rows?max_score=0.1").json()["total"] == 0
+    assert client.get("/runs/last/rows?failed=true").json()["total"] == 0
+
+
+def test_runs_come_page_by_page(client):
+    first = client.get("/runs?limit=1").json()
+    second = client.get(f"/runs?limit=1&cursor={first['next_cursor']}").json()
+    assert [first["data"][0]["name"], second["data"][0]["name"]] == ["two", "one"]
+    assert second["next_cursor"] is None
+
+
+def test_a_run_has_its_document(client):
+    found = client.get("/runs/last").json()
+    assert found["run"]["name"] == found["document"]["name"] == "two"
+    assert found["document"]["gate"]["passed"] is True
+
+
+def test_a_turn_has_every_verdict_whole_with_its_place_in_the_chain(client, ledger):
+    data = client.get("/analytics/turns/s%2F1").json()["data"]
+    wanted = [(seq, payload) for seq, _, _, subject, payload in rows_of(ledger, "eval.completed") if subject == "s/1"]
+    assert (data["turn_id"], data["session_id"], data["content"]["output"]) == ("s/1", "s", "In Australia, 1.")
+    assert [one["chain"]["seq"] for one in data["evaluations"]] == [seq for seq, _ in wanted]
+    for one, (_, payload) in zip(data["evaluations"], wanted, strict=True):
+        assert {name: one[name] for name in payload if name in one} == rounded(payload)
+
+
+def test_savings_join_cost_and_quality(client):
+    data = {row["chosen_model"]: row for row in client.get("/analytics/savings").json()["data"]}
+    assert {name: row["agent_usd_total"] for name, row in data.items()} == {"small": "0.0012", "large": "0.0012"}
+    assert {name: row["verdict_count"] for name, row in data.items()} == {"small": 4, "large": 4}
+
+
+def test_nothing_is_open_after_two_runs(client):
+    assert client.get("/analytics/backlog").json() == {"open": 0, "data": []}
+
+
+def test_every_wrong_parameter_is_named_at_once(client):
+    done = client.get("/analytics/quality?form=2026&group_by=modl&min_confidence=nan&floor=0.5&floor=0.6")
+    assert done.status_code == 400
+    errors = {one["parameter"]: (one["hint"], one["value"]) for one in done.json()["error"]["errors"]}
+    assert errors == {
+        "form": ("from", None),
+        "group_by": ("model", "modl"),
+        "min_confidence": (None, "nan"),
+        "floor": (None, "0.5"),
+    }
+
+
+def test_an_answer_is_not_sent_again_until_the_ledger_grows(client):
+    first = client.get("/runs")
+    tag = {"if-none-match": first.headers["etag"]}
+    assert client.get("/runs", headers=tag).status_code == 304
+    label = {"subject_id": "s/1", "score": 0.25}
+    assert client.post("/labels", json=label, headers=LABELLING).status_code == 201
+    again = client.get("/runs", headers=tag)
+    assert again.status_code == 200
+    assert again.json()["data"][0]["name"] == "labels"
+
+
+def test_a_persons_verdict_enters_agreement(client):
+    done = client.post(
+        "/labels", json={"subject_id": "s/1", "score": 0.25, "reason": "It is wrong."}, headers=LABELLING
+    )
+    verdict = done.json()["verdict"]
+    assert (verdict["judge_kind"], verdict["basis"], verdict["score"]) == ("human", "human", 0.25)
+    assert verdict["signals"] == {"reason": "It is wrong."}
+    found = client.get("/analytics/agreement?judge=a&judge=human").json()
+    assert (found["n"], found["different_content"]) == (1, 0)
+
+
+def test_labels_need_their_own_token_and_a_right_body(client):
+    assert client.post("/labels", json={"subject_id": "s/1", "score": 1}).status_code == 403
+    done = client.post("/labels", json={"subject_id": "s/1", "scre": 2, "judge": "a b"}, headers=LABELLING)
+    assert done.status_code == 400
+    assert [one["parameter"] for one in done.json()["error"]["errors"]] == ["scre", "score", "judge"]
+    assert client.post("/labels", json={"subject_id": "nobody", "score": 1}, headers=LABELLING).status_code == 404
+
+
+def test_once_json_prints_one_answer(ledger):
+    done = CliRunner().invoke(serve, ["--ledger", str(ledger), "--once-json", "/runs?limit=1"], catch_exceptions=False)
+    assert json.loads(done.stdout)["data"][0]["name"] == "two"
+
+
+def test_the_description_is_of_every_route(client):
+    found = client.get("/openapi.json").json()
+    assert {"/analytics/quality", "/analytics/turns/{id}", "/runs/{run_id}/rows", "/labels", "/events"} <= set(
+        found["paths"]
+    )
+    for path, item in found["paths"].items():
+        for operation in item.values():
+            for parameter in operation["parameters"]:
+                jsonschema.Draft202012Validator.check_schema(parameter["schema"])
+                assert ("{{{}}}".format(parameter["name"]) in path) == (parameter["in"] == "path")
+
+
+def test_rationales_are_in_one_place_alone(client, ledger):
+    from dicast_serve.documents import without_rationale
+
+    held = {"signals": {"rationale_redacted": "because", "x": [{"rationale_redacted": "again"}]}, "score": 1}
+    assert without_rationale(held) == {"signals": {"x": [{}]}, "score": 1}
