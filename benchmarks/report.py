@@ -13,7 +13,19 @@ from typing import Any
 from processes import DICAST, Figure, Wrong, run
 
 ROWS = 10_000
-WORDS = ("account", "answer", "because", "cancel", "could", "delivery", "flight", "however", "invoice", "order", "please")
+WORDS = (
+    "account",
+    "answer",
+    "because",
+    "cancel",
+    "could",
+    "delivery",
+    "flight",
+    "however",
+    "invoice",
+    "order",
+    "please",
+)
 PIPELINE = """name: report
 source: {rows/jsonl: {path: rows.jsonl}}
 metrics: [proxy/format, {proxy/length: {max: 900}}, {proxy/keywords: {forbidden: [invoice7]}}, diff/match]

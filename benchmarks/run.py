@@ -23,6 +23,7 @@ import kill
 import memory
 import processes_executor
 import proxy
+import report
 import sandbox
 import throughput
 import watch
@@ -44,6 +45,7 @@ WHAT = (
     "proxy",
     "diff",
     "sandbox",
+    "report",
 )
 
 
@@ -92,6 +94,8 @@ def figures(what: str, folder: Path, given: argparse.Namespace) -> Iterator[Figu
             return proxy.measure(folder)
         case "diff":
             return diff.measure(folder)
+        case "report":
+            return report.measure(folder, given.rows)
         case "sandbox":
             return sandbox.measure(folder, given.rows, given.repeats)
         case _:

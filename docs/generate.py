@@ -127,14 +127,15 @@ def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]
 
 def members() -> str:
     """What components may have beside their methods: what the docstrings in ``dicast.optional`` say."""
-    source = (ROOT / "framework" / "dicast" / "optional.py").read_text(encoding="utf-8")
+    kernel = ROOT / "framework" / "dicast"
+    texts = [(kernel / f"{name}.py").read_text(encoding="utf-8") for name in ("optional", "optional_records")]
     lines = [
         "# Optional members",
         "",
         "What a component may have beside the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, with which a type",
         "checker compares a class: `HasEstimate` for `estimate`, and so on. A class need not inherit from it. A ledger may also keep leases, as `dicast.Leasing` says.",
         "",
-        *table(("member", "of", "protocol", ""), sorted(optional_members(source))),
+        *table(("member", "of", "protocol", ""), sorted(member for text in texts for member in optional_members(text))),
     ]
     return NOTE.format("framework/dicast/optional.py") + "\n" + "\n".join(lines) + "\n"
 

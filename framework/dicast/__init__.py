@@ -65,6 +65,7 @@ from ._kernel.values import (
     RunContext,
     Score,
     Secret,
+    Sizes,
     Subject,
     Token,
     TraceEvent,
@@ -97,7 +98,11 @@ from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.evaluate import evaluate
+    from ._kernel.forecast import prospect
+    from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
+    from ._kernel.pipeline.alone import component
     from ._kernel.reward import Reward, RewardError, reward
+    from ._kernel.subjects import subjects
     from ._kernel.values.aggregation import mean
     from ._toolkit.answers import answered
     from ._toolkit.atomic_file import AtomicFile, output_path
@@ -105,6 +110,7 @@ if TYPE_CHECKING:
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
     from ._toolkit.function_task import FunctionTask
+    from ._toolkit.gold import GoldLabel, gold_labels
     from ._toolkit.http_address import check_headers, check_url
     from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
     from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
@@ -120,27 +126,21 @@ if TYPE_CHECKING:
 _ON_FIRST_USE = {
     **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
     **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
+    **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
     **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
     **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
-    **dict.fromkeys(
-        ("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"
-    ),
+    **dict.fromkeys(("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"),
     **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
-    "FunctionTask": "_toolkit.function_task",
-    "ProcessTree": "_toolkit.process_tree",
-    "answered": "_toolkit.answers",
-    "evaluate": "_kernel.evaluate",
-    "comparison_lines": "_toolkit.comparison_text",
-    "how_to_install": "_toolkit.installing",
-    "RunTable": "_toolkit.run_table",
-    "TextTable": "_toolkit.text_table",
-    "print_lines": "_toolkit.terminal",
-    "scripts": "_toolkit.scripts",
+    **dict.fromkeys(("PipelineJudges", "Slot", "pipeline_judges"), "_kernel.judges"),
+    "FunctionTask": "_toolkit.function_task", "ProcessTree": "_toolkit.process_tree", "answered": "_toolkit.answers",
+    "component": "_kernel.pipeline.alone", "evaluate": "_kernel.evaluate", "prospect": "_kernel.forecast",
+    "comparison_lines": "_toolkit.comparison_text", "how_to_install": "_toolkit.installing", "RunTable": "_toolkit.run_table",
+    "TextTable": "_toolkit.text_table", "print_lines": "_toolkit.terminal", "scripts": "_toolkit.scripts", "subjects": "_kernel.subjects",
     "mean": "_kernel.values.aggregation",
-}
+}  # fmt: skip
 """Names whose module is imported when they are first asked for: it brings asyncio, tempfile or statistics along."""
 
 __all__ = [
@@ -177,6 +177,7 @@ __all__ = [
     "Extractor",
     "Failure",
     "FunctionTask",
+    "GoldLabel",
     "Head",
     "InputCheck",
     "InputFile",
@@ -199,6 +200,7 @@ __all__ = [
     "Metric",
     "MetricLines",
     "OutputTooLong",
+    "PipelineJudges",
     "PluginError",
     "Preset",
     "Price",
@@ -227,6 +229,8 @@ __all__ = [
     "ScoringError",
     "Secret",
     "Sink",
+    "Sizes",
+    "Slot",
     "Source",
     "Subject",
     "Task",
@@ -247,11 +251,13 @@ __all__ = [
     "check_url",
     "columns",
     "comparison_lines",
+    "component",
     "dataset_records",
     "estimate",
     "evaluate",
     "flat",
     "forecast",
+    "gold_labels",
     "hookimpl",
     "how_to_install",
     "identifier",
@@ -266,7 +272,9 @@ __all__ = [
     "nearest",
     "one_line",
     "output_path",
+    "pipeline_judges",
     "print_lines",
+    "prospect",
     "read_dataset",
     "read_json",
     "read_ledger",
@@ -277,6 +285,7 @@ __all__ = [
     "rubric",
     "run",
     "scripts",
+    "subjects",
     "too_deep",
     "weakest",
 ]

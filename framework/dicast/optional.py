@@ -1,5 +1,6 @@
 """What components may have beside the methods of their kind, as protocols for type checkers. docs/reference/members.md is made of this module."""
 
+# ruff: noqa: PLC0414  # an alias says that the name is offered here
 # None need be inherited from. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
 
@@ -7,6 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from .optional_records import HasCriteria as HasCriteria
+from .optional_records import HasCriterion as HasCriterion
+from .optional_records import HasInterval as HasInterval
+from .optional_records import HasNeedsShuffle as HasNeedsShuffle
+from .optional_records import HasObservesFailures as HasObservesFailures
+from .optional_records import HasSourceField as HasSourceField
 
 if TYPE_CHECKING:
     from . import Cost, Failure, Judge, Problem, Rubric, RunContext, Score, Subject
@@ -214,30 +222,6 @@ class HasLevels(Protocol):
     @property
     def determinism_level(self) -> str | None:
         """A text that every record carries: how sure it is to come out the same again. Without it, none."""
-
-
-class HasCriteria(Protocol):
-    """Tasks, extractors, aggregates, comparisons."""
-
-    @property
-    def criteria(self) -> Sequence[str] | Mapping[str, object]:
-        """Of a task the names of its responses, of others an option: which of the criteria they are about. What names another one is refused with the file. Without it, or empty, all."""
-
-
-class HasCriterion(Protocol):
-    """Extractors, aggregates, comparisons."""
-
-    @property
-    def criterion(self) -> str | None:
-        """An option: the one criterion that it is about, in place of ``criteria``."""
-
-
-class HasSourceField(Protocol):
-    """Aggregates, comparisons."""
-
-    @property
-    def source_field(self) -> str:
-        """An option: the place under a record's ``metrics`` where its scores are. Without it, ``scores``."""
 
 
 class HasIdentity(Protocol):

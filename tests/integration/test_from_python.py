@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import orjson
@@ -136,6 +137,9 @@ def test_what_is_returned_beside_the_content_is_in_the_record():
         (lambda input: None, "judge_output_invalid", "the answer is empty"),
         (lambda input: " ", "judge_output_invalid", "the answer is empty"),
         (lambda input: object(), "judge_output_invalid", "neither text nor JSON"),
+        (lambda input: math.nan, "judge_output_invalid", "the answer is nan, which JSON does not have"),
+        (lambda input: {"a": [1, -math.inf]}, "judge_output_invalid", "the answer.a.1 is -inf"),
+        (lambda input: {"content": "x", "metrics": {"cost": math.nan}}, "judge_output_invalid", "metrics.cost is nan"),
         (lambda input: 1 / 0, "crashed", "ZeroDivisionError"),
         (lambda input: next(iter(())), "crashed", "StopIteration"),
         (lambda input: Failure("refused", "not today"), "refused", "not today"),
@@ -146,6 +150,16 @@ def test_a_function_that_gives_no_output_fails_its_row(answer, kind, message):
     run = asked(answer, ROWS[:1])
     assert run.failures == {kind: 1}
     assert message in run.failed_subjects[0]["error_message"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "place"),
+    [("output", math.nan, "output is nan"), ("reference", [math.inf], "reference.0 is inf"), ("n", {"a": math.nan}, "context.n.a is nan")],
+)  # fmt: skip
+def test_a_number_that_json_does_not_have_is_an_error_and_no_null(column, value, place):
+    row = {"id": "a", "input": None, "output": "x", "note": None, column: value}
+    with pytest.raises(dicast.DataError, match=f"subject 'a': {place}, which JSON does not have"):
+        dicast.evaluate([row], ["proxy/format"])
 
 
 def test_json_and_subjects_are_outputs_too():

@@ -9,8 +9,8 @@ import pytest
 
 from dicast import BASES, Failure, Judgment, Score, ScoringError, Verdict, weakest
 from dicast._kernel.cli.summary import run_parts
+from dicast._kernel.pipeline.clauses import Gate
 from dicast._kernel.pipeline.plain_values import structure, unstructure
-from dicast._kernel.pipeline.sections import Gate
 from dicast._kernel.report.document import document
 from dicast._kernel.report.fold import Report
 from dicast._toolkit.terminal import plain_lines

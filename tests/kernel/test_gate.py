@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Failure, Judgment, Score, Subject
-from dicast._kernel.pipeline.sections import Clause, Gate
+from dicast._kernel.pipeline.clauses import Clause, Gate
 from dicast._kernel.report.fold import Report
 from dicast._kernel.report.gate import as_it_ended, gate_document
 from dicast._kernel.report.spool import BATCH, Passes

@@ -223,7 +223,7 @@ def test_several_fields_may_follow_one_flag(init):
     [
         ("", "a.csv", (), "a.csv: there are no"),
         ("a,b\n", "a.csv", (), "a.csv: there are no"),
-        ("a,b\n1,2\n3\n", "a.csv", (), "a.csv:3: the record has 1 values, the header has 2 columns"),
+        ("a,b\n1,2\n3\n", "a.csv", (), "a.csv:3: the record has 1 value, the header has 2 columns: a, b"),
         (b"a,b\n1,\xff\n", "a.csv", (), "a.csv:2:3: byte 0xff is not UTF-8"),
         ('{"a": 1}\n{"a": \n', "a.jsonl", (), "a.jsonl:2:"),
         ("a,b\n1,2\n", "a.csv", (), "the columns are a, b: say --fields output=COLUMN"),
@@ -237,6 +237,49 @@ def test_what_cannot_be_read_or_guessed_is_said(text, name, options, said, init)
     code, document, pipeline = init(text, name, *options)
     assert (code, pipeline) == (2, None)
     assert said in document["error"]["message"]
+
+
+def test_no_output_is_guessed_where_another_column_may_have_it(init):
+    code, document, pipeline = init("Frage,Antwort\nWie viele Beine?,Acht\nWelcher Planet?,Merkur\n", "fragen.csv")
+    assert (code, pipeline) == (2, None)
+    assert document["error"]["message"].endswith("the columns are Frage, Antwort: say --fields output=COLUMN")
+    code, document, _ = init("question,topic\nWhy is it?,physics\nWho was it?,history\n", "topics.csv")
+    assert (code, document["judged"]) == (0, "nothing yet: no column has outputs")
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "options"),
+    [
+        ("question;answer;expected\nTürkei?;Ankara;Ankara\n".encode("cp1252"), ("--encoding", "cp1252"), {"encoding": "cp1252", "delimiter": ";"}),
+        ("question,answer,expected\nTürkei?,Ankara,Ankara\n".encode("utf-16"), (), {"encoding": "utf-16"}),
+        (b"question:answer:expected\na, b?:Ankara:Ankara\n", ("--delimiter", ":"), {"delimiter": ":"}),
+        (b"Ankara,Ankara\nRome,Paris\n", ("--no-header", "--fields", "output=column_1"), {"header": False}),
+    ],
+)  # fmt: skip
+def test_flags_say_how_a_file_is_read(text, flags, options, init):
+    code, document, pipeline = init(text, "a.csv", *flags, tries=True)
+    assert (code, document["untried"]) == (0, None)
+    assert {key: value for key, value in of_source(pipeline)[1].items() if key not in ("path", "fields")} == options
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "said"),
+    [
+        ("a.csv", ("--encoding", "nope"), "a.csv: unknown encoding 'nope'; Python's names are taken, such as utf-8"),
+        ("a.csv", ("--delimiter", "xx"), "a.csv: 'xx' is no delimiter; it is one character"),
+        ("a.jsonl", ("--no-header",), "a.jsonl: unknown option 'header' of rows/jsonl"),
+    ],
+)
+def test_a_flag_that_does_not_fit_is_an_error_about_the_file(name, flags, said, init):
+    code, document, pipeline = init(ANSWERS if name == "a.csv" else lines(*ROWS), name, *flags)
+    assert (code, pipeline) == (2, None)
+    assert document["error"]["message"].startswith(said)
+
+
+def test_one_conversation_in_a_json_file_is_a_transcript(init):
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    code, _, pipeline = init(json.dumps({"messages": messages}), "chat.json", tries=True)
+    assert (code, list(pipeline["source"])) == (0, ["traces/messages"])
 
 
 def test_a_column_that_some_rows_lack_is_not_guessed(init):

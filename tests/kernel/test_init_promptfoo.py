@@ -68,7 +68,10 @@ def test_promptfoo_itself_says_what_was_recorded(tmp_path):
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     command = [program, "eval", "--no-cache", "--no-write", "-o", "made.json"]
     environment = os.environ | QUIET | {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home")}
-    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (tmp_path / "made.json").exists(), done.stdout + done.stderr
     made = json.loads((tmp_path / "made.json").read_text())["results"]["results"]
     found = [
         {"output": one["response"]["output"], "passed": one["success"]}
@@ -160,6 +163,40 @@ def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_p
         in (tmp_path / "pipeline.yaml").read_text()
     )
     assert main(["check", "pipeline.yaml"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("assertion", "what", "instead"),
+    [
+        ("{type: regex, value: '(?<=x)y'}", "regex", "check/assertions says: pattern '(?<=x)y' cannot be read by RE2"),
+        ("{type: regex, value: '('}", "regex", "check/assertions says: pattern '('"),
+        ("{type: cost, threshold: -1}", "cost", "check/assertions says: invalid value for usd, expected 0 or more"),
+        ("{type: latency, threshold: soon}", "latency", "it needs a threshold that is a number"),
+        ("{type: contains}", "contains", "it needs a value"),
+        ("{type: is-json, value: 'file://schema.json'}", "is-json", "write what file://schema.json has into the configuration"),
+        ("{type: is-json, value: {type: nope}}", "is-json", "check/assertions says: schema/type"),
+        ("{type: contains, value: b, weight: -3}", "contains of weight -3", "a weight is above 0"),
+        ("{type: vibes, value: b}", "vibes", "dicast has no check of this name"),
+    ],
+)  # fmt: skip
+def test_a_check_that_no_row_can_have_is_said_and_not_written(assertion, what, instead, take):
+    text = f"prompts: ['{{{{x}}}}']\nproviders: [echo]\ntests: [{{vars: {{x: a}}, assert: [{{type: contains, value: a}}, {assertion}]}}]\n"
+    code, document, _, rows = take(text)
+    ((found,), checks) = document["not_carried"], rows[0]["assert"]
+    assert (code, found["what"], checks) == (0, what, [{"check": "contains", "value": "a"}])
+    assert found["instead"].startswith(instead)
+
+
+def test_two_losses_of_one_line_are_both_said(take):
+    text = (
+        "prompts: ['{{x}}']\nproviders: [echo]\n"
+        "tests: [{vars: {x: [a, b]}, assert: [{type: contains}, {type: contains, value: 'file://a.txt'}, {type: equals, value: a}]}]\n"
+    )
+    _, document, _, _ = take(text)
+    assert [one["instead"] for one in document["not_carried"]] == [
+        "it needs a value",
+        "write what file://a.txt has into the configuration",
+    ]
 
 
 @pytest.mark.parametrize(

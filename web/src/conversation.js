@@ -11,7 +11,9 @@ const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer:
 export function Conversation({ turns, own = null, verdict = () => null }) {
   const marked = useRef(null);
   useEffect(() => {
-    marked.current?.scrollIntoView({ block: "start" });
+    // A panel is shown only after what is in it was drawn.
+    const later = requestAnimationFrame(() => marked.current?.scrollIntoView({ block: "start" }));
+    return () => cancelAnimationFrame(later);
   }, [own]);
   return html`<ol class="conversation" aria-label="Conversation">
     ${turns.map((turn) => {

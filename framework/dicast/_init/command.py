@@ -44,6 +44,13 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @click.option(
     "--fields", multiple=True, metavar="FIELD=COLUMN", help=f"Where a field is ({', '.join(FIELDS)}); repeatable."
 )
+@click.option("--encoding", metavar="NAME", help="The encoding of a CSV file that is not UTF-8, such as cp1252.")
+@click.option(
+    "--delimiter", metavar="CHAR", help="What stands between the values of a CSV file, where the guess is wrong."
+)
+@click.option(
+    "--no-header", is_flag=True, help="The CSV file's first line is a row: its columns are column_1, column_2 …"
+)
 @click.option("--model", metavar="NAME", help="A model that makes missing outputs, or judges what nothing else can.")
 @click.option(
     "--from", "origin", type=_FROM, metavar="promptfoo FILE", help="Take over a promptfoo configuration instead."
@@ -51,8 +58,8 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @click.option("--try/--no-try", "tries", default=True, help=f"Try {TRIED} rows, unless that may cost money.")
 @as_json
 def init(
-    data: tuple[str, ...], out: Path, kind: str | None, fields: tuple[str, ...], model: str | None, origin: tuple[str, Path] | None,
-    tries: bool, as_json: bool,
+    data: tuple[str, ...], out: Path, kind: str | None, fields: tuple[str, ...], encoding: str | None, delimiter: str | None,
+    no_header: bool, model: str | None, origin: tuple[str, Path] | None, tries: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Parquet) or of conversations, gzip too.
 
@@ -65,7 +72,9 @@ def init(
         raise click.UsageError(
             f"init takes one file, and got {' and '.join(named + [str(name) for name in (origin or ())[1:]])}"
         )
-    wishes = Wishes(kind, (*fields, *more), model)
+    reading = {"encoding": encoding, "delimiter": delimiter, "header": False if no_header else None}
+    reading = {name: value for name, value in reading.items() if value is not None}
+    wishes = Wishes(kind, (*fields, *more), model, reading)
     given_fields(wishes.fields, None)
     refuse_existing([out])
     if origin is not None:

@@ -12,6 +12,7 @@ import attrs
 import click
 
 from .._kernel.values.errors import ConfigError, DataError
+from .._toolkit.printable import one_line
 from .choice import for_rows, for_turns
 from .guesses import FIELDS, Guesses, given_fields, guess
 from .sample import Sample, read_sample, source_of
@@ -20,11 +21,12 @@ from .written import FileSection, file_text, one_comment
 
 @attrs.frozen
 class Wishes:
-    """What the user says about the data: options of the command. With *asked* the terminal is asked, too."""
+    """What the user says about the data: options of the command, *reading* those of the source. With *asked* the terminal is asked, too."""
 
     kind: str | None = None
     fields: Sequence[str] = ()
     model: str | None = None
+    reading: Mapping[str, Any] = attrs.field(factory=dict)
     asked: bool = False
 
 
@@ -47,7 +49,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
 
     :raises RequestError: where the data cannot be read, or a column has to be named.
     """
-    sample = read_sample(data, wishes.kind)
+    sample = read_sample(data, wishes.kind, wishes.reading)
     found = None if sample.turns else _checked(_guesses(sample, wishes), sample, data)
     if found is None:
         source_of(sample.source, data, sample.options).check()
@@ -77,7 +79,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
         "judged": choice.how,
         "fields": {} if found is None else {field: {"column": one.column, "why": one.why} for field, one in found.found.items()},
     }  # fmt: skip
-    says = [f"{data} has {count}; what is judged: {choice.how}.", *says]
+    says = [f"{one_line(str(data))} has {count}; what is judged: {choice.how}.", *says]
     return Draft({out: file_text(head, sections)}, says, document, untried, first)
 
 

@@ -39,7 +39,10 @@ _WORDS = {
 _PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
 """The ends by which the names of two outputs differ (``output_1``, ``output_2``), beside which a label names the better one."""
 
-_ABOUT = "test tests check checks metadata rubric criteria notes comment comments explanation rationale"
+_ABOUT = (
+    "test tests check checks metadata rubric criteria notes comment comments explanation rationale "
+    "topic category subject language lang level difficulty tag tags split kind type date time author url"
+)
 """Words in the names of columns that say something of an answer, or of the row, and are none."""
 
 _EQUAL = 0.2
@@ -186,7 +189,7 @@ def _by_contents(guesses: Guesses) -> None:
         if "input" not in guesses.found and len(texts) == 2:
             guesses.add("input", texts[0], "the first of two texts")
             guesses.add("output", texts[1], "the second of two texts")
-        elif len(texts) == 1:
+        elif len(texts) == 1 and (beside or all(one.prose or one.numeric or one.labels for one in answers)):
             guesses.add("output", texts[0], f"the only text of several words{beside}")
         elif len(columns) == len(answers) == 1:
             guesses.add("output", columns[0].name, f"the only column{beside or ' that is left'}")

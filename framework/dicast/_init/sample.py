@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -49,8 +50,8 @@ class Sample:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
 
-def read_sample(path: Path, kind: str | None) -> Sample:
-    """Look at *path*; *kind* (``rows`` or ``turns``) is as the user says, or None.
+def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any]) -> Sample:
+    """Look at *path*; *kind* (``rows`` or ``turns``) and *reading*, options of the source, are as the user says.
 
     :raises DataError: where it cannot be read, or has no rows: with the place, and what was seen.
     """
@@ -59,6 +60,7 @@ def read_sample(path: Path, kind: str | None) -> Sample:
     if path.is_dir():
         raise DataError(Problem("this is a folder; name a file in it", str(path)))
     source, options = _source(path)
+    options |= reading
     first = _first(source, path, options)
     if kind != "rows" and source == "rows/jsonl" and (found := _trace(first, kind)):
         source = found
@@ -79,7 +81,13 @@ def read_sample(path: Path, kind: str | None) -> Sample:
 def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
     """The source component that a pipeline with these options would have."""
     section = {source: {"path": escaped(str(path)), **escaped(options)}}
-    built = load_pipeline({"source": section, "metrics": ["proxy/format"]}).source
+    try:
+        built = load_pipeline({"source": section, "metrics": ["proxy/format"]}).source
+    except ConfigError as error:  # of an option that the user gave
+        file = str(path)
+        raise ConfigError(
+            attrs.evolve(one, file=None if file in one.message else file, path=None) for one in error.problems
+        ) from error
     return built and built.component
 
 
@@ -135,7 +143,8 @@ def _source(path: Path) -> tuple[str, dict[str, Any]]:
         return "rows/parquet", {}
     if source is None and (suffix == ".json" or first[:1] in (b"[", b"{")):
         return _of_json(path, lines)
-    return "rows/csv", _delimiter(suffix, first)
+    mark = {"encoding": "utf-16"} if first[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else {}
+    return "rows/csv", mark | _delimiter(suffix, first)
 
 
 def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
@@ -154,7 +163,7 @@ def _of_json(path: Path, lines: list[bytes]) -> tuple[str, dict[str, Any]]:
             orjson.loads(lines[0])
         except orjson.JSONDecodeError:
             return "rows/json", _list_in(path)
-        if len(lines) > 1:
+        if len(lines) > 1 or _is_chat(orjson.loads(lines[0])):
             return "rows/jsonl", {}
         return ("rows/json", found) if (found := _list_in(path)) else ("rows/jsonl", {})
     return "rows/json", {}

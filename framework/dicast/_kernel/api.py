@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from .events import EVAL_COMPLETED, RUN_STARTED
-from .values import Due, Query, Results, Rubric, Subject, Verdict
+from .values import Due, Event, Query, Results, Rubric, Subject, Verdict
 from .values.errors import ConfigError
 from .values.names import by_part
 from .values.paths import descriptor
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .forecast import Forecast
     from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
-    from .run.run import Outcome, Request
+    from .run.run import Request, RunOutcome
 
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class Run:
     ledger: Mapping[str, Any] | None
     exit_code: int
     disabled: bool = False
+    plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     experiments: Mapping[str, Run] = attrs.field(factory=dict)
@@ -83,10 +84,14 @@ class Run:
 
         if self.experiments:
             return [verdict for run in self.experiments.values() for verdict in run.verdicts]
+        return self.read((EVAL_COMPLETED,), lambda events: [verdict(event) for event in events])
+
+    def read(self, types: Sequence[str], function: Callable[[Iterator[Event]], T]) -> T:
+        """What *function* makes of this run's events of *types*, none for all, in the ledger's order. A suite has none of its own."""
         if self._open_ledger is None or self.run_id is None:
-            return []
-        query = Query(run_id=self.run_id, types=(EVAL_COMPLETED,))
-        return with_ledger(self._open_ledger, lambda ledger: [verdict(entry.event) for entry in ledger.read(query)])
+            return function(iter(()))
+        query = Query(run_id=self.run_id, types=tuple(types))
+        return with_ledger(self._open_ledger, lambda ledger: function(entry.event for entry in ledger.read(query)))
 
     def to_pandas(self) -> DataFrame:
         """The rows of this run as a data frame, with the columns of ``csv/rows``; of a suite those of all experiments, and ``experiment``.
@@ -98,10 +103,7 @@ class Run:
 
         if self.experiments:
             return joined({name: run.to_pandas() for name, run in self.experiments.items()})
-        if self._open_ledger is None or self.run_id is None:
-            return data_frame(())
-        query = Query(run_id=self.run_id, types=RunTable.wants)
-        return with_ledger(self._open_ledger, lambda ledger: data_frame(entry.event for entry in ledger.read(query)))
+        return self.read(RunTable.wants, data_frame)
 
 
 def run(
@@ -167,12 +169,10 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
     from .suite import in_sum, run_suite
 
     if subjects is not None:
-        raise ConfigError(
-            "the experiments of a suite read sources of their own; leave subjects out, or run one pipeline"
-        )
+        raise ConfigError("a suite's experiments read sources of their own; leave subjects out, or run one pipeline")
     ledgers: dict[str, Slot] = {}
 
-    async def run_one(pipeline: Pipeline, request: Request) -> Outcome:
+    async def run_one(pipeline: Pipeline, request: Request) -> RunOutcome:
         ledger = ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
         return await run_unless_disabled(attrs.evolve(pipeline, ledger=ledger), request)
 
@@ -209,14 +209,14 @@ def rubric(name: str) -> Rubric:
     return load_rubric(name, Path())
 
 
-async def run_unless_disabled(pipeline: Pipeline, request: Request) -> Outcome:
+async def run_unless_disabled(pipeline: Pipeline, request: Request) -> RunOutcome:
     """Run *pipeline*, unless it is ``disabled``."""
     from .pipeline.slots import ledger_slot
     from .report.document import disabled_document
-    from .run.run import Outcome, execute
+    from .run.run import RunOutcome, execute
 
     if pipeline.disabled:
-        return Outcome(disabled_document(pipeline.name), 0)
+        return RunOutcome(disabled_document(pipeline.name), 0)
     return await execute(pipeline, ledger_slot(pipeline), request)
 
 
@@ -225,12 +225,12 @@ def switched_off() -> bool:
     return os.environ.get("DICAST_DISABLED", "") not in ("", "0")
 
 
-def not_run(pipeline: Path | str | Mapping[str, object]) -> Outcome:
+def not_run(pipeline: Path | str | Mapping[str, object]) -> RunOutcome:
     """What a run comes to where it is :func:`switched_off`: nothing is read, not even the pipeline's file."""
     from .report.document import disabled_document
-    from .run.run import Outcome
+    from .run.run import RunOutcome
 
-    return Outcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
+    return RunOutcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
 
 
 def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mapping[str, object]:

@@ -16,6 +16,7 @@ RUN_STARTED = "run.started"
 :param metrics: the metrics' labels.
 :param on: the kinds of subjects that each metric judges, by label.
 :param judges: the judges' labels.
+:param inside?: of the judges inside these, the fingerprints that they would have alone, by label (``turn.stages[0]``).
 :param task: the task's name, or null.
 :param extractors: the extractors' labels.
 :param outputs: where the sinks write: the ``path`` of each, or the digest of its options.
@@ -224,12 +225,32 @@ RUN_COMPLETED = "run.completed"
 :param reason?: why it needed no further subject.
 """
 
+PLAN_MADE = "plan.made"
+"""What a run of a pipeline is going to take was said, before it was bought; the event belongs to no run.
+
+:param file: of which pipeline file, as in ``run.started``.
+:param setup: digests of what the plan is about, as in ``run.started``.
+:param plan: the document of ``dicast plan --json``.
+"""
+
+BASELINE_SAVED = "baseline.saved"
+"""A run is given a name, by which later runs are compared with it; the event stands behind those of the run.
+
+:param name: the name; a later event with the same moves it to another run.
+"""
+
+BASELINE_REMOVED = "baseline.removed"
+"""A run's name is taken away; the run stays.
+
+:param name: the name.
+"""
+
 VERDICT_ENDS = (EVAL_COMPLETED, EVAL_FAILED)
 
 RECORD_ENDS = (RECORD_COMPLETED, RECORD_FAILED)
 
 RESERVED_AREAS = (
     *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
-    *("spend.", "budget.", "task.", "source.", "sinks."),
+    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan."),
 )
 """How the types begin of events that only a run records; a trace's own events of such a type are recorded as ``trace.TYPE``."""

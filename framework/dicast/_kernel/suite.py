@@ -26,14 +26,14 @@ from .resume.reading import document
 from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
 from .run.plan import decided_by, file_identity
-from .run.run import Outcome, Request
+from .run.run import Request, RunOutcome
 from .stream.opening import open_component
 from .stream.source import data_digest
 from .values import Query, RunContext
 from .values.clock import Clock
 from .values.errors import ConfigError, Problem, RequestError
 
-RunOne = Callable[[Pipeline, Request], Awaitable[Outcome]]
+RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
 """Runs one experiment."""
 
 WORST = (130, 2, 70, 5, 4, 3, 1, 0)
@@ -49,7 +49,7 @@ class Suite:
 
     file: str
     baseline: str | None
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, RunOutcome]
     error: RequestError | None = None
 
     @property
@@ -107,7 +107,7 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
     earlier = {} if request.resume is None else await _earlier(pipelines, setups, retry=request.retry_failed)
     first = next((one.payload["suite"] for one in earlier.values()), None)
     request = attrs.evolve(request, suite=first or {"id": Clock().id(), "experiments": order})
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, RunOutcome] = {}
     baseline = next((run for run in compared.values() if run in pipelines), None)
     for name in order:
         try:
@@ -192,8 +192,8 @@ def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
 
 
 async def _run(
-    pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, Outcome], run: RunOne
-) -> Outcome:
+    pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, RunOutcome], run: RunOne
+) -> RunOutcome:
     """Run one experiment, or take up what an earlier process left of it; its baseline may be one of the suite's others."""
     if earlier is not None and earlier.finished and not request.retry_failed:
         async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
@@ -210,14 +210,14 @@ async def _run(
     return await run(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry, ended=True))
 
 
-def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> Outcome | None:
+def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcome | None:
     """What a run that has ended came to; None where *pipeline* decides it otherwise, by another gate or another ``pass_at``."""
     told: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
     report = standing(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
     now = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=told["stopped"])
     parts = ({name: one[name] for name in ("gate", "score", "metrics", "judges")} for one in (told, now))
     before, after = (orjson.loads(orjson.dumps(part)) for part in parts)
-    return Outcome(told, exit_code(told)) if before == after else None
+    return RunOutcome(told, exit_code(told)) if before == after else None
 
 
 async def _earlier(

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
 import orjson
 
+from .._kernel.contract.registry import Registry
+from .._kernel.pipeline.build import load_pipeline
 from .._kernel.pipeline.yaml_nodes import Node, Place
-from .configuration import Losses, as_text, data_of, file_named, mapping_of, node_of, renamed, rendered, variables_of
+from .._kernel.values import Failure, Subject
+from .configuration import (
+    Losses,
+    as_text,
+    column_name,
+    data_of,
+    file_named,
+    mapping_of,
+    node_of,
+    renamed,
+    rendered,
+    variables_of,
+)
 
 RUBRIC = "llm-rubric"
 
@@ -39,15 +53,39 @@ _OTHERWISE = "dicast has no check of this name; a metric of your own does it (di
 
 _EXPECTED = re.compile(r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\((?P<threshold>[\d.]+)\))?(?::(?P<value>.*))?", re.DOTALL)
 _CODE = {"fn": "javascript", "eval": "javascript", "grade": RUBRIC}
+_LONGEST = 200
 _WITHOUT_VALUE = ("is-json", "contains-json", "latency", "cost")
+
+
+Fault = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
+
+
+def fault_finder() -> Fault:
+    """What says why ``check/assertions`` cannot ask a check in a row with certain names; nothing is said where it is not installed."""
+    if "check" not in Registry().scan():
+        return lambda *_: None
+    (slot,) = load_pipeline({"metrics": ["check/assertions"]}, needs_source=False).metrics
+
+    def fault(check: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
+        context = {column_name(name): value for name, value in names.items()}
+        row = Subject("row", "1", output="", context={**context, "latency_seconds": 0, "cost": 0, "assert": [check]})
+        found = slot.component.score(row)
+        message = found.message if isinstance(found, Failure) else None
+        return message and message.removeprefix("assert: item 1: ").removeprefix(f"{check['check']}: ")[:_LONGEST]
+
+    return fault
 
 
 @attrs.define
 class Carried:
-    """What of a test's assertions goes over: *checks* of the row, and *rubrics* for a model, with their place."""
+    """What of a test's assertions goes over: *checks* of the row, and *rubrics* for a model, with their place.
+
+    *fault* says why no row with these names can have a check.
+    """
 
     losses: Losses
     names: Mapping[str, Any]
+    fault: Fault
     checks: list[dict[str, Any]] = attrs.field(factory=list)
     rubrics: list[tuple[Place, str]] = attrs.field(factory=list)
 
@@ -69,16 +107,21 @@ class Carried:
             self.losses.add(
                 node.place, f"{kind} with {', '.join(odd)}", "check what a task or an extractor makes of the output"
             )
+        elif isinstance(weight, int | float) and weight < 0:
+            self.losses.add(node.place, f"{kind} of weight {weight}", "a weight is above 0; not-… turns a check round")
         elif not isinstance(weight, int | float | None) or weight == 0:
             self.losses.add(node.place, f"{kind} of weight {weight}", "it decides nothing, and is left out")
         elif name == RUBRIC and not negate:
             self._rubric(given, node)
         elif (options := self._options(name, given)) is None:
-            self.losses.add(node.place, kind, _INSTEAD.get(name, _OTHERWISE))
+            self.losses.add(node.place, kind, _INSTEAD.get(name) or _lack(name, given))
         else:
-            self.checks.append(
-                options | ({"negate": True} if negate else {}) | ({} if weight is None else {"weight": weight})
-            )
+            check = options | ({"negate": True} if negate else {}) | ({} if weight is None else {"weight": weight})
+            why = self.fault(check, self.names)
+            if why is None:
+                self.checks.append(check)
+            else:
+                self.losses.add(node.place, kind, f"check/assertions says: {why}")
 
     def _rubric(self, given: Mapping[str, Node], node: Node) -> None:
         text = self._filled(given["value"]) if "value" in given and isinstance(given["value"].value, str) else None
@@ -125,6 +168,18 @@ class Carried:
         if all(isinstance(self.names.get(name), str) for name in variables_of(text)) and rendered(text, {}) is not None:
             return renamed(text)
         return rendered(text, self.names)
+
+
+def _lack(name: str, given: Mapping[str, Node]) -> str:
+    """What keeps an assertion *name* from becoming a check, where it is none that has a name here."""
+    if name not in (*_TEXTS, *_LISTS, *_JSON, *_LIMITS):
+        return _OTHERWISE
+    value = given.get("value")
+    if value is not None and file_named(value) is not None:
+        return f"write what {value.value} has into the configuration"
+    if name in _LIMITS:
+        return "it needs a threshold that is a number"
+    return "it needs a value" if value is None else "its value is more than texts with names in braces, or no JSON"
 
 
 def assertion_in(text: str, place: Place) -> Iterator[Node]:

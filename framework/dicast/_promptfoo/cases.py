@@ -14,7 +14,7 @@ import orjson
 
 from .._kernel.pipeline.yaml_nodes import Node, Place
 from .._kernel.values.errors import ConfigError
-from .assertions import Carried, assertion_in
+from .assertions import Carried, assertion_in, fault_finder
 from .configuration import (
     Losses,
     column_name,
@@ -56,6 +56,7 @@ def cases(configuration: Mapping[str, Node], losses: Losses) -> list[Case]:
     """All tests of the configuration, each as often as its lists of values ask for."""
     default = mapping_of(configuration.get("defaultTest"))
     found = []
+    fault = fault_finder()
     tests = [one for node in items(configuration.get("tests")) for one in _tests(node, losses)]
     for test in tests or [Node({}, next(iter(configuration.values())).place)]:
         given = mapping_of(test)
@@ -72,7 +73,7 @@ def cases(configuration: Mapping[str, Node], losses: Losses) -> list[Case]:
         said = data_of(given.get("threshold", default.get("threshold")))
         threshold = said if isinstance(said, int | float) and 0 <= said <= 1 else None
         for names in _combinations({**mapping_of(default.get("vars")), **mapping_of(given.get("vars"))}, losses):
-            carried = Carried(losses, names)
+            carried = Carried(losses, names, fault)
             for node in (*items(default.get("assert")), *items(given.get("assert"))):
                 carried.add(node)
             found.append(Case(test.place, names, carried, threshold, data_of(given.get("description"))))

@@ -31,8 +31,8 @@ class Losses:
     found: list[tuple[Place, str, str]] = attrs.field(factory=list)
 
     def add(self, place: Place, what: str, instead: str) -> None:
-        """Note *what* stands at *place*; the same thing of one line once."""
-        if all((place.file, place.line, what) != (at.file, at.line, said) for at, said, _ in self.found):
+        """Note *what* stands at *place*; the same thing of one place once."""
+        if all((place, what) != (at, said) for at, said, _ in self.found):
             self.found.append((place, what, instead))
             self.found.sort(key=lambda one: (one[0].file, one[0].line or 0))
 

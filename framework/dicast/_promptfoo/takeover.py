@@ -73,11 +73,11 @@ def taken_over(path: Path, out: Path, model: str | None) -> Draft:
         *_sections(variants, rows, judge, target, losses),
     ]
     lines = "".join(orjson.dumps(row).decode() + "\n" for row in _rows(rows, variants, losses))
-    head = [f"Written by dicast init from {path.name}, a configuration of promptfoo ({len(rows)} tests)."]
+    head = [f"Written by dicast init from {path.name}, a configuration of promptfoo ({_count(rows, 'test')})."]
     if losses.found:
         head += ["", "Not carried over:", *(one_comment(line, 200) for line in losses.lines()[:_SHOWN])]
     asks = judge is not None or any(variant.provider.model for variant in variants)
-    says = [f"{path} has {len(rows)} tests and {len(variants)} pairs of a prompt and a provider."]
+    says = [f"{path} has {_count(rows, 'test')} and {_count(variants, 'pair')} of a prompt and a provider."]
     if losses.found:
         says += ["Not carried over:", *(f"  {line}" for line in losses.lines())]
     untried = "it would ask a model, which may cost money" if asks else None
@@ -93,6 +93,10 @@ def taken_over(path: Path, out: Path, model: str | None) -> Draft:
         "not_carried": losses.document(),
     }
     return Draft({target: lines, out: file_text(head, sections)}, says, document, untried)
+
+
+def _count(several: Sequence[object], what: str) -> str:
+    return f"{len(several)} {what}{'' if len(several) == 1 else 's'}"
 
 
 def _name(configuration: Mapping[str, Node], path: Path) -> str:

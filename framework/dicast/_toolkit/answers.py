@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.values import ONLY, Answered, Failure, Subject
-from .._kernel.values.names import nearest
+from .._kernel.values.names import nearest, not_finite
 
 _KEYS = ("content", "metrics")
 
@@ -75,7 +75,10 @@ def _response(value: object, place: str) -> dict[str, Any]:
         raise BadAnswer(f"{place} is empty")
     if not isinstance(metrics, Mapping):
         raise BadAnswer(f"{place} has metrics that are no object: {metrics!r:.80}")
-    return {"content": _text(content, place), "metrics": metrics}
+    text = _text(content, place)
+    if wrong := not_finite(content, place) or not_finite(metrics, f"{place}: metrics"):
+        raise BadAnswer(f"{wrong}, which JSON does not have")
+    return {"content": text, "metrics": metrics}
 
 
 def _text(content: object, place: str) -> str:

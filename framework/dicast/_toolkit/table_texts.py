@@ -33,11 +33,9 @@ class TableTexts:
         columns = dict(zip(labels, column_names(labels), strict=True))
         content = () if records else ("input", "output", "reference")
         self._content: list[tuple[Place, str]] = [((CONTENT, name), name) for name in content]
-        self._reasons: dict[str, Place] = {label: (REASON, f"reason_{name}") for label, name in columns.items()}
-        self._rationales: dict[str, Place] = {
-            label: (RATIONALE, f"rationale_{name}") for label, name in columns.items()
-        }
-        self.places = [place for place, _ in self._content] + [self._reasons[label] for label in labels[:-2]]
+        self.reasons: dict[str, Place] = {label: (REASON, f"reason_{name}") for label, name in columns.items()}
+        self.rationales: dict[str, Place] = {label: (RATIONALE, f"rationale_{name}") for label, name in columns.items()}
+        self.places = [place for place, _ in self._content] + [self.reasons[label] for label in labels[:-2]]
 
     def found(self, content: Mapping[str, Any] | None, ended: Ended, record: Mapping[str, Any]) -> dict[Place, object]:
         """The texts of a row, by their places. Written flat: it is asked for every row of a file."""
@@ -46,7 +44,7 @@ class TableTexts:
             for place, name in self._content:
                 found[place] = content[name]
         if "failure_mode" in record:
-            found[self._reasons[RECORD]] = record.get("error")
+            found[self.reasons[RECORD]] = record.get("error")
         for label, said in ended.items():
             if "failure_mode" in said:
                 self._add_failure(found, label, str(said.get("error_message") or ""))
@@ -62,27 +60,27 @@ class TableTexts:
             own = [metric for metric in self._metrics if message.startswith(f"{metric}: ")]
             label = max(own, key=len, default=METRICS)
             message = message.removeprefix(f"{label}: ")
-        found[self._reasons[label]] = message
+        found[self.reasons[label]] = message
 
     def _add_judge(self, found: dict[Place, object], label: str, signals: Mapping[str, Any]) -> None:
         """The flags that lowered a judge's score, which rubrics name, and its rationale."""
         if flags := signals.get("flags_negative"):
-            found[self._reasons[label]] = ", ".join(map(str, flags))
+            found[self.reasons[label]] = ", ".join(map(str, flags))
         if text := signals.get("rationale_redacted"):
-            found[self._rationales[label]] = text
+            found[self.rationales[label]] = text
 
     def _add_metrics(self, found: dict[Place, object], said: Mapping[str, Any]) -> None:
         """What each metric said; the texts of several rollouts a line each, those that are alike once."""
         for one in said.get("skipped", ()):
-            found[self._reasons[one["metric"]]] = f"skipped: {one['reason']}"
+            found[self.reasons[one["metric"]]] = f"skipped: {one['reason']}"
         for one in said.get("spared", ()):
-            found[self._reasons[one["metric"]]] = "spared by the gate"
+            found[self.reasons[one["metric"]]] = "spared by the gate"
         texts: dict[Place, list[str]] = {}
         for score in said.get("scores", ()):
             if text := score.get("details") or score.get("feedback"):
-                texts.setdefault(self._reasons[score["metric"]], []).append(str(text))
+                texts.setdefault(self.reasons[score["metric"]], []).append(str(text))
             if text := score["signals"].get("rationale_redacted"):
-                texts.setdefault(self._rationales[score["metric"]], []).append(str(text))
+                texts.setdefault(self.rationales[score["metric"]], []).append(str(text))
         for place, some in texts.items():
             found[place] = some[0] if len(some) == 1 else "\n".join(dict.fromkeys(some))
 

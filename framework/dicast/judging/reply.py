@@ -10,7 +10,7 @@ from functools import cache
 import attrs
 
 from .dimensions import CONSTRAINTS
-from .splice import Judged
+from .splice import JudgedMessage
 
 WINNERS = ("first", "second", "tie")
 """What the key ``winner`` of a comparison may be."""
@@ -106,7 +106,7 @@ def find_verdict(
     :raises BadReply: when there is none, it repeats a key or has one too many, one of *keys* is missing, or the judged text
         may have written what decides.
     """
-    message = Judged(judged)
+    message = JudgedMessage(judged)
     found = _sealed(text, seal) if seal is not None else _own(text, keys, message)
     names = [member.key for member in found.members]
     if len(set(names)) < len(names):
@@ -128,7 +128,7 @@ def _may_swallow(member: Member, found: Found, seal: str | None) -> bool:
     return member.key not in ("score", CONSTRAINTS) or not isinstance(member.value, float | bool)
 
 
-def _refuse_splice(text: str, found: Found, message: Judged) -> None:
+def _refuse_splice(text: str, found: Found, message: JudgedMessage) -> None:
     """Refuse a verdict whose deciding values the judged text may have written.
 
     A model that copies the text into its rationale without escaping it lets a quote in there end the rationale, and what
@@ -154,7 +154,7 @@ def _sealed(text: str, seal: str) -> Found:
     return found[-1]
 
 
-def _own(text: str, keys: Sequence[str], message: Judged) -> Found:
+def _own(text: str, keys: Sequence[str], message: JudgedMessage) -> Found:
     complete = [one for one in objects(text) if {member.key for member in one.members}.issuperset(keys)]
     if not complete:
         raise BadReply(f"it holds no JSON object with {', '.join(keys)}")
@@ -168,7 +168,7 @@ def _own(text: str, keys: Sequence[str], message: Judged) -> Found:
     raise BadReply("it only repeats what stands in the judged text")
 
 
-def _has_copied_head(text: str, found: Found, message: Judged) -> bool:
+def _has_copied_head(text: str, found: Found, message: JudgedMessage) -> bool:
     """Whether the object begins as one in the judged text does, with a value that decides; its own seal is no such value."""
     first = next((member for member in found.members if member.key != "seal"), None)
     if first is None or first.key == "rationale":

@@ -24,7 +24,7 @@ _LAST_WORD = 8  # as much of a word as is hardly the same by chance
 
 
 @attrs.define(slots=False)
-class Judged:
+class JudgedMessage:
     """The message with the judged text; looked into only where a reply has the form that makes it necessary."""
 
     message: str

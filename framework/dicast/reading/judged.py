@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import compress
@@ -92,10 +92,11 @@ class Judged:
 
     def only(self, chosen: Sequence[object]) -> Judged:
         """The rows for which *chosen* is true."""
-        whole: Any = (array(one.typecode, compress(one, chosen)) for one in self._columns())
+        columns = (array(one.typecode, compress(one, chosen)) for one in self._columns())
+        made: Callable[..., Judged] = Judged
         places = {row: place for place, row in enumerate(compress(range(len(self.ids)), chosen))} if self.exact else {}
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
-        return Judged(*whole, list(compress(self.ids, chosen)), self.makers, exact)
+        return made(*columns, list(compress(self.ids, chosen)), self.makers, exact)
 
     def _columns(self) -> tuple[array[Any], ...]:
         return (self.seqs, self.times, self.codes, self.flags, self.scores, self.confidences, self.usd, self.msat)

@@ -68,8 +68,8 @@ class Told:
         if all(wanted[code] for code in set(self.codes)):
             return self
         chosen = [wanted[code] for code in self.codes]
-        whole: Any = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
-        return Told(*whole, list(compress(self.ids, chosen)), self.tellers)
+        seqs, codes, marks = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
+        return Told(seqs, codes, marks, list(compress(self.ids, chosen)), self.tellers)
 
 
 class _Keeps(Protocol):

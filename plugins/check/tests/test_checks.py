@@ -192,6 +192,25 @@ def test_a_schema_has_to_fit():
     assert found.details.startswith("the output breaks the schema at /a: ")
     assert holds(ContainsJson(SCHEMA), 'first {"b": 1}, then {"a": 1}')
     assert not holds(ContainsJson(SCHEMA), "first {}, then [1]")
+
+
+def test_what_json_does_not_have_is_no_json_in_a_text():
+    assert not holds(ContainsJson(), 'x {"a": NaN}')
+    assert not holds(ContainsJson(), "x [-Infinity]")
+
+
+def test_brackets_that_are_never_closed_do_not_hold_a_run(monkeypatch):
+    monkeypatch.setattr("dicast_check.structure._READ", 100_000)
+    text = "[" * 900 + "1," * 50_000
+    read = []
+    monkeypatch.setattr(
+        "dicast_check.structure.json.JSONDecoder.raw_decode",
+        lambda decoder, text, start, plain=json.JSONDecoder.raw_decode: (
+            read.append(start) or plain(decoder, text, start)
+        ),
+    )
+    assert not holds(ContainsJson(), text)
+    assert len(read) == 1
     assert holds(pickle.loads(pickle.dumps(IsJson(SCHEMA))), '{"a": 1}')
 
 
@@ -281,7 +300,12 @@ def test_an_item_is_a_check_by_name_with_its_value_and_options(item, value):
             [{"check": "contians", "value": "a"}],
             "assert: item 1: there is no check 'contians', did you mean 'contains'?",
         ),
-        ([{"check": "contains"}], "assert: item 1: contains: "),
+        ([{"check": "contains"}], "assert: item 1: contains needs a value"),
+        ([{"check": "regex", "value": ["a"]}], "assert: item 1: regex: pattern is a text, not ['a']"),
+        ([{"check": "max_cost", "value": "NaN"}], "assert: item 1: max_cost: usd is a number, not 'NaN'"),
+        ([{"check": "max_latency", "value": True}], "assert: item 1: max_latency: seconds is a number, not True"),
+        ([{"check": "contains", "value": "a", "field": 5}], "assert: item 1: field is a text, not 5"),
+        ([{"check": "contains", "value": "a", "fold": 5}], "assert: item 1: contains has no 'fold'; it has negate"),
         (
             [{"check": "contains", "value": "a"}, {"check": "contains", "valeu": "a"}],
             "assert: item 2: contains has no 'valeu'; it has negate, field",
@@ -305,7 +329,10 @@ def test_an_item_is_a_check_by_name_with_its_value_and_options(item, value):
         ([{"check": "contains_any", "value": " , "}], "assert: item 1: contains_any: values is an empty list"),
         ([{"check": "contains_any", "value": "a\nb,c"}], "assert: item 1: contains_any: "),
         ([{"value": "a"}], "assert: item 1 is no {check, value, weight, negate}"),
-        ([], "assert: it is a list of"),
+        ([], "assert: this row has no checks there"),
+        ("[]", "assert: this row has no checks there"),
+        ("", "assert: this row has no checks there"),
+        ("3", "assert: it is a list of"),
         ("{no", "assert: it is not JSON"),
         (None, "assert: the row has no such column; it has id, input, output"),
     ],

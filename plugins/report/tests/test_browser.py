@@ -81,8 +81,10 @@ def test_nothing_stands_in_the_way_of_anybody(open_page, capitals, width, theme,
 def test_the_theme_can_be_chosen(open_page, capitals):
     with open_page(capitals / "out/report.html") as page:
         page.get_by_role("button", name="Use the dark theme").click()
+        page.wait_for_selector("html[data-theme=dark]")
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(22, 24, 27)"
         page.get_by_role("button", name="Use the light theme").click()
+        page.wait_for_selector("html[data-theme=light]")
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(250, 249, 246)"
 
 
@@ -303,3 +305,7 @@ def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, t
         call.locator("summary").click()
         assert call.locator("pre").first.is_visible()
         assert page.locator("dialog .policy").count() == 1
+    with open_page(tmp_path / "report.html", hash="#row=turn%2F18-1%2F3") as page:
+        page.wait_for_selector("dialog .turn.own")
+        page.wait_for_function("() => document.querySelector('.drawer-body').scrollTop > 200")
+        assert page.locator("dialog .turn.own").evaluate("(turn) => turn.getBoundingClientRect().top") < 200

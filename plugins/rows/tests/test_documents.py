@@ -241,6 +241,14 @@ BOMB = "- &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ),
         ("- id: a\n- id: a\n", [": item 2: duplicate id 'a', first in item 1"]),
         ("# nothing\n", [": there are no subjects in this input"]),
+        (
+            "- a\n- " + "[" * 5000 + "]" * 5000,
+            [
+                ":1: item 1: it is a single value, it must be a mapping",
+                ":2:104: the file is not YAML from here on: an item has more than 100 levels",
+            ],
+        ),
+        ("- a: " + "{a: " * 5000, [":1:403: the file is not YAML from here on: an item has more than 100 levels"]),
         ("- &a {b: *a}\n", [":1:3: item 1: it has more than 100 levels, its aliases expanded"]),
     ],
 )

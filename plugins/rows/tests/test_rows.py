@@ -201,8 +201,8 @@ def test_csv_values_stay_strings_and_ids_are_physical_lines(tmp_path):
 
 def test_csv_record_with_other_than_the_headers_columns_is_reported_with_its_first_line(tmp_path):
     assert problems(table(tmp_path, 'a,b\n"x\ny",2\n1\n1,2,3\n1,2\n')) == [
-        (4, "the record has 1 values, the header has 2 columns"),
-        (5, "the record has 3 values, the header has 2 columns"),
+        (4, "the record has 1 value, the header has 2 columns: a, b"),
+        (5, "the record has 3 values, the header has 2 columns: a, b"),
     ]
 
 
@@ -211,7 +211,15 @@ def test_csv_record_with_other_than_the_headers_columns_is_reported_with_its_fir
     [("a,b,a", "the header names 'a' twice"), ("a,,b", "the header has a column without a name")],
 )
 def test_csv_header_must_name_each_column_once(tmp_path, header, message):
-    assert problems(table(tmp_path, f"{header}\n1,2,3\n")) == [(1, message)]
+    step = "; has the file no header? Then say header: false"
+    assert problems(table(tmp_path, f"{header}\n1,2,3\n")) == [(1, f"{message}{step}")]
+
+
+def test_a_message_holds_no_more_of_a_long_header_than_can_be_read(tmp_path):
+    ((_, message),) = problems(table(tmp_path, ",".join([*"abcdefghijklmnopqrstuv", "x" * 1_000_000]) + "\n1,2\n"))
+    assert message == f"the record has 2 values, the header has 23 columns: {', '.join('abcdefghijklmnopqrst')}, …"
+    ((_, message),) = problems(table(tmp_path, "x" * 1_000_000 + ",y\n1\n"))
+    assert message == f"the record has 1 value, the header has 2 columns: {'x' * 80}…, y"
 
 
 def test_csv_field_that_is_not_in_the_header_is_reported_once(tmp_path):

@@ -169,9 +169,9 @@ def test_file_without_a_header_has_numbered_columns_or_those_of_a_list(table):
 @pytest.mark.parametrize(
     ("header", "text", "said"),
     [
-        (("input", "output"), "q\n", "the record has 1 values, the option header has 2 columns"),
+        (("input", "output"), "q\n", "the record has 1 value, the option header has 2 columns: input, output"),
         (("input", "output"), "input,output\nq,a\n", "the first record has the names that the option header gives"),
-        (False, "q,a\nr\n", "the record has 1 values, the first has 2 columns"),
+        (False, "q,a\nr\n", "the record has 1 value, the first has 2 columns: column_1, column_2"),
     ],
 )
 def test_header_that_does_not_fit_the_records_is_an_error(table, header, text, said):

@@ -6,14 +6,20 @@ const MOST = 30; // entries of a list or rows of a table that are shown
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Num);
 const title = (key) => key.replaceAll("_", " ");
 
-export function Findings({ name, found, path }) {
+export function Findings({ name, found, path, folded = false }) {
   if (!isMap(found)) return html`<article class="card finding"><h3 dir="auto">${name}</h3><p>${value(found, path)}</p></article>`;
   const { words, ...figures } = found;
   return html`<article class="card finding">
     <h3 dir="auto">${name}</h3>
     ${words ? html`<p class="words" dir="auto">${words}</p>` : null}
-    <${Members} found=${figures} path=${path} />
+    ${folded ? html`<${Words} found=${found} /><details><summary>Figures</summary><${Members} found=${figures} path=${path} /></details>` : html`<${Members} found=${figures} path=${path} />`}
   </article>`;
+}
+
+/** What is said of each criterion, where its figures are folded. */
+function Words({ found }) {
+  const said = Object.entries(found.criteria ?? found.categories ?? {}).filter(([, one]) => isMap(one) && one.words);
+  return said.map(([name, one]) => html`<p class="words small" dir="auto"><strong>${name}</strong>: ${one.words}</p>`);
 }
 
 function Members({ found, path }) {
@@ -95,6 +101,6 @@ export function Comparison({ run, onFlips }) {
     ${flips ? html`<div class="flips"><button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${flips.gained} /> pass in B alone</button>
       <button type="button" class="chip fail" onClick=${() => onFlips("lost")}><${Figure} value=${flips.lost} /> pass in A alone</button>
       <span class="small">of <${Figure} value=${flips.known} /> subjects that were judged in both runs</span></div>` : null}
-    ${found.length ? html`<div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(path, name)} />`)}</div>` : null}
+    ${found.length ? html`<div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(path, name)} folded />`)}</div>` : null}
   </section>`;
 }

@@ -1,6 +1,6 @@
 // The first thing one sees: did it pass, what is the score, and what does that rest on.
 import { html } from "../html.js";
-import { at, Figure, percent, plain, score } from "../figures.js";
+import { at, Figure, Num, percent, plain, score } from "../figures.js";
 import { Interval, Shares } from "../charts.js";
 import { answer, Mark, restingOn } from "../marks.js";
 
@@ -15,6 +15,7 @@ export function Headline({ run }) {
       <${PassTile} run=${run} at_=${at_} />
       <${CoverageTile} run=${run} at_=${at_} />
     </div>
+    <${Stopped} stopped=${done.stopped} at_=${at_} />
     <${Warnings} done=${done} />
   </section>`;
 }
@@ -46,7 +47,7 @@ function ScoreTile({ run, at_ }) {
   const found = run.document.score;
   if (!found || found.mean === null) {
     return html`<div class="tile"><h3>Score</h3><p class="big none">none</p>
-      <p class="small">${found ? "nothing was scored" : "several labels count; see each below"}</p></div>`;
+      <p class="small">${found ? "nothing was scored" : "no label counts for the whole run; each is below"}</p></div>`;
   }
   const path = (...keys) => at_("score", ...keys);
   const corrected = found.corrected;
@@ -91,7 +92,7 @@ function Basis({ found, path }) {
 function PassTile({ run, at_ }) {
   const found = run.document.score;
   const passes = found?.passes;
-  if (!passes) return html`<div class="tile"><h3>Pass rate</h3><p class="big none">none</p></div>`;
+  if (!passes) return null;
   const path = (...keys) => at_("score", ...keys);
   return html`<div class="tile">
     <h3>Pass rate</h3>
@@ -124,10 +125,16 @@ function CoverageTile({ run, at_ }) {
   </div>`;
 }
 
+/** Why the run ended before its data did, with what there is to say about it. */
+function Stopped({ stopped, at_ }) {
+  if (!stopped) return null;
+  const more = Object.entries(stopped).filter(([key, value]) => key !== "reason" && value !== null && (value instanceof Num || typeof value === "string"));
+  return html`<p class="warnings" dir="auto">stopped before the end: ${String(stopped.reason).replaceAll("_", " ")}${more.map(([key, value]) => html`, ${key.replaceAll("_", " ")}${" "}
+    ${value instanceof Num ? html`<${Figure} value=${value} path=${at_("stopped", key)} />` : value}`)}</p>`;
+}
+
 function Warnings({ done }) {
-  const stopped = done.stopped;
   const said = [
-    ...(stopped ? [`stopped before the end: ${stopped.reason.replaceAll("_", " ")}`] : []),
     ...(done.warnings ?? []).map((warning) => warning.message),
     ...Object.values(done.broken ?? {}).map((message) => `broken: ${message}`),
   ];

@@ -40,6 +40,7 @@ function Label({ label, run }) {
         : known(label.passed) ? html`<div><dt>pass</dt><dd><${Figure} value=${label.passed} /> of <${Figure} value=${label.n} /></dd></div>` : null}
       <div><dt>scored</dt><dd>${found ? html`<${Figure} value=${found.scored} path=${path("scored")} /> of <${Figure} value=${found.total} path=${path("total")} />`
         : html`<${Figure} value=${label.n} />`}</dd></div>
+      ${known(found?.corrected?.mean) ? html`<div><dt>corrected</dt><dd><${Figure} value=${found.corrected.mean} path=${path("corrected", "mean")} form=${score} /></dd></div>` : null}
       ${known(found?.basis) ? html`<div><dt>rests on</dt><dd>${found.basis}</dd></div>` : null}
       ${known(found?.mean_confidence) ? html`<div><dt>confidence</dt><dd><${Figure} value=${found.mean_confidence} path=${path("mean_confidence")} form=${score} /></dd></div>` : null}
       ${Number(found?.escalated ?? 0) ? html`<div><dt>escalated</dt><dd><${Figure} value=${found.escalated} path=${path("escalated")} /></dd></div>` : null}
@@ -64,6 +65,8 @@ export function Costs({ run }) {
       ${known(run.seconds) ? html` in <${Figure} value=${run.seconds} form=${(value) => milliseconds(1000 * Number(value))} />` : null}</p>
     ${lost.length ? html`<p class="small">lost, reserved for calls that ended unheard: ${lost.map(([unit, amount]) => html`<${Figure} value=${amount}
       path=${at(run.prefix, "spend_lost", unit)} form=${String} /> ${unit} `)}</p>` : null}
+    ${Number(done.overruns) ? html`<p class="small">calls that cost more than was projected: <${Figure} value=${done.overruns} path=${at(run.prefix, "overruns")} /></p>` : null}
+    ${Object.entries(done.throttled ?? {}).map(([reason, count]) => html`<p class="small">calls not made because of the ${reason.replaceAll("_", " ")}: <${Figure} value=${count} path=${at(run.prefix, "throttled", reason)} /></p>`)}
     ${timed.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and time by label"><table>
       <thead><tr><th scope="col">label</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">usd</th><th scope="col" class="num">median time</th>
         <th scope="col" class="num">95 % within</th><th scope="col" class="num">longest</th><th scope="col">answered by</th></tr></thead>

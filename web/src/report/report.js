@@ -66,12 +66,13 @@ function Report({ report }) {
         <h2 class="of-run" dir="auto">${run.title} <span class="soft">run <code>${run.document.run_id}</code>, began ${when(run.started_at)}</span></h2>` : null}
       <${Headline} run=${run} key=${run.key} />
       <${Distribution} run=${run} />
+      ${run.document.score ? null : html`<${Labels} run=${run} />`}
       <${Comparison} run=${run} onFlips=${flips} />
       <section id="rows" class="rows-section" aria-labelledby="rows-title" tabindex="-1"><h2 id="rows-title">Rows</h2>
         <${Sample} report=${report} />
         ${broken ? html`<p class="warnings" role="alert">The rows cannot be read: ${broken}</p>` : rows === null ? html`<p class="empty" role="status">Reading the rows …</p>`
           : html`<${Rows} report=${report} rows=${rows} whole=${whole} ask=${ask} onOpen=${show} />`}</section>
-      <${Labels} run=${run} />
+      ${run.document.score ? html`<${Labels} run=${run} />` : null}
       <${Trust} run=${run} />
       <${Aggregates} run=${run} />
       <${Costs} run=${run} />

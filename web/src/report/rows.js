@@ -178,7 +178,7 @@ function columnsOf(report, labels, narrow) {
     return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<span class="id" dir="auto">${one.id}</span><span class="under" dir="auto">${preview(telling(one))}</span>` },
       { ...values[0], width: "4rem" }];
   }
-  const more = several || labels.length === 1 && report.runs[0].main_label === labels[0] ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",
+  const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",
     cell: (one) => html`<${Figure} value=${one.rows[0]?.value(label)} path=${`${one.rows[0]?.path}.${at("values", label)}`} form=${score} />` }));
   return [outcome, subject, ...values, ...more, texts];
 }

@@ -23,10 +23,11 @@ function OneRow({ row, run, shared, subject }) {
   const outside = turns === null || subject.kind === "workload";
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
       ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
+    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
     ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} />`}
     ${outside ? html`${shared ? null : html`<${Material} name="Input" text=${row.text("inputs")} />`}
-      <${Material} name="Output" text=${row.text("outputs")} />${shared ? null : html`<${Material} name="Reference" text=${row.text("references")} />`}` : null}
+      ${shared ? null : html`<${Material} name="Output" text=${row.text("outputs")} /><${Material} name="Reference" text=${row.text("references")} />`}` : null}
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />
     <${Evidence} ended=${ended} row=${row} />`;
@@ -53,9 +54,10 @@ const text = (value) => (typeof value === "string" ? value : value instanceof Nu
 function Verdicts({ ended, row }) {
   const lines = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : said(label, payload, row)));
   if (!lines.length) return null;
+  const reasons = lines.some((line) => line.reason !== "");
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">rests on</th>
-    <th scope="col">reason</th></tr></thead><tbody>${lines.map((line) => html`<tr><th scope="row" dir="auto">${line.label}</th><td class="num">${line.value}</td><td>${line.basis}</td>
-    <td class="reason" dir="auto">${line.reason}</td></tr>`)}</tbody></table></div>`;
+    ${reasons ? html`<th scope="col">reason</th>` : null}</tr></thead><tbody>${lines.map((line) => html`<tr><th scope="row" dir="auto">${line.label}</th><td class="num">${line.value}</td><td>${line.basis}</td>
+    ${reasons ? html`<td class="reason" dir="auto">${line.reason}</td>` : null}</tr>`)}</tbody></table></div>`;
 }
 
 function failed(label, payload) {

@@ -113,7 +113,11 @@ class Rows:
         told = {
             "rows": payload.get("subjects"),
             "failures": payload.get("failed"),
-            **{f"cost_{unit}": amount for unit, amount in (payload.get("cost") or {}).items()},
+            **{
+                f"cost_{unit}": amount
+                for unit, amount in (payload.get("cost") or {}).items()
+                if unit in ("usd", "msat")
+            },
             "aggregates": self._aggregates or None,
             "failures_detail": failed or None,
             "stopped": payload.get("reason"),

@@ -40,7 +40,7 @@ class Suite:
         if names[-1] in missing:
             return None
         costs: list[Mapping[str, Any]] = [done.get("cost") or {} for done in ends.values()]
-        units = dict.fromkeys(unit for cost in costs for unit in cost)
+        units = dict.fromkeys(unit for cost in costs for unit in cost if unit in ("usd", "msat"))
         return {
             **self.described,
             "completed": len(names) - len(missing),

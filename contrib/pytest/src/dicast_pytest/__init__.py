@@ -1,3 +1,20 @@
 """Pipelines and judges in pytest: dicast run as tests, fixtures, assert_pass_rate."""
 
+# Every run of pytest imports this where the distribution is installed: what is used is imported when it is used.
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .pass_rate import PassRate, assert_pass_rate
+
+__all__ = ["PassRate", "assert_pass_rate"]
+
+
+def __getattr__(name: str) -> object:
+    """The names of ``__all__``."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import pass_rate
+
+    return getattr(pass_rate, name)

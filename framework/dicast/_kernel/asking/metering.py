@@ -123,6 +123,8 @@ class Nested:
 
     live: Judge
     call: Call
+    slot: Slot | None = None
+    """How it would stand in the pipeline alone, with the fingerprint of that; None where the kernel cannot say."""
 
     def judge(
         self, subject: Subject, children: Sequence[Verdict]
@@ -151,7 +153,7 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel], obj
         if isinstance(live, ChatModel):
             return model(live)
         inner = attrs.evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
-        return Nested(live, Call.of(inner, live, nests=nests))
+        return Nested(live, Call.of(inner, live, nests=nests), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)
     return Call.of(slot, live, nests=bool(wrapped))

@@ -7,7 +7,6 @@ all that ran, or under ``combine: truth`` of the truths. Otherwise it is the wei
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import attrs
@@ -15,6 +14,7 @@ import attrs
 from ..pipeline.sections import Scoring, Slot
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
+from .audits import audited, with_audit
 
 RUBRIC_ID = "proxy-then-truth"
 RUBRIC_VERSION = "1.0.0"
@@ -38,7 +38,7 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that the score was made of.
+    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s.
     """
 
     score: float
@@ -51,12 +51,7 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     metrics: Mapping[str, float]
     rollouts: tuple[float, ...]
     basis: Basis
-
-
-def audited(subject_id: str, rate: float, seed: int) -> bool:
-    """Whether a gated-out subject is looked at all the same: a keyed hash of its id falls below *rate*."""
-    digest = blake2b(subject_id.encode(errors="surrogatepass"), digest_size=8, key=str(seed).encode()).digest()
-    return int.from_bytes(digest) < rate * 2.0**64
+    audit: Mapping[str, object] | None = None
 
 
 class MetricSet:
@@ -90,7 +85,8 @@ class MetricSet:
             if failure is not None:
                 return failure
             rollouts.append(rollout)
-        return self._combine(rollouts)
+        found = self._combine(rollouts)
+        return with_audit(found, rollouts, self.scoring) if self.scoring.audit is not None else found
 
     async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
@@ -116,7 +112,7 @@ class MetricSet:
 
     def _audits(self, subject: Subject) -> bool:
         audit = self.scoring.audit
-        return audit is not None and audited(subject.id, audit.rate, audit.seed)
+        return audit is not None and audited(subject.id, audit.share, audit.seed)
 
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
@@ -145,7 +141,7 @@ class MetricSet:
             confidence,
             "truth" if all([rollout.truth for rollout in entered]) else "proxy",  # noqa: C419  # for every subject
             "gate" if whole.truth else "audit" if audit else None,
-            1.0 if whole.truth else audit.rate if audit else None,
+            1.0 if whole.truth else audit.share if audit else None,
             whole.items,
             whole.skipped,
             values,
@@ -166,7 +162,7 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 class _Rollout:
     """The answers of one rollout as they come in."""
 
-    __slots__ = ("audit", "bases", "confidences", "items", "number", "skipped", "truth", "values", "weights")
+    __slots__ = ("audit", "bases", "beside", "confidences", "items", "number", "skipped", "truth", "values", "weights")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -177,6 +173,7 @@ class _Rollout:
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
         self.truth = self.audit = False
+        self.beside: list[tuple[Slot, Answer]] = []
 
     @classmethod
     def of_all(cls, rollouts: Sequence[_Rollout]) -> _Rollout:
@@ -211,6 +208,7 @@ class _Rollout:
                 if slot.weight:
                     self.bases.append(self.items[-1].get("basis", "truth"))
             return failure
+        self.beside.append((slot, answer))
         if isinstance(answer, Score):
             self.audit = True
             self._list(slot, answer, 0.0)

@@ -79,6 +79,8 @@ class Unit:
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):
             payload["spared"] = spared
+        if isinstance(outcome, Combined) and outcome.audit is not None:
+            payload["audit"] = outcome.audit
         payload["fingerprint"] = self._fingerprint(
             paid.models, None if isinstance(outcome, Combined) else outcome.rubric
         )
@@ -162,7 +164,7 @@ class Unit:
             "skipped": (),
             "propensity": None,
             "basis": found.basis,
-            "calibrated": False,
+            "calibrated": found.calibrated,
         }
 
     def _fingerprint(self, models: Iterable[str], rubric: Rubric | None) -> str:

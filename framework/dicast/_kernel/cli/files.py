@@ -29,29 +29,37 @@ _REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How go
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", type=click.Path(path_type=Path), metavar="FILE...", nargs=-1, required=True)
 @overrides
 @as_json
-def check(file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Build everything in FILE and run nothing. Exit code 2 when something is wrong."""
-    try:
-        with only_document(as_json):
-            pipelines = load_experiments(file, overrides)
-            if weightless := [*_weightless(pipelines)]:
-                raise ConfigError(weightless)
-    except RequestError as error:
-        if as_json:
-            print_json({"ok": False, "errors": problems_json(error)})
-        else:
-            click.echo(problems_text(error), err=True)
-        return 2
+def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) -> int:
+    """Build everything in each FILE and run nothing. Exit code 2 when something is wrong."""
+    errors, placement = [], dict[str, dict[str, str]]()
+    for file in files:
+        try:
+            with only_document(as_json):
+                pipelines = load_experiments(file, overrides)
+                if weightless := [*_weightless(pipelines)]:
+                    raise ConfigError(weightless)
+        except RequestError as error:
+            errors.append(error)
+            if not as_json:
+                click.echo(problems_text(error), err=True)
+            continue
+        for name, labels in _placement(pipelines).items():
+            placement.setdefault(name, {}).update(labels)
+        if not as_json:
+            _say_ok(file, _placement(pipelines))
     if as_json:
-        print_json({"ok": True, "errors": [], **_placement(pipelines)})
-    else:
-        click.echo(one_line(f"{file}: ok"))
-        for label, why in _placement(pipelines).get("main_process", {}).items():
-            click.echo(one_line(f"{label} is asked in the main process: {why}"))
-    return 0
+        problems = [problem for error in errors for problem in problems_json(error)]
+        print_json({"ok": not errors, "errors": problems, **(placement if not errors else {})})
+    return 2 if errors else 0
+
+
+def _say_ok(file: Path, placement: Mapping[str, Mapping[str, str]]) -> None:
+    click.echo(one_line(f"{file}: ok"))
+    for label, why in placement.get("main_process", {}).items():
+        click.echo(one_line(f"{label} is asked in the main process: {why}"))
 
 
 def _weightless(pipelines: Iterable[Pipeline]) -> Iterator[Problem]:

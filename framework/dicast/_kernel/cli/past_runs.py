@@ -132,7 +132,7 @@ def _spent(cost: Listed | None) -> str | None:
     """What was spent in usd, and behind it what was in another unit; ``?`` is what is not known."""
     if cost is None:
         return None
-    others = (f" + {_rounded(amount)} {unit}" for unit, amount in cost.items() if unit != "usd" and amount != "0")
+    others = (f" + {_rounded(amount)} {unit}" for unit, amount in cost.items() if unit == "msat" and amount != "0")
     return _rounded(cost.get("usd", "0")) + "".join(others)
 
 

@@ -26,7 +26,7 @@ from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
 from ..resume.reading import document, runs_of
-from ..run.run import Outcome, Request
+from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
 from ..values.names import by_part
@@ -148,7 +148,7 @@ def run_and_print(
     return outcome.exit_code
 
 
-async def try_rows(pipeline: Pipeline, request: Request) -> Outcome:
+async def try_rows(pipeline: Pipeline, request: Request) -> RunOutcome:
     """Run *pipeline* without its sinks and its baseline, with the run's rows in the document."""
     pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
     outcome = await run_unless_disabled(pipeline, request)

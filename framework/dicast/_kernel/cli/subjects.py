@@ -22,7 +22,7 @@ _NAMED = 3
 
 
 @attrs.frozen
-class JudgedSubject:
+class FoundSubject:
     """A subject as one run judged it: the run's ``run.started``, what was read, and what was said of it."""
 
     begun: Event
@@ -31,7 +31,7 @@ class JudgedSubject:
     failures: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def of(cls, ledger: Ledger, subject_id: str, begun: Event) -> JudgedSubject:
+    def of(cls, ledger: Ledger, subject_id: str, begun: Event) -> FoundSubject:
         """The subject in the run that *begun* began."""
         wanted = Selection(begun.run_id, subject_id)
         verdicts = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
@@ -47,11 +47,12 @@ class JudgedSubject:
         shown = (key for key in ("input", "output", "reference") if self.subject.get(key) is not None)
         run = f"run {self.begun.run_id} ({self.begun.payload['name']})"
         yield Line(one_line(f"{self.subject['kind']} {short_name(self.subject['id'])}  in {run}"))
-        yield from (f"  {key}: {cut(repr(self.subject[key]))}" for key in shown)
         record = self.subject.get("record", {})
-        for name, response in (record.get("responses") or {"response": record.get("response")}).items():
-            if response is not None:
-                yield f"  {name}: {cut(repr(response['content']))}"
+        responses = record.get("responses") or {"response": record.get("response")}
+        made = {name: response for name, response in responses.items() if response is not None}
+        names = {"output": "output of the data, not judged"} if made else {}
+        yield from (f"  {names.get(key, key)}: {cut(repr(self.subject[key]))}" for key in shown)
+        yield from (f"  {name}: {cut(repr(response['content']))}" for name, response in made.items())
         if record.get("metrics"):
             yield from map(one_line, tree("metrics", record["metrics"], 1))
         for one in self.verdicts:
@@ -64,7 +65,7 @@ class JudgedSubject:
 class ShownSubject:
     """What ``dicast show`` has to say of a subject: in the *runs* shown, and that *others* have judged it, too."""
 
-    runs: Sequence[JudgedSubject]
+    runs: Sequence[FoundSubject]
     others: int
     every: bool
 
@@ -104,7 +105,7 @@ def shown_subject(
     if not wanted:
         named = ", ".join(event.run_id for event in begun[:_NAMED]) + (" …" if len(begun) > _NAMED else "")
         raise ConfigError(f"run {only} has not judged {subject_id!r}; these have: {named}")
-    shown = [JudgedSubject.of(ledger, subject_id, event) for event in wanted]
+    shown = [FoundSubject.of(ledger, subject_id, event) for event in wanted]
     return ShownSubject(shown, len(begun) - len(wanted), every)
 
 

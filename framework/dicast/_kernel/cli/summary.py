@@ -11,9 +11,10 @@ from ..._toolkit.comparison_text import comparison_lines
 from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
-from ..values import BASES
+from ..values.score import UNITS
 from .gate_summary import gate_parts
 from .head import head_table
+from .score_lines import plan_lines, score_lines
 
 Document = Mapping[str, Any]
 
@@ -22,9 +23,6 @@ CUT = 300
 
 RUN = 6
 """How many characters of a run's id are shown where runs are listed: the last ones, as the first are those of the time."""
-
-_ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
-"""What scores rest on, in the order of :data:`BASES`."""
 
 
 def run_parts(done: Document) -> Iterator[Part]:
@@ -52,7 +50,7 @@ def _parts(done: Document) -> Iterator[str | Drawing]:
         yield ""
     yield f"{done['name']}  run {done['run_id']}"
     yield _headline(done)
-    yield from _score_lines(done)
+    yield from score_lines(done)
     yield from _tallies("metrics", done["metrics"])
     yield from _tallies("judges", done["judges"])
     yield from _worst_lines(done)
@@ -75,30 +73,6 @@ def _headline(done: Document) -> str:
         f"{skipped:,} {unjudged}" if skipped else "",
     ]
     return f"{done['subjects']:,} subject{'s' * (done['subjects'] != 1)}: " + ", ".join(part for part in parts if part)
-
-
-def _score_lines(done: Document) -> Iterator[str]:
-    score, scored = done["score"], done["scored"]
-    if score is None and not done["judges"] and not done["metrics"]:
-        return
-    if score is None:
-        yield "score: none for the whole run; gate: {on: LABEL} says which judge counts"
-    elif score["mean"] is not None:
-        over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
-        yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
-        if score["ci_low"] is not None:
-            yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
-        bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
-        yield "  resting " + ", ".join(f"on {_ON[BASES.index(basis)]}: {n:,}" for basis, n in bases.items())
-
-
-def _aggregate(score: Document) -> str:
-    """The aggregate under its method's name; nothing where that is the mean, which is told anyway."""
-    method = score["aggregation"]
-    if method == "mean":
-        return ""
-    name = method if isinstance(method, str) else f"mean without {method['trimmed_mean']:g} % at each end"
-    return f"{name} {score['aggregate']:.4f}, "
 
 
 def _tallies(title: str, tallies: Document) -> Iterator[str | Drawing]:
@@ -244,6 +218,8 @@ def _money_lines(done: Document) -> Iterator[str]:
     yield f"spent: {_money(done['cost']) or 'nothing'}"
     if lost := _money(done["spend_lost"]):
         yield f"  lost, reserved for calls that ended unheard: {lost}"
+    if done.get("plan"):
+        yield from plan_lines(done["plan"])
     for label, tally in done["metrics"].items():
         if tally.get("spared"):
             runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"
@@ -256,7 +232,9 @@ def _money_lines(done: Document) -> Iterator[str]:
 
 def _money(amounts: Mapping[str, str | None]) -> str:
     return ", ".join(
-        f"{'unknown' if value is None else value} {unit}" for unit, value in amounts.items() if value != "0"
+        f"{'unknown' if value is None else value} {unit}"
+        for unit, value in amounts.items()
+        if unit in UNITS and value != "0"
     )
 
 

@@ -80,7 +80,7 @@ class Component:
     summary: str
 
 
-def component(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
+def described(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
     """Describe *cls*, which *plugin* offers as a *kind*.
 
     :raises PluginError: when it is not a frozen attrs class with the kind's methods, or is named like nothing else is.
@@ -103,7 +103,7 @@ def _check_members(kind: str, cls: type[Any]) -> None:
     missing = [member for member in KINDS[kind].members if not hasattr(cls, member)]
     if missing and not hasattr(cls, "open"):
         raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}")
-    reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else ()
+    reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else {"shuffle"} if kind == "source" else ()
     taken = [field.name for field in attrs.fields(cls) if field.name in reserved]
     if taken:
         raise PluginError(

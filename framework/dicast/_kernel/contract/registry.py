@@ -19,7 +19,7 @@ from ..._toolkit.installing import extras, how_to_install
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from . import hooks
-from .kinds import Component, component
+from .kinds import Component, described
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
@@ -142,6 +142,19 @@ def rubrics() -> Mapping[str, Offer]:
     return _by_name("dicast.rubrics")
 
 
+def correction() -> Any:
+    """What makes corrected scores, of the distribution that has the entry point ``trust`` in the group ``dicast.corrections``.
+
+    :raises PluginError: when it is not installed, or does not load.
+    """
+    if (offer := _by_name("dicast.corrections").get("trust")) is None:
+        raise PluginError(f"corrected scores are made by dicast-trust{_install('trust')}")
+    try:
+        return metadata.EntryPoint(offer.name, offer.target, "dicast.corrections").load()
+    except Exception as error:  # the border to a plugin's code
+        raise PluginError(f"{offer.distribution} {offer.version} does not load: {_say(error)}") from error
+
+
 def _by_name(group: str) -> Mapping[str, Offer]:
     what = group.removeprefix("dicast.").removesuffix("s")
     found: dict[str, Offer] = {}
@@ -260,7 +273,7 @@ def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str) -> Iterator[C
         raise PluginError(f"{plugin} failed in {hook}: {_say(error)}") from error
     for cls in classes:
         try:
-            yield component(hooks.KIND_OF_HOOK[hook], cls, plugin.name, plugin.distribution, plugin.version)
+            yield described(hooks.KIND_OF_HOOK[hook], cls, plugin.name, plugin.distribution, plugin.version)
         except PluginError as error:
             raise PluginError(f"{plugin}, {hook}: {error}") from error
 

@@ -27,6 +27,7 @@ from .sections import (
     Scoring,
     Slot,
     SlotOptions,
+    SourceOptions,
     TaskOptions,
     Tier,
 )
@@ -89,7 +90,7 @@ class _Building(GateParts):
         """Build all sections; None when the pipeline cannot be built."""
         self._check_sections()
         self._builder.reads = self._needs_source
-        source = self._single("source", "source")
+        source = self._single("source", "source", beside=SourceOptions)
         self._builder.reads = True
         task = self._single("task", "task", beside=TaskOptions)
         extractors = self._extractors(task)
@@ -103,6 +104,7 @@ class _Building(GateParts):
         ledger, executor = self._single("ledger", "ledger"), self._single("executor", "executor", _EXECUTOR)
         self._check_labels([*metrics, *judges])
         self._check_gate(gate, _slots(metrics), _slots(judges), open_ended=bool(extractors) and not self._scored)
+        self._check_stops(stops, gate, source)
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         self._builder.check_unused(self.faults)

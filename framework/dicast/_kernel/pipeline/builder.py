@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..contract.kinds import CLAIMABLE, KINDS, Component, component
+from ..contract.kinds import CLAIMABLE, KINDS, Component, described
 from ..contract.registry import Registry
 from ..values import InputPath
 from ..values.errors import PluginError
@@ -48,6 +48,7 @@ class Builder:
     ) -> None:
         self.written: dict[FilePath, str] = {}  # how the user wrote the paths
         self.names: dict[type[Any], str] = {}  # the names of the components that were built
+        self.components: dict[type[Any], Component] = {}  # what offers them
         self._registry, self._defined, self._base, self._ready = registry, defined, base, ready or {}
         self._shared: dict[tuple[str, tuple[str, ...]], Built | Invalid] = {}
         self._open: list[str] = []
@@ -139,7 +140,7 @@ class Builder:
             problem = error.problems[0]
             key = name if keyed else None
             raise Invalid([Fault(self.data.path, problem.message, name, problem.hint, key, plugin=True)]) from error
-        self.names[found.cls] = found.name
+        self.names[found.cls], self.components[found.cls] = found.name, found
         with self.data.jump((*self.data.path, *keyed)):
             return Built(found, self.data.options(options, found.cls, name, beside))
 
@@ -161,10 +162,11 @@ class Builder:
             message = f"{name!r} was given as {live!r:.80}, which is no {' or '.join(kinds)}"
             raise self.data.invalid(message, name)
         try:
-            given = component(kind, type(live), "given", "given from Python", "0")
+            given = described(kind, type(live), "given", "given from Python", "0")
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
         self.names.setdefault(given.cls, name)
+        self.components.setdefault(given.cls, attrs.evolve(given, name=name))
         return Built(attrs.evolve(given, name=name), live)
 
     def _file_path(self, text: str, path: Path) -> FilePath:

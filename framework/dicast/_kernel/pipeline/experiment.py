@@ -45,7 +45,7 @@ class ExperimentParts(SectionBuilder):
 
     def _baseline(self) -> Baseline | None:
         given = self._file.get("baseline")
-        if "baseline" not in self._file:
+        if given is None:  # not there, or taken away by --set baseline=null
             return None
         compare: object = []
         if isinstance(given, Mapping):

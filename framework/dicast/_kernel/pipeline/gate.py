@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..values.names import nearest
+from .clauses import CARD_BARS, Clause, Gate
 from .experiment import ExperimentParts
 from .faults import Path as Address
-from .sections import METRICS, Clause, Gate, Slot
+from .parts import Placed
+from .sections import METRICS, Slot
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
 """The rules whose figures have an interval."""
@@ -40,12 +42,42 @@ class GateParts(ExperimentParts):
         """Find a clause that asks for nothing; one that is *alone* asks for coverage at least, and may say what the score is about."""
         if not isinstance(given, Mapping):
             return
-        rules = ", ".join((*_BOUNDED, "min_basis", "min_coverage"))
+        rules = ", ".join((*_BOUNDED, "min_basis", "min_coverage", "require_card"))
         if "bound" in given and not any(rule in given for rule in _BOUNDED):
             message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
             self._fault((*path, "bound"), message, given["bound"])
+        elif (bar := next((name for name in CARD_BARS if name in given), None)) and "require_card" not in given:
+            message = f"{bar} is a line that a judge card is held against: name the card with require_card: FILE"
+            self._fault((*path, bar), message, given[bar])
+        elif given.get("corrected") and not any(rule in given for rule in _BOUNDED[:2]):
+            message = "corrected is about min_score and max_score, and this clause has neither"
+            self._fault((*path, "corrected"), message, given["corrected"])
+        elif given.get("corrected") and given.get("bound") == "anytime":
+            self._fault(
+                (*path, "bound"),
+                "what audits have corrected has no interval at any time: bound: interval",
+                given["bound"],
+            )
+        elif given.get("bound") == "anytime" and not any(rule in given for rule in _BOUNDED[:2]):
+            message = "bound: anytime is about min_score and max_score: no early stop watches a pass rate"
+            self._fault((*path, "bound"), message, given["bound"])
         elif {*given} <= {"on"} and not alone:
             self._fault(path, f"this clause of the gate has no rule: add one of {rules}")
+
+    def _check_stops(self, stops: Sequence[Placed], gate: Gate, source: Slot | None) -> None:
+        """Find an early stop that counts on a random order which there is not, and a clause that counts on such a stop."""
+        counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
+        for at, slot in counting if source is not None and source.shuffle is None else ():
+            message = f"{slot.name} holds for rows in random order: add shuffle: SEED (a whole number) to the source's options"
+            self._fault(at, message)
+        watched = [slot.component.on for _, slot in counting]
+        several = isinstance(self._file.get("gate"), list)
+        for index, clause in enumerate(gate.clauses):
+            if clause.bound == "anytime" and (clause.on or METRICS) not in watched:
+                path: Address = ("gate", index, "bound") if several else ("gate", "bound")
+                on = clause.on or METRICS
+                message = f"bound: anytime needs an early stop that makes its interval: early_stop: [{{trust/anytime: {{on: {on}, at: …}}}}]"
+                self._fault(path, message, clause.bound)
 
     def _check_gate(self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], *, open_ended: bool) -> None:
         """Hold the labels of the clauses against those that there are; with *open_ended* records may have further ones."""
@@ -64,9 +96,25 @@ class GateParts(ExperimentParts):
                 self._fault((*path, "on"), message, clause.on, nearest(clause.on, [*labels, *self._scored]))
             if clause.on is None or clause.on in labels:
                 self._check_shares(path, clause)
+            if clause.corrected:
+                self._check_corrected(path, clause, metrics)
+
+    def _check_corrected(self, path: Address, clause: Clause, metrics: Sequence[Slot]) -> None:
+        """Find a clause on a corrected mean that no audit corrects."""
+        audited = [METRICS, *(slot.label for slot in metrics if slot.tier == "truth")] if metrics else []
+        scoring = self._file.get("scoring")
+        if not isinstance(scoring, Mapping) or scoring.get("audit") is None:
+            message = "corrected needs audits: add scoring: {audit: {rate: 0.05}}"
+        elif (clause.on or METRICS) not in audited:
+            message = f"audits correct the mean of {', '.join(audited) or 'metrics'}, not of {clause.on!r}"
+        else:
+            return
+        self._fault((*path, "corrected"), message, clause.corrected)
 
     def _check_one_score(self, path: Address, clause: Clause, metrics: Sequence[Slot], judges: Sequence[Slot]) -> None:
-        rule = next((rule for rule in (*_BOUNDED, "min_basis") if getattr(clause, rule) is not None), None)
+        rule = next(
+            (rule for rule in (*_BOUNDED, "min_basis", "require_card") if getattr(clause, rule) is not None), None
+        )
         if rule is None or metrics or len(judges) == 1:
             return
         message = (

@@ -15,6 +15,9 @@ from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 FLAG = "--set"
 """What messages show in the place of a file for a value from an override."""
 
+ANOTHER = "+"
+"""What stands for an item to come behind those of a list: ``--set 'sinks.+={csv/rows: {path: out.csv}}'``."""
+
 
 def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems: list[Problem]) -> Node:
     """Return *root* with all *overrides* in place, a later one winning; what is wrong is added to *problems*."""
@@ -72,6 +75,9 @@ def _put(node: Node, names: Sequence[str], value: Node, path: Address = ()) -> N
     """Return *node* with *value* at *names* below it; *path* is where *node* itself stands."""
     if not names:
         return attrs.evolve(value, key=node.key)
+    if names[0] == ANOTHER and (node.value is None or isinstance(node.value, list)):
+        made = _put(Node(None, value.place, value.place), names[1:], value, (*path, ANOTHER))
+        return attrs.evolve(node, value=[*(node.value or ()), made])
     if isinstance(node.value, list):
         index = _index(node.value, names[0], value.place, path)
         item = _put(node.value[index], names[1:], value, (*path, index))

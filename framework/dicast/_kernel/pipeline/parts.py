@@ -18,7 +18,7 @@ from .faults import Path as Address
 from .read import Document, dotted
 from .rubrics import load_rubric
 from .sections import Label, Slot
-from .slots import make_slot
+from .slots import judges_inside, make_slot
 
 Placed = tuple[Address, Slot]
 
@@ -79,6 +79,10 @@ class SectionBuilder:
         return placed
 
     def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
+        made = self._alone(path, built, **slot)
+        return made if self.faults else attrs.evolve(made, inside=self._inside(path, made))
+
+    def _alone(self, path: Address, built: Built, **slot: Any) -> Slot:
         names, written = self._builder.names, self._builder.written
         (options,) = describe(built.live, names, written).values()  # by the component's name
         (counting,) = describe(built.live, names, written, counting=True).values()
@@ -88,6 +92,15 @@ class SectionBuilder:
         if built.beside is not None:
             slot = attrs.asdict(built.beside, recurse=False, filter=attrs.filters.exclude("label")) | slot
         return make_slot(built, dotted(path), options, counting, reads, **slot)
+
+    def _inside(self, path: Address, around: Slot) -> dict[str, Slot]:
+        """The slots of the judges in *around*, each as it would be if it stood there alone."""
+        found: dict[str, Slot] = {}
+        for at, judge in judges_inside(around.component):
+            if (offered := self._builder.components.get(type(judge))) is not None:
+                alone = self._alone(path, Built(offered, judge), tier="truth", on=tuple(getattr(judge, "accepts", ())))
+                found[at] = attrs.evolve(alone, label=f"{around.label}{at}", path=f"{around.path}{at}")
+        return found
 
     def _check_labels(self, placed: Sequence[Placed]) -> None:
         first: dict[str, Placed] = {}

@@ -19,8 +19,9 @@ from ..values.bounds import Within
 from ..values.errors import PluginError
 from ..values.score import DECIMAL, MONEY, MOST, NOT_NEGATIVE, UNITS
 from . import types as hints
+from .clauses import Clause
 from .describe import describe
-from .sections import Budget, Clause, Label, Plugins, Scoring, SlotOptions, TaskOptions
+from .sections import Budget, Label, Plugins, Scoring, SlotOptions, SourceOptions, TaskOptions
 
 Schema = dict[str, Any]
 
@@ -65,6 +66,7 @@ _ALTERNATIVES = (type(attrs.validators.or_(_SOME, _SOME)), type(attrs.validators
 _BESIDE: Mapping[str, type[Any]] = {
     **dict.fromkeys(("metric", "judge", "preset"), SlotOptions),
     **dict.fromkeys(("sink", "extractor", "aggregate", "early_stop", "comparison"), Label),
+    "source": SourceOptions,
     "task": TaskOptions,
 }
 """What may stand beside a component's own options, by its kind."""
@@ -97,7 +99,7 @@ def _sections() -> Schema:
         "name": {"type": "string"},
         "include": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
         "define": {"type": "object", "additionalProperties": {"anyOf": [_ref(kind) for kind in KINDS]}},
-        "source": _ref("source"),
+        "source": _ref("source:slot"),
         "task": _ref("task:slot"),
         "metrics": {"anyOf": [metrics, _object({"proxy": metrics, "truth": metrics})]},
         "scoring": options_schema(Scoring),

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 import attrs
 
-from ..values import Basis, Cost
+from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
-from ..values.errors import ConfigError
+from .audit import SEED, SHARE, Audit
+from .clauses import Gate
 
 Combine = Literal["all", "truth"]
 OnBudget = Literal["skip_metric", "skip_subject"]
@@ -32,20 +33,10 @@ RECORD = ""
 """Stands in the place of a label for a subject's record."""
 
 
-_SHARE = Within(0, 1, "a number from 0 to 1")
-
 PASS_AT = 0.5
 """The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
-
-
-@attrs.frozen
-class Audit:
-    """Which share of the subjects that the proxies rejected the truth metrics look at anyway."""
-
-    rate: float = attrs.field(validator=_SHARE)
-    seed: int = attrs.field(default=0, validator=Within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
 
 
 @attrs.frozen
@@ -63,12 +54,12 @@ class Scoring:
         ``truth``, that of the truths alone, so that the proxies only gate.
     """
 
-    threshold: float = attrs.field(default=0.5, validator=_SHARE)
+    threshold: float = attrs.field(default=0.5, validator=SHARE)
     rollouts: int = attrs.field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
-    pass_at: float = attrs.field(default=0.5, validator=_SHARE)
+    pass_at: float = attrs.field(default=0.5, validator=SHARE)
     combine: Combine = "all"
 
 
@@ -100,45 +91,6 @@ class Budget:
     session: tuple[Cost, ...] = _limit("0.10")
     day: tuple[Cost, ...] = _limit("1.00")
     disabled: bool = False
-
-
-Bound = Literal["point", "interval"]
-
-
-@attrs.frozen
-class Clause:
-    """What one label of the run must reach.
-
-    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
-        what the run's score is about.
-    :param min_score: the least mean.
-    :param max_score: the greatest mean.
-    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
-    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
-    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
-    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval; astride, the gate is undecided.
-    """
-
-    on: str | None = None
-    min_score: float | None = None
-    max_score: float | None = attrs.field(default=None)
-    min_pass_rate: float | None = attrs.field(default=None, validator=_SHARE)
-    min_coverage: float = attrs.field(default=0.95, validator=_SHARE)
-    min_basis: Basis | None = None
-    bound: Bound = "point"
-
-    @max_score.validator
-    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
-        if value is not None and self.min_score is not None and value < self.min_score:
-            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
-
-
-@attrs.frozen
-class Gate:
-    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
-
-    clauses: tuple[Clause, ...] = (Clause(),)
-    given: bool = False
 
 
 @attrs.frozen
@@ -183,6 +135,16 @@ class TaskOptions(CallOptions):
 
 
 @attrs.frozen
+class SourceOptions:
+    """What may stand among the options of a source.
+
+    :param shuffle: a seed: subjects come in a random order that it decides, those of one session together and in theirs.
+    """
+
+    shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(SEED))
+
+
+@attrs.frozen
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
@@ -190,7 +152,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = attrs.field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float | None = attrs.field(default=None, validator=_SHARE)
+    pass_at: float | None = attrs.field(default=None, validator=SHARE)
 
     @range.validator
     def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -204,7 +166,8 @@ class Slot:
 
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
-    whatever of it could change a number, *setup* that and every other option.
+    whatever of it could change a number, *setup* that and every other option. *inside* are the slots of the judges inside it, by where they
+    stand (``.stages[0]``): each has the fingerprint that it would have alone. *shuffle* is a source's seed.
     """
 
     label: str
@@ -225,6 +188,8 @@ class Slot:
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
     pass_at: float = PASS_AT
+    shuffle: int | None = None
+    inside: Mapping[str, Slot] = attrs.field(factory=dict)
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""

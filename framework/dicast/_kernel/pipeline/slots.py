@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -13,7 +13,7 @@ import orjson
 
 from ..._toolkit.json_values import MISSING
 from ..contract.kinds import parts
-from ..contract.protocols import Extractor, estimate
+from ..contract.protocols import Extractor, Judge, estimate
 from ..contract.registry import Registry
 from ..values import KINDS, PARENTS, Rubric, Subject
 from .builder import Built
@@ -59,7 +59,26 @@ def make_slot(
         describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
     ]  # also those of no option
     counts |= {"rubrics": rubrics} | ({"reads": reads} if reads else {})
-    return attrs.evolve(made, setup=digest(counts), fingerprint=digest(counts | {"options": counting}))
+    order = {} if made.shuffle is None else {"shuffle": made.shuffle}  # which changes no number of a subject
+    return attrs.evolve(made, setup=digest(counts | order), fingerprint=digest(counts | {"options": counting}))
+
+
+def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:
+    """Each judge that stands in a field of *component*, with where it stands there, as the runner calls it when it opens them."""
+    for field in attrs.fields(type(component)) if attrs.has(type(component)) else ():
+        yield from _judges_at(f".{field.alias}", getattr(component, field.name, None))
+
+
+def _judges_at(at: str, value: object) -> Iterator[tuple[str, Judge]]:
+    if isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _judges_at(f"{at}[{index}]", item)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _judges_at(f"{at}.{key}", item)
+    elif isinstance(value, Judge) and not isinstance(value, type):
+        yield at, value
+        yield from ((f"{at}{deeper}", judge) for deeper, judge in judges_inside(value))
 
 
 def preset_metrics(preset: Built, place: Path) -> list[object]:

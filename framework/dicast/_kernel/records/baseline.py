@@ -14,7 +14,9 @@ from ..pipeline.sections import Pipeline
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
 from ..values.names import by_part, nearest
+from .portable import read_portable
 from .reader import results
+from .saved import saved_baselines
 
 LAST = "last"
 
@@ -37,7 +39,7 @@ def find_baseline(ledger: Ledger, pipeline: Pipeline, but: str | None = None) ->
 def find_results(
     ledger: Ledger, wanted: str, base: Path, *, of: str | None = None, but: str | None = None
 ) -> Results | None:
-    """The results that *wanted* names: a run's id, the name of a pipeline (its newest finished run), or a file below *base*.
+    """The results that *wanted* names: a saved baseline, a run's id, a pipeline's name (its newest finished run), or a file below *base*.
 
     An id may be given by its first or last characters. ``last`` is the newest finished run, of the pipeline named *of* where that is given; None when there is none. The run *but* is
     never meant, and one that was limited to some subjects, or could score none, only by its id.
@@ -50,6 +52,8 @@ def find_results(
         meant = (event for event in finished if of in (None, event.payload["name"]))
         newest = next((event for event in meant if _is_whole(ledger, event)), None)
         return None if newest is None else results(ledger, newest.run_id)
+    if (kept := saved_baselines(ledger).get(wanted)) is not None and kept.run_id != but:
+        return results(ledger, kept.run_id)
     meant = (event for event in finished if wanted in (event.run_id, event.payload["name"]))
     named = next((event for event in meant if event.run_id == wanted or _is_whole(ledger, event)), None)
     if named is not None:
@@ -79,16 +83,19 @@ def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted), None):
         why = "each scored nothing, or was limited to some rows"
         return f"no run of {wanted!r} can be compared by its name: {why}; name one by its id, such as {partial}"
-    near = nearest(wanted, {name for event in finished for name in (event.run_id, str(event.payload["name"]))})
+    known = {name for event in finished for name in (event.run_id, str(event.payload["name"]))}
+    near = nearest(wanted, known | saved_baselines(ledger).keys())
     hint = "" if near is None else f", did you mean {near!r}?"
-    return f"there is no finished run {wanted!r} in this ledger, and no file of that name{hint}"
+    return f"there is no finished run or baseline {wanted!r} in this ledger, and no file of that name{hint}"
 
 
 def of_file(path: Path) -> Results:
-    """The records that ``jsonl/rows`` wrote to *path*; its first reading finds what is wrong with it.
+    """The records that ``jsonl/rows``, or ``dicast baseline save``, wrote to *path*; its first reading finds what is wrong with it.
 
-    :raises DataError: when it is not a file of records.
+    :raises DataError: when it is no such file, or a baseline that was changed.
     """
+    if (saved := read_portable(path)) is not None:
+        return saved
 
     def records() -> Iterator[tuple[str, Record]]:
         with InputFile.opened(path) as file:

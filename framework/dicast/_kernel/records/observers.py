@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
+import attrs
 import orjson
 
-from ..pipeline.sections import Pipeline, Slot
+from ..contract.protocols import Source
+from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..stream.opening import ComponentStack, open_component
-from ..values import Event, Record, Results, RunContext
+from ..stream.shuffle import ShuffledSource
+from ..values import Event, Record, Results, RunContext, Sizes
 from .reader import RecordReader
 
 
@@ -30,9 +34,14 @@ class RecordObservers:
 
     @classmethod
     async def open(
-        cls, pipeline: Pipeline, run: RunContext, parts: ComponentStack, started: Mapping[str, Any]
-    ) -> RecordObservers:
-        """Open what *pipeline* has of them."""
+        cls, pipeline: Pipeline, run: RunContext, source: Source, parts: ComponentStack, started: Mapping[str, Any]
+    ) -> RecordObservers | None:
+        """Open what *pipeline* has of them, for the subjects of *source*; None where nothing watches the records."""
+        if not (pipeline.aggregates or pipeline.early_stop or pipeline.baseline):
+            return None
+        if isinstance(source, ShuffledSource) and pipeline.source is not None:
+            sizes = partial(_sizes, pipeline, source)
+            run = attrs.evolve(run, shuffle=pipeline.source.shuffle, sizes=sizes)
         aggregates = [
             (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.aggregates
         ]
@@ -54,17 +63,18 @@ class RecordObservers:
     def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
         """Take the records among *events* into account; *whole* says that no subject is told in parts."""
         if self.listens:
-            for _, record in chain(self._reader.read(events), self._reader.rest() if whole else ()):
-                self._take(record)
+            for found in chain(self._reader.read(events), self._reader.rest() if whole else ()):
+                self._take(*found)
 
-    def _take(self, record: Record | None) -> None:
+    def _take(self, subject: tuple[str, str, str | None], record: Record | None) -> None:
         if record is not None:
             for slot, live in self._aggregates:
                 self._ask(slot, live.add, record)
-            for slot, live in self._stops:
-                found = self._ask(slot, live.observe, record)
-                if found is not None and self.stopped is None:
-                    self.stopped = {"plugin": slot.label, "row_index": self._rows, **found}
+        for slot, live in self._stops:
+            told = _of_all(subject, record) if getattr(live, "observes_failures", False) else record
+            found = None if told is None else self._ask(slot, live.observe, told)
+            if found is not None and self.stopped is None:
+                self.stopped = {"plugin": slot.label, "row_index": self._rows, **found}
         self._rows += 1
 
     def _ask(self, slot: Slot, function: Callable[..., Any], *given: object) -> Any:
@@ -84,12 +94,33 @@ class RecordObservers:
 
     def finish(self) -> Iterator[tuple[Slot, Mapping[str, object] | None]]:
         """What each aggregate comes to; None where it is broken."""
-        for _, record in self._reader.rest():
-            self._take(record)
+        for found in self._reader.rest():
+            self._take(*found)
         for slot, live in self._aggregates:
             yield slot, self._ask(slot, live.finish)
+
+    def intervals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What the stops that make an interval know of the label that each is on; once all records are told."""
+        for slot, live in self._stops:
+            if hasattr(live, "interval") and (found := self._ask(slot, live.interval)) is not None:
+                yield slot.component.on, found
 
     def compare(self, slots: Iterable[Slot], baseline: Results, variant: Results) -> Iterator[tuple[Slot, Any]]:
         """What each comparison in *slots* says; None where it is broken."""
         for slot in slots:
             yield slot, self._ask(slot, slot.component.compare, baseline, variant)
+
+
+def _of_all(subject: tuple[str, str, str | None], record: Record | None) -> Record:
+    """The record of *subject* with what names it; one without metrics where it has none."""
+    kind, subject_id, session = subject
+    named = {"subject_kind": kind, "subject_id": subject_id, "session_id": session}
+    return {**(record or {"row": {}, "metrics": {}}), **named}
+
+
+def _sizes(pipeline: Pipeline, source: ShuffledSource, label: str) -> Sizes:
+    """How many subjects *source* has for *label* to judge; where it is no metric's and no judge's, how many it has."""
+    of_all = pipeline.metrics if label == METRICS else ()
+    slots = of_all or [slot for slot in (*pipeline.metrics, *pipeline.judges) if slot.label == label]
+    kinds = {kind for slot in slots for kind in slot.on} if all(slot.on for slot in slots) else ()
+    return source.sizes(sorted(kinds))

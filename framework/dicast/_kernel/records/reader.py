@@ -14,8 +14,8 @@ from ..values import Event, Query, Record, Results
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
 """The events that :class:`RecordReader` reads."""
 
-Found = tuple[tuple[str, str], Record | None]
-"""A subject's kind and id, and its record; None where nothing of it was completed."""
+Found = tuple[tuple[str, str, str | None], Record | None]
+"""A subject's kind, id and session, and its record; None where nothing of it was completed."""
 
 
 class RecordReader:
@@ -68,7 +68,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
     def records() -> Iterator[tuple[str, Record]]:
         reader = RecordReader(started, late=True)
         events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=reader.types)))
-        for (kind, subject_id), record in chain(reader.read(events), reader.rest()):
+        for (kind, subject_id, _), record in chain(reader.read(events), reader.rest()):
             if record is not None:
                 yield subject_id, {"subject_kind": kind, **record}
 
@@ -98,7 +98,7 @@ def _found(told: Sequence[Event]) -> Found:
         metrics: Any = record["metrics"]
         if "score" not in metrics and "scores" not in metrics:
             record = {**record, "metrics": {**metrics, **_scores(verdicts)}}
-    return (str(first.subject_kind), str(first.subject_id)), record
+    return (str(first.subject_kind), str(first.subject_id), first.session_id), record
 
 
 def _scores(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, object]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
 
-from ..pipeline.sections import METRICS, Gate
+from ..pipeline.clauses import Gate
+from ..pipeline.sections import METRICS
 from ..values import Cost
 from ..values.aggregation import Aggregation
+from ..values.score import UNITS
 from .fold import Report
 from .gate import gate_document
 from .spool import Passes
@@ -28,14 +31,20 @@ def document(
     gate: Gate,
     *,
     stopped: Mapping[str, object] | None,
+    intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Document:
-    """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them."""
+    """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them.
+
+    *intervals* are those that hold whenever the run is looked at, by label.
+    """
     report.close()
     score = _score(report, aggregation)
+    if score is not None and stopped is not None and stopped.get("on") == score["label"]:
+        score |= _as_stopped(intervals.get(score["label"]))
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
     label = None if score is None else score["label"]
-    return {
+    done = {
         "run_id": report.run_id,
         "name": report.started.get("name"),
         "subjects": report.subjects,
@@ -53,7 +62,7 @@ def document(
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
-        "gate": gate_document(gate, report, label, coverage, stopped),
+        "gate": None,
         "stopped": None if stopped is None else dict(stopped),
         "row_count": report.rows.count,
         "retry_summary": report.rows.retry_summary(),
@@ -68,6 +77,10 @@ def document(
         "worst": report.worst(),
         "failed_subjects": report.failed_shown,
     }
+    if report.corrections is not None:
+        done = report.corrections.document(done)
+    done["gate"] = gate_document(gate, report, label, coverage, stopped, intervals, done)
+    return done
 
 
 def disabled_document(name: str) -> Document:
@@ -102,7 +115,15 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
         "ci_method": CI_METHOD if interval else None,
         "by_tier": dict(report.tiers),
         "by_basis": report.judges[counted[0]].by_basis(),
+        **({"calibrated": calibrated} if (calibrated := report.judges[counted[0]].calibrated) else {}),
     }
+
+
+def _as_stopped(interval: Mapping[str, Any] | None) -> Document:
+    """The interval of the mean after a stop that depended on the scores; one for a fixed number of them would not hold."""
+    if interval is None:
+        return {}
+    return {"ci_low": interval["low"], "ci_high": interval["high"], "ci_method": interval["method"]}
 
 
 def _warnings(report: Report) -> list[Document]:
@@ -187,5 +208,5 @@ def exit_code(done: Document) -> int:
 def _began(done: Document) -> bool:
     """Whether anything was judged, or spent."""
     judged = done["scored"] or any(one["scored"] for one in (*done["metrics"].values(), *done["judges"].values()))
-    spent = (*done["cost"].values(), *done["spend_lost"].values())
+    spent = [done[sums][unit] for sums in ("cost", "spend_lost") for unit in UNITS]
     return bool(judged) or any(Cost(amount).amount != 0 for amount in spent)

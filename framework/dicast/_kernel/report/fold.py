@@ -20,6 +20,7 @@ from ..events import (
 )
 from ..pipeline.sections import METRICS
 from ..values import Basis, Cost, Event
+from .corrected import Corrections
 from .spool import BATCH, Passes
 from .tally import Group, Rows, Tally, Watched, nothing
 
@@ -44,6 +45,7 @@ class Report:
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
         self.rows = Rows()
+        self.corrections: Corrections | None = None
         self.models: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
@@ -117,6 +119,7 @@ class Report:
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
         self._single = len(self._counted) == 1
+        self.corrections = Corrections(said) if said.get("audit") else None
         of_gate: Sequence[str] = said.get("gated", ())
         self.criteria = tuple(label for label in of_gate if label not in self.metrics and label not in self.judges)
         for label in {*of_gate, *(self._counted if self._single else ())}:
@@ -149,6 +152,8 @@ class Report:
                 self._note_models(told)
             if label == METRICS:
                 self._tally_metrics(events)
+                if self.corrections is not None:
+                    self.corrections.add(events)
             if (watched := self.watched.get(label)) is not None:
                 watched.add(sessions, scores)
             if self._single and label in self._counted:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
 
-from ..pipeline.sections import Clause, Gate
+from ..pipeline.clauses import Clause, Gate
+from ..pipeline.sections import METRICS
 from ..values import Basis, reaches
+from .card import why_not
 from .fold import Report
 from .spool import TOLERANCE
 from .statistics import confidence_interval, pass_rate, possible_means
@@ -19,6 +22,7 @@ Answer = bool | None
 """True for passed, False for failed, None for undecided."""
 
 EARLY_STOP = "early_stop"
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -36,16 +40,25 @@ class Finding:
 
 
 def gate_document(
-    gate: Gate, report: Report, label: str | None, coverage: float | None, stopped: Mapping[str, object] | None
+    gate: Gate,
+    report: Report,
+    label: str | None,
+    coverage: float | None,
+    stopped: Mapping[str, object] | None,
+    intervals: Mapping[str, Mapping[str, Any]] = NONE,
+    done: Mapping[str, Any] = NONE,
 ) -> Document:
-    """What *gate* says of the run, whose score is about *label* and has this *coverage*.
+    """What *gate* says of the run, whose score is about *label* and has this *coverage*; *done* has what is corrected.
 
     All clauses have to hold: one that failed fails the gate, and else one that is undecided leaves it so.
     """
     found, open_ends, answers = list[Finding](), list[tuple[Answer, str]](), list[Answer]()
     for clause in gate.clauses:
         on = clause.on or label
-        rules = [*_rules(clause, on, report, coverage)]
+        rules = [
+            _corrected(clause, _at_any_time(clause, one, intervals.get(str(on))), done)
+            for one in _rules(clause, on, report, coverage)
+        ]
         decided = rules[0].passed is not None and report.scored > 0  # the first is coverage
         found += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
         open_ends += ((rule.passed if decided else None, rule.reason) for rule in rules if not rule.passed)
@@ -95,6 +108,10 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
         yield _basis(str(on), report.basis(str(on)), clause.min_basis)
+    if clause.require_card is not None:
+        why = why_not(clause, str(on), report.started.get("fingerprints", {}), report.models)
+        value, passed = ("can gate", True) if why is None else (None, None)
+        yield Finding(on, "require_card", str(clause.require_card), value, passed, why or "")
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:
@@ -126,6 +143,40 @@ def _mean(
     held = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
     passed, why = _held_against(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
     return Finding(on, name, line, mean, passed, why + held, low, high)
+
+
+def _at_any_time(clause: Clause, found: Finding, interval: Mapping[str, Any] | None) -> Finding:
+    """*found*, by the *interval* that holds whenever it is looked at, where the clause asks for that; its decision is about its own line."""
+    if clause.bound != "anytime" or found.rule not in ("min_score", "max_score"):
+        return found
+    line, above = float(found.line), found.rule == "min_score"
+    if interval is None:
+        reason = f"no early stop has an interval of {found.on}: {found.rule} is {line:g}"
+        return attrs.evolve(found, passed=None, reason=reason, low=None, high=None)
+    low, high = interval["low"], interval["high"]
+    what = f"the mean of {found.on}, at any time,"
+    passed, why = _held_against(clause, what, (low, high), (low, high), (found.rule, line, above))
+    if interval["decision"] is not None and interval["at"] == line:
+        passed = (interval["decision"] == "above") == above
+        why = f"{what} is decided to be {interval['decision']} {found.rule} {line:g}"
+    return attrs.evolve(found, passed=passed, reason=why, low=low, high=high)
+
+
+def _corrected(clause: Clause, found: Finding, done: Mapping[str, Any]) -> Finding:
+    """*found*, by the mean that audits have corrected, where the clause asks for that."""
+    if not clause.corrected or found.rule not in ("min_score", "max_score"):
+        return found
+    line, above = float(found.line), found.rule == "min_score"
+    entry = (done.get("score") or NONE) if found.on == METRICS else done["metrics"][found.on]
+    corrected = entry.get("corrected")
+    if corrected is None:
+        why = entry.get("reasons", NONE).get("corrected", NONE).get("message", "the score is another label's")
+        reason = f"the corrected mean of {found.on} is not known ({why}): {found.rule} is {line:g}"
+        return attrs.evolve(found, value=None, passed=None, reason=reason, low=None, high=None)
+    mean, low, high = corrected["mean"], corrected["ci_low"], corrected["ci_high"]
+    what = f"the corrected mean of {found.on}"
+    passed, why = _held_against(clause, what, (mean, mean), (low, high), (found.rule, line, above))
+    return attrs.evolve(found, value=mean, passed=passed, reason=why, low=low, high=high)
 
 
 def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:

@@ -41,7 +41,7 @@ def nothing() -> dict[str, Cost]:
 
 @attrs.define
 class Tally:
-    """Running sums over the verdicts of one label; *bases* counts what its scores rest on."""
+    """Running sums over the verdicts of one label; *bases* counts what its scores rest on, *calibrated* those that a calibration has kept."""
 
     scored: int = 0
     total: int = 0
@@ -55,6 +55,7 @@ class Tally:
     fallbacks: Counter[str] = attrs.field(factory=Counter)
     passes: Passes = attrs.field(factory=Passes)
     bases: Counter[Basis] = attrs.field(factory=Counter)
+    calibrated: int = 0
     lowest: float = 1.0
     highest: float = 0.0
 
@@ -73,6 +74,7 @@ class Tally:
                 for payload in payloads
             ]
         )
+        self.calibrated += sum([payload.get("calibrated") is True for payload in payloads])
         signals = [payload["signals"] for payload in payloads]
         self.escalated += sum([said.get("escalated") is True for said in signals])
         self.fallbacks.update([str(said["escalation_skipped"]) for said in signals if "escalation_skipped" in said])

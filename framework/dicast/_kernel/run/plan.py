@@ -114,6 +114,7 @@ def run_started(
         "metrics": [slot.label for slot in pipeline.metrics],
         "on": {slot.label: slot.on for slot in pipeline.metrics},
         "judges": [slot.label for slot in pipeline.judges],
+        **inside(pipeline),
         "task": pipeline.task and pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
@@ -121,7 +122,21 @@ def run_started(
         **decided_by(pipeline),
         "limit": limit,
         "live": live,
+        **_audit(pipeline),
     }
+
+
+def _audit(pipeline: Pipeline) -> dict[str, Any]:
+    """What is audited, and which metrics that is about."""
+    audit = pipeline.scoring.audit
+    truths = [slot.label for slot in pipeline.metrics if slot.tier == "truth"]
+    return {} if audit is None else {"audit": attrs.asdict(audit), "truths": truths}
+
+
+def inside(pipeline: Pipeline) -> dict[str, Any]:
+    """What ``run.started`` says of the judges inside others; nothing where there are none."""
+    found = {one.label: one.fingerprint for slot in pipeline.judges for one in slot.inside.values()}
+    return {"inside": found} if found else {}
 
 
 def decided_by(pipeline: Pipeline) -> dict[str, Any]:

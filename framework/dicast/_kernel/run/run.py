@@ -17,6 +17,7 @@ from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURC
 from ..pipeline.sections import Pipeline, Slot
 from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
+from ..records.plans import plan_and_truth
 from ..report.document import document, exit_code, stopped_document
 from ..report.fold import Report
 from ..report.gate import as_it_ended
@@ -25,6 +26,7 @@ from ..resume.units import EarlierUnits
 from ..stream.content import trace_events
 from ..stream.leases import leased, living
 from ..stream.opening import ComponentStack, open_component
+from ..stream.shuffle import in_its_order
 from ..stream.sinks import SinkFeed, output
 from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.stream import BATCH, Stream
@@ -34,6 +36,7 @@ from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
+from .audit_rate import with_audit_rate
 from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Judging
@@ -43,11 +46,11 @@ from .window import Judging
 class Request:
     """How a pipeline is to be run.
 
-    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of
-    the file; one that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for the file's; *live* says that it is a
-    live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it belongs; a *preview* is
-    nothing to take up or to compare with; *signals* lets Ctrl-C and SIGTERM end the run in order;
-    *progress* is called now and then.
+    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of the file; one
+    that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for
+    the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
+    belongs; a *preview* is nothing to take up or to compare with; *pause_after* so many subjects the run pauses, and can be taken up;
+    *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
     """
 
     limit: int | None = None
@@ -59,19 +62,20 @@ class Request:
     new: bool = False
     suite: Mapping[str, object] | None = None
     preview: bool = False
+    pause_after: int | None = None
     signals: bool = False
     progress: Callable[[Report], None] | None = None
 
 
 @attrs.frozen
-class Outcome:
+class RunOutcome:
     """What a run came to: the document of ``run --json`` and the exit code it means."""
 
     document: Mapping[str, Any]
     exit_code: int
 
 
-async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome:
+async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutcome:
     """Run *pipeline* on *ledger*.
 
     :raises RequestError: when the request is wrong; nothing was judged then.
@@ -83,9 +87,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> Outcome
     async with ComponentStack() as parts:
         if request.signals:
             parts.enter_context(stop.on_signals())
-        draft = RunContext(
-            clock.id(), pipeline.name, pipeline.base, concurrency=pipeline.executor.component.concurrency
-        )
+        draft = RunContext(clock.id(), pipeline.name, pipeline.base)
+        draft = attrs.evolve(draft, concurrency=pipeline.executor.component.concurrency)
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
         keeps_content = getattr(live, "keeps_content", True)
@@ -130,12 +133,10 @@ class _Run:
         self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
         self._stream: Stream | None = None
         self.baseline: Results | None = None
-        self._kinds: tuple[str, ...] = ()
-        self._ordered = True
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
 
-    async def carry_out(self, parts: ComponentStack) -> Outcome:
+    async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Open everything, judge, close, and write down what came of it."""
         parts.enter_context(self._caller.ticking())
         try:
@@ -144,6 +145,7 @@ class _Run:
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
+            self.pipeline = with_audit_rate(self.pipeline, self.ledger, self.earlier, self.report.expected)
             rubrics = unchanged_rubrics(self.pipeline, self.ledger)
             if self.pipeline.baseline is not None:
                 self.baseline = find_baseline(self.ledger, self.pipeline, self.context.run_id)
@@ -156,10 +158,11 @@ class _Run:
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
-            self._observers = await self._open_observers(parts, started)
+            observing = attrs.evolve(self.context, baseline=self.baseline)
+            self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
-            return Outcome(done, exit_code(done))
+            return RunOutcome(done, exit_code(done))
         self.stop.begun = True
         stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
         stream.progress = self.request.progress
@@ -167,7 +170,7 @@ class _Run:
         try:
             await self._begin(stream, started, spool)
             await self._judge(stream, plan, subjects, spool)
-            paused: Stopped = {"reason": "paused"} if getattr(source, "pauses", False) else None
+            paused: Stopped = {"reason": "paused"} if getattr(source, "pauses", self.request.pause_after) else None
             stopped = self.stop.document() if self.stop else paused
         except Interrupted:
             stopped = self.stop.document()
@@ -194,7 +197,8 @@ class _Run:
         given = self.request.source or (slot and slot.component)
         assert given is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(given, self.context, parts.part("source"))
-        return source
+        seed = None if slot is None else slot.shuffle
+        return source if seed is None else in_its_order(source, seed, live=self.request.live)
 
     def _source_name(self) -> str:
         slot, given = self.pipeline.source, isinstance(self.request.source, GivenSubjects)
@@ -214,11 +218,6 @@ class _Run:
             live = await open_component(slot.component, own, parts.part(slot.path))
             feeds.append(SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink))
         return feeds
-
-    async def _open_observers(self, parts: ComponentStack, started: Mapping[str, Any]) -> RecordObservers | None:
-        """What watches the records; None where nothing does."""
-        wanted = self.pipeline.aggregates or self.pipeline.early_stop or self.pipeline.baseline
-        return await RecordObservers.open(self.pipeline, self.context, parts, started) if wanted else None
 
     async def _begin(self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None) -> None:
         if self.earlier is None or spool is None:
@@ -263,10 +262,11 @@ class _Run:
         await stream.flush()
 
     def _limit(self) -> int | None:
-        given, earlier = self.request.limit, self.earlier
-        return earlier.payload["limit"] if given is None and earlier is not None else given
+        given = self.request.limit
+        limit = self.earlier.payload["limit"] if given is None and self.earlier is not None else given
+        return self.request.pause_after if limit is None else limit
 
-    async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> Outcome:
+    async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
         """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
@@ -277,7 +277,9 @@ class _Run:
         report = self.report
         if self.request.live:
             report = resume.standing(self.ledger, self.context.run_id, report.started)
-        done = document(report, pipeline.scoring.aggregation, pipeline.gate, stopped=stopped) | concluded
+        known, how = dict(self._observers.intervals() if self._observers else ()), pipeline.scoring.aggregation
+        done = document(report, how, pipeline.gate, stopped=stopped, intervals=known) | concluded
+        done |= plan_and_truth(self.ledger, report.started, done) if over else {}
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
@@ -295,4 +297,4 @@ class _Run:
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)
         done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken}
-        return Outcome(done, exit_code(done))
+        return RunOutcome(done, exit_code(done))

@@ -10,6 +10,7 @@ import orjson
 
 from ..values import RESERVED_AREAS, Due, Event, TraceEvent
 from ..values.errors import DataError
+from ..values.names import not_finite
 from .stream import Stream
 
 
@@ -46,5 +47,9 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         text = orjson.dumps(judged, option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise DataError(f"subject {subject.id!r} is not JSON: {error}") from error
+    if text.count(b"null") > [*judged.values()].count(None):  # the writer of JSON makes null of NaN
+        places = (not_finite(value, name) for name, value in judged.items())
+        if wrong := next(filter(None, places), None):
+            raise DataError(f"subject {subject.id!r}: {wrong}, which JSON does not have; write None, or a text")
     payload = {"digest": sha256(text).hexdigest(), "content": judged}
     return payload if due.from_run in (None, run_id) else {**payload, "from_run": due.from_run}

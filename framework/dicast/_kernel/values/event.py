@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from .basis import Basis, basis_of
+from .record import Results
 from .score import Cost
 from .subject import TraceEvent
 
@@ -201,6 +202,23 @@ class Lookahead:
     hours: float = 0.0
 
 
+@attrs.frozen
+class Sizes:
+    """How many *subjects* of some *kinds* a source has (of any where these are empty), in how many *sessions*, and how many are in the *longest*.
+
+    A subject without a session is one of its own.
+    """
+
+    kinds: tuple[str, ...]
+    subjects: int
+    sessions: int
+    longest: int
+
+
+def _not_known(label: str) -> Sizes | None:
+    return None
+
+
 def _no_rows(query: Query) -> Iterator[Entry]:
     return iter(())
 
@@ -219,6 +237,8 @@ class RunContext:
     *concurrency* is how many subjects are judged at once. *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
     one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged;
     *ledger_path* is its file, None for one that is none.
+    For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
+    they come so, and *baseline* has the records that the run is compared with.
     """
 
     run_id: str
@@ -231,4 +251,7 @@ class RunContext:
     continued: bool = False
     concurrency: int = 1
     keeps_content: bool = True
+    shuffle: int | None = None
+    sizes: Callable[[str], Sizes | None] = _not_known
+    baseline: Results | None = None
     ledger_path: Path | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from math import isfinite
 
 import orjson
 
@@ -58,3 +59,15 @@ def json_type(value: object) -> str:
     """What *value* is called in JSON."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return kinds.get(type(value), "a number")
+
+
+def not_finite(value: object, place: str) -> str | None:
+    """Where in the JSON data *value*, which is at *place*, a number is NaN or infinite, which JSON does not have; None where none is."""
+    if isinstance(value, float):
+        return None if isfinite(value) else f"{place} is {value}"
+    inside: Iterable[tuple[object, object]] = ()
+    if isinstance(value, Mapping):
+        inside = value.items()
+    elif isinstance(value, list | tuple):
+        inside = enumerate(value)
+    return next((found for name, one in inside if (found := not_finite(one, f"{place}.{name}"))), None)

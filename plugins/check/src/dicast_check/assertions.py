@@ -97,18 +97,20 @@ class Assertions:
         """
         row = columns(subject)
         found = lookup(row, self.column)
-        if found is MISSING or found is None or found == "":
+        if found is MISSING:
             near = nearest(self.column, row)
             raise _BadList(
                 "the row has no such column" + (f", did you mean {near!r}?" if near else f"; it has {', '.join(row)}")
             )
-        if isinstance(found, str):
+        if isinstance(found, str) and found:
             try:
                 found = read_json(found)
             except ValueError as error:
                 raise _BadList(f"it is not JSON: {error}") from error
+        if found is None or found in ("", []):
+            raise _BadList("this row has no checks there; give it one, or leave the row out")
         items = [found] if isinstance(found, Mapping) else found
-        if not isinstance(items, list | tuple) or not items:
+        if not isinstance(items, list | tuple):
             raise _BadList(f"it is a list of {{check, value, weight, negate}}, not {found!r:.80}")
         return list(items)
 
@@ -136,13 +138,12 @@ def _made(number: int, item: Any) -> tuple[str, Check, float]:
     options = {key: value for key, value in item.items() if key not in _OWN}
     if item.get("value") is not None:
         options[_VALUES.get(name, "value")] = item["value"]
+    if not isinstance(item.get("field", ""), str):
+        raise _BadList(f"item {number}: field is a text, not {item['field']!r:.80}")
     for key in ("negate", "ignore_case"):
         if not isinstance(item.get(key, False), bool):
             raise _BadList(f"item {number}: {key} is true or false, not {item[key]!r:.80}")
-    allowed = [field.name for field in attrs.fields(kind) if field.init]
-    for key in options:
-        if key not in allowed:
-            raise _BadList(f"item {number}: {name} has no {key!r}; it has {', '.join(allowed)}")
+    _fit(f"item {number}: {said}", kind, name, options)
     try:
         if name in _LISTS and isinstance(text := options.get("values"), str) and not is_template(text):
             options["values"] = [one for one in next(csv.reader([text], skipinitialspace=True), ()) if one.strip()]
@@ -152,3 +153,21 @@ def _made(number: int, item: Any) -> tuple[str, Check, float]:
     except Exception as error:  # the border: the row's values are anybody's
         raise _BadList(f"item {number}: {said}: {error}") from error
     return said, made, float(weight)
+
+
+def _fit(what: str, kind: type[Check], name: str, options: Mapping[str, Any]) -> None:
+    """Check that the check *kind*, called *name*, takes these *options*, and lacks none.
+
+    :raises _BadList: saying of *what* something is wrong.
+    """
+    fields = {field.name: field for field in attrs.fields(kind) if field.init}
+    for key in options:
+        if key not in fields:
+            raise _BadList(f"{what} has no {key!r}; it has {', '.join(fields)}")
+    own = _VALUES.get(name, "value")
+    if own in fields and fields[own].default is attrs.NOTHING and own not in options:
+        raise _BadList(f"{what} needs a value")
+    if issubclass(kind, Limit) and (isinstance(options[own], bool) or not isinstance(options[own], int | float)):
+        raise _BadList(f"{what}: {own} is a number, not {options[own]!r:.80}")
+    if name == "regex" and not isinstance(options[own], str):
+        raise _BadList(f"{what}: {own} is a text, not {options[own]!r:.80}")

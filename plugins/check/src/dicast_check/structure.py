@@ -18,6 +18,9 @@ from .check import Answer, Check
 _STARTS = 1000
 """How many brackets in a text are tried as the beginning of JSON."""
 
+_READ = 20_000_000
+"""How many characters are read in all tries that fail, some 2 seconds' worth: brackets that are never closed would each read to the end."""
+
 _KEPT = 64
 """Compiled schemas that are kept for rows that bring their own."""
 
@@ -101,17 +104,22 @@ class ContainsJson(_JsonCheck):
         return Answer(False, why)
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def embedded(text: str) -> Iterator[Any]:
     """The JSON objects and lists in *text*, in their order; those inside of another are not taken for themselves."""
-    decoder, place, tried = json.JSONDecoder(), 0, 0
-    while tried < _STARTS:
+    decoder, place, tried, read = json.JSONDecoder(parse_constant=_refuse), 0, 0, 0
+    while tried < _STARTS and read < _READ:
         starts = [found for found in (text.find("{", place), text.find("[", place)) if found >= 0]
         if not starts:
             return
         start, tried = min(starts), tried + 1
         try:
             value, place = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            read += getattr(error, "pos", start) - start
             place = start + 1
         else:
             yield value

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from dicast import Cost, Failure, Judge, Judgment, Rubric, Subject, Verdict, maybe_await
+from dicast import (
+    ConfigError,
+    Cost,
+    Failure,
+    Judge,
+    Judgment,
+    Problem,
+    Rubric,
+    RunContext,
+    Subject,
+    Verdict,
+    maybe_await,
+)
+from dicast.signals import signal_numbers
+
+from .audit import Audit
 
 VERSION = "1.0.0"
 """Of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on: of the rule in :class:`Cascade`."""
@@ -16,6 +33,9 @@ SKIPPED, THROTTLED = "escalation_skipped", "throttled_reason"
 FEEDBACK, THUMBS = "explicit_feedback", ("thumbs_up", "thumbs_down")
 
 Threshold = float | tuple[float, ...]
+
+_USUAL = 0.7
+"""The very object stands where no threshold was given: one of a file is another object, also where it is as large."""
 
 
 def _check_thresholds(cascade: Cascade, attribute: attrs.Attribute[Any], given: Threshold) -> None:
@@ -66,13 +86,49 @@ class Cascade:
     :param escalation_threshold: the confidence, from 0 to 1, from which on a verdict is kept; below it the next stage is
         asked. 0 never asks a later stage. A number, or a list with one for each step from a stage to the next.
     :param escalate_over_feedback: ask the next stage about turns with a thumb too.
+    :param calibration: the file that ``dicast calibrate`` wrote for these stages, in place of *escalation_threshold*: a verdict is kept from the
+        threshold on at which labels have shown how often such verdicts are right, and says ``calibrated: true`` then. A stage without
+        a threshold there always escalates. Of other stages, and after an edit by hand, the file is refused.
+    :param audit: put a share of the kept verdicts to the next stage as well: ``rate`` from 0 to 1, and ``seed``. What it says is in
+        ``signals.audit``; where it disagrees too often for what the calibration found, the calibration is revoked, and everything
+        escalates until there is a new one. Needs *calibration*.
+    :param ask_all: ask every stage about each subject, which is what a calibration learns most from; the last verdict stands.
     """
 
     judge_kind = "hybrid"
 
     stages: tuple[Judge, ...] = attrs.field(validator=_check_stages)
-    escalation_threshold: Threshold = attrs.field(default=0.7, validator=_check_thresholds)
+    escalation_threshold: Threshold = attrs.field(default=_USUAL, validator=_check_thresholds)
     escalate_over_feedback: bool = False
+    calibration: Path | None = attrs.field(default=None, metadata={"later": True})
+    audit: Audit | None = attrs.field(default=None, metadata={"later": True})
+    ask_all: bool = attrs.field(default=False, metadata={"later": True})
+
+    def __attrs_post_init__(self) -> None:
+        if self.calibration is not None and self.escalation_threshold is not _USUAL:
+            both = "calibration has the thresholds; leave escalation_threshold out, or calibration"
+            raise ConfigError(Problem(both, path="escalation_threshold", value=self.escalation_threshold))
+        if self.audit is not None and self.calibration is None:
+            alone = "audit watches a calibration: name its file in calibration, or leave audit out"
+            raise ConfigError(Problem(alone, path="audit"))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Any]:
+        """Give the live cascade; with a calibration one that goes by it.
+
+        :raises ConfigError: when the calibration is none of these stages, saying what differs.
+        """
+        if self.calibration is None or self.ask_all:
+            yield self
+            return
+        from .calibrated import Calibrated  # only a calibrated cascade needs it
+
+        yield Calibrated.of(self, run)
+
+    def reads(self, base: Path) -> dict[str, Path]:
+        """The calibration; where it is not there, opening says so."""
+        there = self.calibration is not None and self.calibration.is_file()
+        return {"calibration": self.calibration} if there and self.calibration is not None else {}
 
     @property
     def accepts(self) -> tuple[str, ...]:
@@ -91,22 +147,22 @@ class Cascade:
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Judge by the cheapest stage that is confident enough; a failure only where every stage fails."""
-        wanted = _wanted(subject)
+        wanted = wanted_rubric(subject)
         if wanted == "llm":
             return await self._by_model(subject, children)
         answers: list[Judgment | Failure] = []
-        stages = self.stages[:1] if wanted == "heuristic" else self.stages
+        stages = self.stages[:1] if wanted == "heuristic" and not self.ask_all else self.stages
         for stage, threshold in zip(stages, self._thresholds(), strict=False):
             answer = await maybe_await(stage.judge(subject, children))
             answers.append(answer)
-            if isinstance(answer, Failure):
+            if isinstance(answer, Failure) or self.ask_all:
                 continue
             if answer.confidence >= threshold:
                 break
-            if not self.escalate_over_feedback and _has_thumb(subject):
-                answers[-1] = attrs.evolve(answer, signals={**answer.signals, SKIPPED: FEEDBACK})
+            if not self.escalate_over_feedback and has_thumb(subject):
+                answers[-1] = over_feedback(answer)
                 break
-        return self._outcome(subject, answers)
+        return self.outcome(subject, answers)
 
     async def _by_model(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Judge by the last stage; a cap downgrades to the first one."""
@@ -115,7 +171,7 @@ class Cascade:
             return answer
         instead = await maybe_await(self.stages[0].judge(subject, children))
         if isinstance(instead, Failure):
-            return attrs.evolve(answer, cost=_total([instead, answer]))
+            return attrs.evolve(answer, cost=total([instead, answer]))
         return attrs.evolve(instead, signals={**instead.signals, **_why(answer)})
 
     def _thresholds(self) -> Iterator[float]:
@@ -124,8 +180,9 @@ class Cascade:
         yield from given if isinstance(given, tuple) else (given,) * steps
         yield 0.0
 
-    def _outcome(self, subject: Subject, answers: Sequence[Judgment | Failure]) -> Judgment | Failure:
-        cost, last = _total(answers), answers[-1]
+    def outcome(self, subject: Subject, answers: Sequence[Judgment | Failure]) -> Judgment | Failure:
+        """What the *answers* of the stages that were asked come to."""
+        cost, last = total(answers), answers[-1]
         good = [answer for answer in answers if isinstance(answer, Judgment)]
         if isinstance(last, Failure) and not good:
             return attrs.evolve(last, cost=cost)
@@ -133,7 +190,7 @@ class Cascade:
         if len(answers) == 1:
             return decided
         signals = {**decided.signals, **_first(answers[0])}
-        if len(self.stages) > 2 or isinstance(answers[0], Failure):
+        if len(self.stages) > 2 or self.ask_all or isinstance(answers[0], Failure):
             signals["stages"] = [_stage(answer) for answer in answers]
         if isinstance(last, Failure):
             return attrs.evolve(decided, cost=cost, signals={**signals, **_why(last)})
@@ -148,18 +205,23 @@ class Cascade:
         )
 
 
-def _wanted(subject: Subject) -> object:
+def wanted_rubric(subject: Subject) -> object:
     """The rubric that a workload's own block names; None where there is none, and the cascade goes by confidence."""
     block = subject.context.get("evaluate") if subject.kind == "workload" else None
     return block.get("rubric") if isinstance(block, Mapping) else None
 
 
-def _has_thumb(subject: Subject) -> bool:
+def has_thumb(subject: Subject) -> bool:
     """Whether the user of a turn has said by a thumb how good it was."""
     if subject.kind != "turn":
         return False
     said = (event.payload.get("rating") for event in subject.events if event.type == "feedback.explicit")
     return any(rating in THUMBS for rating in said)
+
+
+def over_feedback(answer: Judgment) -> Judgment:
+    """*answer*, which stands because the user has said by a thumb how good it was."""
+    return attrs.evolve(answer, signals={**answer.signals, SKIPPED: FEEDBACK})
 
 
 def _first(answer: Judgment | Failure) -> dict[str, object]:
@@ -169,6 +231,10 @@ def _first(answer: Judgment | Failure) -> dict[str, object]:
     found: dict[str, object] = {"heuristic_score": answer.score, "heuristic_confidence": answer.confidence}
     if answer.judge_kind == "heuristic":
         found |= {f"heuristic_{name}": answer.signals.get(name, []) for name in ("flags", "flags_negative")}
+    if answer.judge_model is not None:
+        found["first_model"] = answer.judge_model
+    if numbers := signal_numbers(answer.score, answer.signals):
+        found["first_signals"] = numbers
     return found
 
 
@@ -176,7 +242,8 @@ def _stage(answer: Judgment | Failure) -> dict[str, object]:
     if isinstance(answer, Failure):
         return {"failure": answer.kind}
     names = ("judge_kind", "judge_model", "score", "confidence")
-    return {name: getattr(answer, name) for name in names}
+    numbers = signal_numbers(answer.score, answer.signals)
+    return {name: getattr(answer, name) for name in names} | ({"signals": numbers} if numbers else {})
 
 
 def _why(failure: Failure) -> dict[str, object]:
@@ -185,7 +252,7 @@ def _why(failure: Failure) -> dict[str, object]:
     return {SKIPPED: failure.kind}
 
 
-def _total(answers: Sequence[Judgment | Failure]) -> Cost:
+def total(answers: Sequence[Judgment | Failure]) -> Cost:
     """What all *answers* cost; of costs in two units those in the last one's, because units are never added."""
     costs = [answer.cost for answer in answers if not answer.cost.is_zero]
     return sum((cost for cost in costs if cost.unit == costs[-1].unit), Cost.zero())

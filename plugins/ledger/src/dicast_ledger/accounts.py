@@ -133,7 +133,7 @@ class Accounts:
         """Whether a line is a sum that was paid; what was lost is kept until a late word replaces it."""
         self._lost.pop(reservation, None)
         if payer.type == "spend.lost":
-            self._lost[reservation] = Cost(amount_of_line(spent, line), payer.unit)
+            self._lost[reservation] = Cost(amount_of_line(spent, line), "msat" if payer.unit == "msat" else "usd")
         return payer.type == "spend.settled"
 
     def _namer(self, spent: Spent) -> Callable[[int], str | None]:

@@ -54,7 +54,7 @@ class Packed(NamedTuple):
 
     name: str
     common: str
-    types: Sequence[str]
+    types: tuple[str, ...]
     pack: Struct
     line: Callable[[Event, Times], Found | None]
 

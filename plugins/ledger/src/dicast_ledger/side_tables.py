@@ -135,8 +135,8 @@ class SideTables:
         for table in PACKED if upto else ():
             if common(connection, table) != common(self._scratch, table):
                 return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {table.common} says something else")
-            made = self._scratch.execute(f"SELECT seq, line, text FROM {table.name}_lines ORDER BY seq")
-            for (seq, *line), kept in _paired(made, exploded(connection, table)):
+            lines = self._scratch.execute(f"SELECT seq, line, text FROM {table.name}_lines ORDER BY seq")
+            for (seq, *line), kept in _paired(lines, exploded(connection, table)):
                 if kept is None or line != list(kept[1:]):
                     return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: {table.name} says something else of row {seq}")
         return None

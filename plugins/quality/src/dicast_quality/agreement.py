@@ -14,6 +14,7 @@ from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, 
 
 from .comparison import Comparison
 from .options import as_json, check_labels, ledger_path, share
+from .prevalence import Prevalences, prevalence_lines
 from .ratings import BETWEEN, Between, Ratings, Wanted
 from .text import lines
 
@@ -21,7 +22,7 @@ from .text import lines
 @click.command()
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Of this judge; give it for each of them.")
 @click.option(
-    "--gold", type=click.Path(path_type=Path), help="With labels: JSON lines {subject_id, score}; - is stdin."
+    "--gold", type=click.Path(path_type=Path), help="With labels: JSON lines {subject_id, score}, or CSV; - is stdin."
 )
 @click.option("--run", "runs", multiple=True, metavar="ID|last", help="Only verdicts of this run; may be repeated.")
 @click.option(
@@ -34,6 +35,14 @@ from .text import lines
     "--window", callback=share, default=0.15, show_default=True, help="How far apart scores may be and agree."
 )
 @click.option("--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many of these to list.")
+@click.option(
+    "--prevalence",
+    is_flag=True,
+    help="Also correct each judge's rate by the labels, which are of some subjects drawn at random.",
+)
+@click.option(
+    "--of", metavar="ID|last", help="With --prevalence: the rate in this run, which the labels are not about."
+)
 @ledger_path
 @as_json
 def agreement(
@@ -44,6 +53,8 @@ def agreement(
     subject_kind: str | None,
     window: float,
     worst: int,
+    prevalence: bool,
+    of: str | None,
     ledger: Path | None,
     as_json: bool,
 ) -> None:
@@ -51,12 +62,12 @@ def agreement(
 
     Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
     """
-    asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold)
-    found = read_ledger(ledger, lambda live: asked.compare(live, window, worst)).document()
+    asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold, prevalence, of)
+    found = read_ledger(ledger, lambda live: asked.document(live, window, worst))
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
-    for line in lines(found):
+    for line in (*lines(found), *(prevalence_lines(found["prevalence"]) if "prevalence" in found else ())):
         click.echo(one_line(line))
 
 
@@ -75,7 +86,7 @@ def read_agreement(
     :raises ConfigError: when it does not have what was asked for, or that is not two raters.
     """
     asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
-    return asked.compare(ledger, window, worst).document()
+    return asked.compare(ledger, window, worst)[0].document()
 
 
 @attrs.frozen
@@ -87,9 +98,20 @@ class Asked:
     kind: str | None
     between: Between | None
     gold: Path | None
+    prevalence: bool = False
+    of: str | None = None
 
-    def compare(self, ledger: Ledger, window: float, worst: int) -> Comparison:
-        """Compare what *ledger* has.
+    def document(self, ledger: Ledger, window: float, worst: int) -> dict[str, Any]:
+        """Compare what *ledger* has, and say what comes of it; :meth:`compare` says what it raises."""
+        if self.prevalence and self.gold is None:
+            raise ConfigError("--prevalence corrects by labels: add --gold FILE")
+        if self.of is not None and (not self.prevalence or (self.between or "judges") != "judges"):
+            raise ConfigError("--of is for --prevalence, of judges: leave --between out")
+        comparison, rates = self.compare(ledger, window, worst)
+        return comparison.document() | ({} if rates is None else {"prevalence": rates.document()})
+
+    def compare(self, ledger: Ledger, window: float, worst: int) -> tuple[Comparison, Prevalences | None]:
+        """Compare what *ledger* has, with what labels make of the judges' rates where that is asked for.
 
         :raises ConfigError: when it does not have what was asked for, or that is not two raters.
         :raises DataError: when the labels are wrong, or about other subjects.
@@ -104,7 +126,15 @@ class Asked:
         comparison.read(ratings)
         if gold is not None and not comparison.matched:
             raise DataError(self._no_match(comparison, ratings))
-        return comparison
+        return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
+
+    def _prevalences(self, ledger: Ledger, ratings: Ratings, gold: str | None) -> Prevalences:
+        of = None if self.of is None else known_run(ledger, self.of)
+        found = Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of)
+        found.read(ledger)
+        for place in ratings.places():
+            found.add(ratings.unit(place))
+        return found
 
     def _usual(self, runs: Sequence[str]) -> Between:
         """What a single judge is compared with: itself in another run, unless there are labels to compare it with."""

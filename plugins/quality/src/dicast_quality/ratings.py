@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import attrs
 
-from dicast import DataError, Event, InputCheck, InputFile, Ledger, Problem, Query, identifier, nearest
+from dicast import Event, InputCheck, InputFile, Ledger, Query, gold_labels
 from dicast.reading import FAILED, READ, Judged, begun, judged, told
 from dicast.reading import Maker as VerdictMaker
 
@@ -19,8 +19,6 @@ Between = Literal["judges", "runs", "rubrics"]
 BETWEEN: tuple[str, ...] = get_args(Between)
 
 GOLD = "gold"
-KEYS = ("subject_id", "subject_kind", "score")
-"""What a line of labels may say; other keys are the writer's own."""
 
 Subject = tuple[str, str]
 """A subject's kind and id."""
@@ -149,7 +147,7 @@ class Ratings:
         return dict(zip(places(failed), failed, strict=True)) | dict(zip(places(scored), scored, strict=True))
 
     def read_gold(self, path: Path) -> str:
-        """Add the labels in the file at *path*, JSON lines ``{subject_id, score}``; return the name of their rater.
+        """Add the labels in the file at *path*, JSON lines ``{subject_id, score | label}`` or CSV; return the name of their rater.
 
         A line may also have ``subject_kind``; without it the label is about every subject with this id.
 
@@ -203,17 +201,13 @@ class Ratings:
         return self.contents.before((id, kind), run_id, self.judged.seqs[row])
 
     def _gold_rows(self, file: InputFile, check: InputCheck) -> Iterator[tuple[Place, float]]:
-        for number, record in file.objects(check=check):
-            try:
-                id, kind, score = _label(record)
-            except DataError as error:
-                file.fault(error, number, check)
-                continue
+        for number, label in gold_labels(file, check):
+            id, kind = label.subject_id, label.kind
             check.add_id(id, number, kind or "subject_id")
             self.first_gold = self.first_gold or id
             if kind:
                 self.gold_kinds.add(kind)
-            yield (id, kind), score
+            yield (id, kind), label.score
 
     def _number(self, name: str) -> int:
         return self.raters.setdefault(name, len(self.raters))
@@ -250,27 +244,3 @@ def _name(maker: VerdictMaker, between: Between) -> str:
     if between == "judges":
         return maker.judge
     return maker.run_id if between == "runs" else f"{maker.rubric_id} {maker.rubric_version}"
-
-
-def _label(record: Mapping[str, Any]) -> tuple[str, str, float]:
-    """Id, kind and score of a line; the kind is "" where the line does not say it.
-
-    :raises DataError: (without a place) saying what is wrong with it.
-    """
-    problems = [_missing(name, record) for name in ("subject_id", "score") if name not in record]
-    if problems:
-        raise DataError(problems)
-    id, score, kind = identifier(record["subject_id"], "subject_id"), record["score"], record.get("subject_kind")
-    if type(score) not in (int, float) or not 0 <= score <= 1:
-        raise DataError(Problem(f"{score!r} is not a score from 0 to 1", path="score", value=score))
-    if kind is not None and (not isinstance(kind, str) or not kind):
-        raise DataError(Problem(f"{kind!r} is no kind of subject; write a word like turn", path="subject_kind"))
-    return id, kind or "", float(score)
-
-
-def _missing(name: str, record: Mapping[str, Any]) -> Problem:
-    """What to say of a line without the key *name*: which key was written in its place, if there is one like it."""
-    written = nearest(name, (key for key in record if key not in KEYS))
-    if written is None:
-        return Problem(f"the line has no {name!r}", path=name)
-    return Problem(f"{written!r} is not known", path=written, value=written, hint=name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dicast import Sink, hookimpl
+from dicast import hookimpl
 
+from .badge import Badge
 from .html import Html
+from .markdown import Markdown
 
-__all__ = ["Html"]
+__all__ = ["Badge", "Html", "Markdown"]
 
 
 @hookimpl
-def dicast_sinks() -> list[type[Sink]]:
-    """Offer the page."""
-    return [Html]
+def dicast_sinks() -> list[type]:
+    """Offer the reports."""
+    return [Html, Markdown, Badge]

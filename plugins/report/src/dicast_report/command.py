@@ -17,6 +17,8 @@ from .html import shown_path, write_page
 from .run_page import ENDS, STARTED, Origin, RunPage, RunReader, Wanted, event_of
 
 OUT = Path("report.html")
+LAST, LABELS = "last", "human"
+"""Which run is meant where none is named, and the only judge of a run that takes in labels."""
 
 
 @click.command()
@@ -46,7 +48,8 @@ def report(
     no_content: bool,
     as_json: bool,
 ) -> None:
-    """Write a page about RUN: one file that loads nothing. Several are shown side by side; without one it is the run that began last.
+    """Write a page about RUN: one file that loads nothing. Several are shown side by side; without one it is the run that began last,
+    labels aside.
 
     RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'; of a suite that ran last, all
     experiments are shown.
@@ -94,17 +97,17 @@ class _Asked:
 
     def _begun(self, names: Sequence[str]) -> Iterator[_Begun]:
         """The ``run.started`` of each run that is meant."""
-        for name in names or ("last",):
+        for name in names or (LAST,):
             event = event_of(self.live.read, self._run_id(name), STARTED)
             assert event is not None  # what names a run was found by this event
-            yield from self._suite(event) if name == "last" and event.payload.get("suite") else [_Begun(event)]
+            yield from self._suite(event) if name == LAST and event.payload.get("suite") else [_Begun(event)]
 
     def _run_id(self, name: str) -> str:
-        """The run that *name* means: the newest of the pipeline of that name, or the one with that id."""
+        """The run that *name* means: the newest of the pipeline of that name, the one with that id, or the newest that is more than labels."""
         started = (entry.event for entry in self.live.read(Query(types=(STARTED,), newest_first=True)))
-        return next((event.run_id for event in started if event.payload.get("name") == name), None) or known_run(
-            self.live, name
-        )
+        meant = _more_than_labels if name == LAST else lambda started: started.get("name") == name
+        found = next((event.run_id for event in started if meant(event.payload)), None)
+        return found or known_run(self.live, name)
 
     def _suite(self, event: Event) -> Iterator[_Begun]:
         """The newest run of each experiment of the suite that *event* belongs to, in the suite's order."""
@@ -182,6 +185,10 @@ class _Begun:
 
     def __hash__(self) -> int:
         return hash(self.event.run_id)
+
+
+def _more_than_labels(started: Mapping[str, Any]) -> bool:
+    return [*started.get("metrics", ()), *started.get("judges", ())] != [LABELS]
 
 
 def _title(begun: Sequence[_Begun]) -> str:

@@ -43,12 +43,12 @@ def _turns(events: Iterable[Event]) -> list[Turn]:
     groups: dict[str | None, list[Event]] = {}
     for event in events:
         groups.setdefault(event.turn_id, []).append(event)
-    found = [{"id": turn, "messages": list(_Turn(those).messages())} for turn, those in groups.items()]
-    before = [turn for turn in found if turn["id"] is None]
-    ended = [note for turn in before for note in turn["messages"] if note["kind"] == "note"]
-    opening = [one for turn in before for one in turn["messages"] if one["kind"] != "note"]
-    whole = [{"id": None, "messages": opening}, *(turn for turn in found if turn["id"] is not None)]
-    return [turn for turn in (*whole, {"id": None, "messages": ended}) if turn["messages"]]
+    around = list(_Turn(groups.pop(None, [])).messages())
+    opening = [one for one in around if one["kind"] != "note"]
+    ended = [one for one in around if one["kind"] == "note"]
+    turns: list[Turn] = [{"id": turn, "messages": list(_Turn(those).messages())} for turn, those in groups.items()]
+    whole = [{"id": None, "messages": opening}, *turns, {"id": None, "messages": ended}]
+    return [turn for turn in whole if turn["messages"]]
 
 
 @attrs.define

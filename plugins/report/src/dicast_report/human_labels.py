@@ -20,15 +20,19 @@ Z_95 = 1.959963984540054
 
 
 def human_labels(read: Read) -> Mapping[Key, float]:
-    """The newest score that a person gave each subject: labels, and verdicts of judges that are people.
+    """The newest score that a person gave each subject; one that decides between others counts before them.
 
     A label that does not say of which kind its subject is stands under ``""``.
     """
     found: dict[Key, float] = {}
+    decided: set[Key] = set()
     for entry in read(Query(types=(GIVEN,))):
-        payload = entry.event.payload
-        if is_number(score := payload.get("score")):
-            found[str(payload.get("subject_kind") or ""), str(payload.get("subject"))] = score  # type: ignore[assignment]
+        payload: Mapping[str, Any] = entry.event.payload
+        key = str(payload.get("subject_kind") or ""), str(payload.get("subject"))
+        decides = payload.get("adjudicated") is True
+        if is_number(payload.get("score")) and (decides or key not in decided):
+            found[key] = payload["score"]
+            decided |= {key} if decides else set()
     return found
 
 

@@ -32,8 +32,8 @@ class Marking:
     @classmethod
     def of(cls, started: Mapping[str, Any]) -> Self:
         """Read the payload of ``run.started``."""
-        labels = (tuple(started.get(name) or ()) for name in ("metrics", "judges", "counted"))
-        return cls(*labels, started.get("pass_at") or {})
+        metrics, judges, counted = (tuple(started.get(name) or ()) for name in ("metrics", "judges", "counted"))
+        return cls(metrics, judges, counted, started.get("pass_at") or {})
 
     def line(self, label: str) -> float:
         """The least value with which a subject passes *label*."""

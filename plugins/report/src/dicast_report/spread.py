@@ -14,8 +14,8 @@ from .marking import METRICS, Marking
 from .told import RECORD, Told
 
 BINS = 20
-_DIGITS = 3
-"""Digits that are kept of a time, and of a value outside of [0, 1]: memory must not grow with the run."""
+_DISTINCT, _DIGITS = 4096, 3
+"""So many different values are counted exactly, and of others three digits are: memory must not grow with the run."""
 
 
 @attrs.define
@@ -39,7 +39,7 @@ class Spread:
         self.total += value
         if 0 <= value <= 1:
             self.unit[min(BINS - 1, int(value * BINS))] += 1
-        self.others[_rounded(value)] += 1
+        _count(self.others, value)
 
     def spend(self, payload: Mapping[str, Any]) -> None:
         """Count what a verdict, or a failure, cost and how long it took."""
@@ -47,7 +47,7 @@ class Spread:
         cost = payload.get("judge_cost_usd")
         self.usd = None if cost is None or self.usd is None else self.usd + Decimal(cost)
         if (took := payload.get("judge_latency_ms")) is not None:
-            self.latency[_rounded(took)] += 1
+            _count(self.latency, took)
 
     def histogram(self) -> dict[str, Any]:
         """Equally wide bins: of [0, 1], or where values leave that, from the least to the greatest."""
@@ -133,6 +133,12 @@ class Spreads:
         if found is None:
             found = self._labels[label] = Spread()
         return found
+
+
+def _count(counts: Counter[float], value: float) -> None:
+    if value not in counts and len(counts) >= _DISTINCT:
+        value = _rounded(value)
+    counts[value] += 1
 
 
 def _rounded(value: float) -> float:

@@ -27,6 +27,9 @@ _ID, _OUTPUT = 1, 3
 _NAMED = 20
 """How many columns are named."""
 
+_LONG = 80
+"""How many characters of a name are shown."""
+
 _CHUNK = 2**18
 
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -169,8 +172,9 @@ def chunks(file: InputFile, fault: Callable[[str], None], check: InputCheck | No
 
 
 def names(columns: list[str]) -> str:
-    """The *columns* for a message, the first of them where they are many."""
-    return ", ".join(columns[:_NAMED]) + (", …" if len(columns) > _NAMED else "")
+    """The *columns* for a message: the first of them where they are many, the beginning of a long one."""
+    shown = [name if len(name) <= _LONG else f"{name[:_LONG]}…" for name in columns[:_NAMED]]
+    return ", ".join(shown) + (", …" if len(columns) > _NAMED else "")
 
 
 def _no_output(label: str, fields: Mapping[str, str], columns: list[str]) -> Problem:

@@ -110,8 +110,8 @@ class _Table:
                 yield line, dict(zip(header, record, strict=True))
             else:
                 whose = "the header" if self.header is True else "the option header" if self.header else "the first"
-                wrong = f"the record has {len(record)} values, {whose} has {len(header)} columns"
-                self.file.fault(wrong, line, check)
+                wrong = f"the record has {_count(record, 'value')}, {whose} has {_count(header, 'column')}"
+                self.file.fault(f"{wrong}: {names(header)}", line, check)
 
     def _records(self, check: InputCheck | None) -> Iterator[tuple[int, list[str]]]:
         """Each record that is not blank, with the line it starts on."""
@@ -141,7 +141,11 @@ class _Table:
 
     def _refuse(self, header: list[str], first: list[str], line: int, check: InputCheck | None) -> bool:
         """Report what is wrong with the header, and say whether anything was."""
-        problems = [*_header_faults(header)]
+        without = "; has the file no header? Then say header: false" if self.header is True else ""
+        problems = [
+            attrs.evolve(problem, message=f"{problem.message}{self._other(first) or without}")
+            for problem in _header_faults(header)
+        ]
         problems += [
             Problem(
                 f"the header has no {path!r}; it has {names(header)}{self._other(first)}",
@@ -166,6 +170,10 @@ class _Table:
             return ""
         shown = "tab" if found == "\t" else f"'{found}'"
         return f"; is it delimited by {shown}? Then say delimiter: {shown}"
+
+
+def _count(values: Sequence[str], what: str) -> str:
+    return f"{len(values)} {what}{'' if len(values) == 1 else 's'}"
 
 
 def _is_delimiter(given: str) -> bool:

@@ -81,6 +81,17 @@ def _loader(stream: _Stream) -> Any:
             base.__init__(self, stream)
             Composer.__init__(self)
             BaseResolver.__init__(self)
+            self.depth = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
+            """Compose as ever, but not deeper than an item may be: each level takes three frames of Python's stack."""
+            if self.depth > MAX_DEPTH:
+                deep = f"an item has more than {MAX_DEPTH} levels"
+                raise yaml.composer.ComposerError(None, None, deep, self.peek_event().start_mark)
+            self.depth += 1
+            node = Composer.compose_node(self, parent, index)
+            self.depth -= 1
+            return node
 
         def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
             if kind is not yaml.ScalarNode:

@@ -132,7 +132,12 @@ def _answered(route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
 
 def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:
     """What tells one answer from another: the route, its values, and how far the ledger goes."""
-    told = [route.path, ledger, sorted((name, str(value)) for name, value in values.items()), head and head.digest]
+    told: list[object] = [
+        route.path,
+        ledger,
+        sorted((name, str(value)) for name, value in values.items()),
+        head and head.digest,
+    ]
     if {"from", "to"} <= values.keys() and values["to"] is None:
         told.append(_minute())  # the window moves with the clock
     return f'"{sha256(orjson.dumps(told)).hexdigest()[:32]}"'

@@ -71,11 +71,10 @@ def _others() -> dict[str, Any]:
         "parameters": [_parameter(LEDGER)],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("Label")}}},
         "responses": {
-            **_responses(None, "404"),
+            **{code: said for code, said in _responses(None, "404").items() if code != "200"},
             "201": _response("The verdict that was recorded.", _object(("run_id", "verdict"))),
         },
     }
-    del label["responses"]["200"]
     ledgers = {
         "summary": "The ledgers that are served, each with its head.",
         "operationId": "ledgers",

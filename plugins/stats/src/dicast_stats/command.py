@@ -13,6 +13,7 @@ import orjson
 from dicast import (
     Comparison,
     ConfigError,
+    InputPath,
     Ledger,
     LedgerRefused,
     Problem,
@@ -78,6 +79,11 @@ UNKNOWN = "fingerprints"
     show_default=True,
     help="The least difference of scores that matters.",
 )
+@click.option(
+    "--gold",
+    type=click.Path(path_type=Path),
+    help="Labels of both runs' outputs, which correct the differences: JSON lines {subject_id, score, arm}.",
+)
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
 @click.option(
     "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
@@ -88,6 +94,7 @@ def compare(
     b: str,
     names: tuple[str, ...],
     difference: float,
+    gold: Path | None,
     allow_incomparable: bool,
     ledger: Path | None,
     as_json: bool,
@@ -99,9 +106,11 @@ def compare(
     """
     chosen = [_known(name) for name in dict.fromkeys(names or [f"stats/{one.name}" for one in SHOWN])]
 
+    paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
+
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = _pair(live, a, b, allow_incomparable=allow_incomparable)
-        return pair, pair.document(chosen, difference)
+        return pair, pair.document(chosen, paired)
 
     try:
         pair, found = read_ledger(ledger, read)
@@ -130,7 +139,7 @@ def read_comparison(
     """
     chosen = [_known(name) for name in dict.fromkeys(compare or [f"stats/{one.name}" for one in SHOWN])]
     pair = _pair(ledger, a, b, allow_incomparable=allow_incomparable)
-    return pair.document(chosen, difference)
+    return pair.document(chosen, Paired(difference=difference))
 
 
 def _pair(live: Ledger | None, a: str, b: str, *, allow_incomparable: bool) -> Pair:
@@ -170,9 +179,9 @@ class Pair:
         asked = "--allow-incomparable compares them all the same, and says what differs"
         return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {asked}"
 
-    def document(self, names: Sequence[str], difference: float = Paired().difference) -> Mapping[str, Any]:
-        """The JSON document, with the comparisons *names*; *difference* is the least that matters."""
-        paired = Paired(difference=difference).compare(self.a, self.b)
+    def document(self, names: Sequence[str], with_options: Paired | None = None) -> Mapping[str, Any]:
+        """The JSON document, with the comparisons *names*; the paired one is *with_options*."""
+        paired = (with_options or Paired()).compare(self.a, self.b)
         found = {name: paired if name == _PAIRED else COMPARISONS[name]().compare(self.a, self.b) for name in names}
         changed, known = flips(self.a, self.b)
         return {

@@ -52,7 +52,7 @@ class Leaderboard:
 
     A strength is the logarithm of the odds of winning over an average system, by R. A. Bradley and M. E. Terry (Biometrika 39, 1952, 324-345), with a tie as half
     a win each, and one win and one loss of each system over an average one, which keeps it finite; it is the ``effect_size`` too. The intervals are by the bootstrap over
-    subjects, seeded: 95 %, and for all systems at once, from the largest of all studentised differences; a standard error is the model's own where resamples show less. A rank goes from one more than the
+    subjects, seeded: 95 %, and for all systems at once, from the largest of all studentised differences; a standard error is the model's own where the resamples are all alike. A rank goes from one more than the
     systems that are better to the number of all less those that are worse, where the interval of the difference leaves out 0.
 
     :param first: the row's column with the name of the system whose output was judged.
@@ -250,14 +250,15 @@ def _ranked(games: Wins, systems: Sequence[str], tallies: Any, resamples: int) -
     return board
 
 
-def _simultaneous(deviations: Column, least: Column) -> tuple[Column, float]:
+def _simultaneous(deviations: Column, own: Column) -> tuple[Column, float]:
     """The standard error of each column of *deviations*, and the 95 % quantile of the largest studentised one of a row.
 
-    An error is the model's, *least*, where resamples are too much alike to show it; the quantile is no less than that of one normal number.
+    An error is the model's, *own*, where resamples are all alike and show none; the quantile is no less than that of one normal number.
     """
     import numpy as np
 
-    errors = np.maximum(deviations.std(0, ddof=1), least)
+    errors = deviations.std(0, ddof=1)
+    errors = np.where(errors > NOISE, errors, own)
     there = errors > NOISE
     largest = (abs(deviations[:, there]) / errors[there]).max(1) if there.any() else np.zeros(1)
     return errors, max(_Z, float(np.quantile(largest, 0.95)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import Results, Within
+from dicast import ConfigError, DataError, InputPath, Problem, Results, Within
 
 from .bootstrap import interval
+from .corrected_pairs import Labels, corrected, corrected_words, read_labels
 from .scale import TOO_LARGE, divided, lengths, multiplied, power_of
-from .significance import SAMPLES
+from .significance import SAMPLES, Adjustment, adjusted, check_adjustment
 from .table import Sides, Table, compared, explained, few, pairs
 from .ties import differences, varies
 from .values import plain, quiet
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
     from .values import Column
 
 _DIFFERENCES = (
-    *("mean_difference", "ci_low", "ci_high", "t", "p_value", "effect_size", "wilcoxon_p", "sign_p"),
+    *(
+        "mean_difference",
+        "ci_low",
+        "ci_high",
+        "t",
+        "p_value",
+        "adjusted_p_value",
+        "effect_size",
+        "wilcoxon_p",
+        "sign_p",
+    ),
     *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
@@ -52,6 +63,10 @@ class Paired:
       both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
       ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
 
+    - ``adjusted_p_value``: the t-test's ``p_value``, adjusted for the number of criteria.
+    - ``corrected``, with *gold*: the mean difference as labels would have it, because a judge's bias may differ between the runs: a fraction ``lambda`` of the judge's
+      mean difference over all pairs, and what the labels add to it over the ``n_labelled`` pairs, with its 95 % interval; ``plain_bias`` is how far ``mean_difference`` lies from it. It takes 10
+      labelled pairs, which were drawn with equal chances.
     - ``words``: a sentence: ``better`` or ``worse`` where the t interval leaves out 0, else how many more pairs would tell *difference*, by
       the power of the paired t-test (.8, at 5 %).
 
@@ -62,6 +77,9 @@ class Paired:
     :param min_samples: how many pairs there have to be, 2 or more.
     :param difference: the least difference that matters, in the scores' own scale; more than 0.
     :param criteria: only these; all by default.
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
+    :param gold: a file of labels: JSON lines ``{subject_id, score, arm}`` or CSV, ``arm`` being ``baseline`` or ``variant``; or ``run``, its id. ``criterion`` may stand beside; without it a label is
+        about all. Labels of one arm alone are refused.
     """
 
     name = "paired"
@@ -69,12 +87,21 @@ class Paired:
     min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()
     difference: float = attrs.field(default=0.05, validator=Within(0, inf, "more than 0", open=True))
+    adjustment: Adjustment = attrs.field(default="holm", validator=check_adjustment)
+    gold: InputPath | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.gold is not None and not self.gold.exists():
+            message = f"there is no file of labels at {self.gold}; name one, or leave gold out"
+            raise ConfigError(Problem(message, path="gold", value=str(self.gold)))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The tests of each criterion, and the sentence."""
         before, after = Table.of(baseline), Table.of(variant)
         ours, theirs = pairs(before, after)
-        found = compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, ours, theirs))
+        labels = None if self.gold is None else self._labels(baseline, variant)
+        found = compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, ours, theirs, labels))
+        self._adjust([one for one in found["criteria"].values() if one["p_value"] is not None])
         if self.criteria or before.criteria != after.criteria:
             told = (f"{criterion}: {one['words']}" for criterion, one in found["criteria"].items())
             return {**found, "words": ". ".join(told) or "no criterion is in both runs"}
@@ -83,13 +110,36 @@ class Paired:
             ends = lengths(_t_test(column)[1], power)[0] if len(column) >= self.min_samples and varies(column) else {}
             return {**found, "words": self._words(column, power, ends)}
 
-    def _tested(self, sides: Sides, ours: Rows, theirs: Rows) -> dict[str, Any]:
+    def _labels(self, baseline: Results, variant: Results) -> Labels:
+        """The labels in the file *gold*.
+
+        :raises DataError: when they are wrong, of one arm alone, or about other subjects.
+        """
+        assert self.gold is not None  # the caller has seen to it
+        labels = read_labels(self.gold, baseline, variant)
+        judged = {id for _, id in Table.of(baseline).rows} & {id for _, id in Table.of(variant).rows}
+        if not any(judged & pairs.keys() for pairs in labels.values()):
+            labelled, example = next(iter(next(iter(labels.values())))), next(iter(judged), None)
+            message = f"no label in {self.gold} is about a subject of both runs: the first is of {labelled!r}, they have {example!r}"
+            raise DataError(Problem(message, path="subject_id", value=labelled))
+        return labels
+
+    def _adjust(self, tested: Sequence[dict[str, Any]]) -> None:
+        p_values = adjusted([one["p_value"] for one in tested], self.adjustment)
+        for one, p_value in zip(tested, p_values, strict=True):
+            one["adjusted_p_value"] = p_value
+
+    def _tested(self, sides: Sides, ours: Rows, theirs: Rows, labels: Labels | None) -> dict[str, Any]:
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
         column, power = _paired(now, was)
         figures, reasons = self._differences(column, power)
         passes, why = self._passes(sides, ours, theirs)
+        if labels is not None:
+            figures["corrected"], unknown = _corrected(sides, ours, theirs, labels)
+            why |= unknown
         told = explained({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
-        return {**told, "words": self._words(column, power, figures)}
+        words = self._words(column, power, figures)
+        return {**told, "words": words if labels is None else f"{words}; {corrected_words(figures['corrected'])}"}
 
     def _words(self, column: Column, power: int, ends: Mapping[str, float | None]) -> str:
         """The sentence on the differences in *column*, divided by two to that *power*, with the *ends* of the interval of their mean."""
@@ -151,6 +201,18 @@ def _paired(now: Column, was: Column) -> tuple[Column, int]:
     found = differences(now, was)
     more = power_of(found)
     return divided(found, more), power + more
+
+
+def _corrected(sides: Sides, ours: Rows, theirs: Rows, labels: Labels) -> tuple[dict[str, Any], dict[str, str]]:
+    """The mean difference as *labels* would have it."""
+    import numpy as np
+
+    judged = sides.variant.scores(sides.criterion)[theirs] - sides.baseline.scores(sides.criterion)[ours]
+    known, keys = labels.get(sides.criterion) or labels.get("") or {}, list(sides.baseline.rows)
+    pairs = [known.get(keys[row][1]) for row in ours.tolist()]
+    truth = np.array([np.nan if pair is None else pair[1] - pair[0] for pair in pairs], float)
+    there = ~np.isnan(judged)
+    return corrected(truth[there], judged[there])
 
 
 def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:

@@ -53,8 +53,8 @@ class Significance:
     difference, and ``words``. What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. The interval and ``p_value`` are those of one test alone.
 
     :param equal_var: Student's t-test with the pooled variance, for runs whose scores vary alike.
-    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``bonferroni``, ``holm`` (like it, and never less
-        powerful), ``fdr`` (Benjamini and Hochberg: a share of false findings instead of any at all), or ``none``, which repeats
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``bonferroni`` (like it, and never more
+        powerful), ``fdr`` (Benjamini and Hochberg, for screening: a share of false findings instead of any at all), or ``none``, which repeats
         ``p_value``.
     :param family_size: how many tests there are in all, where others are made elsewhere; as many as criteria by default, and
         never fewer.
@@ -65,7 +65,7 @@ class Significance:
     name = "significance"
 
     equal_var: bool = False
-    adjustment: Adjustment = attrs.field(default="none", validator=check_adjustment)
+    adjustment: Adjustment = attrs.field(default="holm", validator=check_adjustment)
     family_size: int | None = attrs.field(default=None, validator=Within(1, inf, "a number of tests, from 1"))
     min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()

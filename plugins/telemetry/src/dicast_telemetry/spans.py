@@ -165,7 +165,9 @@ class Spans:
         told |= {
             f"dicast.score.{name}": (payload.get("score") or {}).get(name) for name in ("mean", "ci_low", "ci_high")
         }
-        told |= {f"dicast.cost.{unit}": amount for unit, amount in payload.get("cost", {}).items()}
+        told |= {
+            f"dicast.cost.{unit}": amount for unit, amount in payload.get("cost", {}).items() if unit in ("usd", "msat")
+        }
         told["dicast.gate.passed"] = payload.get("gate", {}).get("passed")
         if payload.get("reason") is not None:  # an early stop is an end like any other, and has one
             told["dicast.stopped.reason"] = payload["reason"]

@@ -1,0 +1,158 @@
+"""Pipeline files as test files: each subject is an item, and the gate is one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dicast import RequestError, Subject, one_line, subjects
+
+from .sharing import Told, shared, told_of
+
+GATE = "gate"
+"""The name of the item that is the gate."""
+_LONGEST = 80
+_FOLDER = "dicast_folder"
+
+
+class Failed(Exception):
+    """An item did not pass, and why."""
+
+
+class Collection:
+    """The plugin that ``--dicast`` brings: it collects pipeline files, and has one run of each shared by the workers of xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._patterns: list[str] = config.getini("dicast_files")
+        self._folder: Path | None = None
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a pipeline file that is named on the command line, or fits a pattern of ``dicast_files``."""
+        named = parent.session.isinitpath(file_path) and file_path.suffix in (".yaml", ".yml")
+        if named or any(file_path.match(pattern) for pattern in self._patterns):
+            return cast("pytest.Collector", PipelineFile.from_parent(parent, path=file_path))
+        return None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of xdist where the workers share what runs came to."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="dicast-pytest-"))
+        node.workerinput[_FOLDER] = str(self._folder)
+
+    def pytest_unconfigure(self) -> None:
+        """Let go of that folder."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class PipelineFile(pytest.File):
+    """A pipeline file, which is run once for those of its subjects that were selected."""
+
+    _told: Told | None = None
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item a subject, in the order of the source, and the gate. Nothing is judged."""
+        if os.environ.get("DICAST_DISABLED", "") in ("", "0"):
+            try:
+                listed = subjects(self.path)
+            except RequestError as error:
+                raise self.CollectError("\n".join(one_line(str(problem)) for problem in error.problems)) from error
+            for subject in listed:
+                yield SubjectItem.from_parent(self, name=item_name(subject), subject=subject)
+        yield GateItem.from_parent(self, name=GATE)
+
+    def selected(self) -> list[Subject]:
+        """The subjects whose items are going to be run, and the parts that they are judged by."""
+        items = [item for item in self.session.items if isinstance(item, SubjectItem) and item.path == self.path]
+        return [item.subject for item in items]
+
+    def told(self) -> Told:
+        """What the run came to: in one process, or for all workers of xdist, it is made when it is first asked for."""
+        if self._told is None:
+            chosen = self.selected()
+            worker: Any = getattr(self.config, "workerinput", None)
+            if worker is None:
+                self._told = told_of(self.path, chosen)
+            else:
+                self._told = shared(Path(worker[_FOLDER]), self.path, chosen)
+        return self._told
+
+
+class _PipelineItem(pytest.Item):
+    """An item whose failure is told in words."""
+
+    parent: PipelineFile
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Why it did not pass, without a trace of the code that says so."""
+        if isinstance(excinfo.value, Failed):
+            return str(excinfo.value)
+        if isinstance(excinfo.value, RequestError):
+            return "\n".join(one_line(str(problem)) for problem in excinfo.value.problems)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """The file and the item's name."""
+        return self.path, None, f"{self.path.name}: {self.name}"
+
+
+class SubjectItem(_PipelineItem):
+    """One subject; it fails where a label that counts has a failure for it, or a score under its ``pass_at``."""
+
+    def __init__(self, *, subject: Subject, **more: Any) -> None:
+        super().__init__(**more)
+        self.subject = subject
+
+    def runtest(self) -> None:
+        """Say what became of the subject.
+
+        :raises Failed: when it did not pass.
+        """
+        told = self.parent.told()
+        found = told.of(self.subject.kind, self.subject.id)
+        if found is None:
+            if told.is_refused:
+                raise Failed(f"not judged: {told.stopped}")
+            pytest.skip(f"not judged: {told.stopped or 'no metric or judge takes it'}")
+        self.user_properties += [(f"dicast_{label}", score) for label, score in found["scores"].items()]
+        if found["skipped"]:
+            pytest.skip(found["skipped"])
+        if found["why"]:
+            raise Failed(f"{found['why']}\n\ndicast show {self.subject.id} --run {told.run_id}")
+
+
+class GateItem(_PipelineItem):
+    """The gate of the whole run; it passes where ``dicast run`` ends with 0."""
+
+    def runtest(self) -> None:
+        """Say what the gate says.
+
+        :raises Failed: when it failed or is undecided, or a sink lost data.
+        """
+        told = self.parent.told()
+        if told.is_disabled:
+            pytest.skip("disabled: nothing was judged")
+        if told.is_part:
+            pytest.skip(f"the gate is about all subjects, and {len(self.parent.selected()):,} of them were judged")
+        if told.gate:
+            raise Failed(f"{told.gate}\n\ndicast show {told.run_id}")
+
+
+def item_name(subject: Subject) -> str:
+    """The name of the subject's item, ``row:capital-4``: the same in each run, in one line.
+
+    A long id is cut; it has no ``::`` and no ``[``, by which pytest takes names apart. One that was changed for it has a digest.
+    """
+    shown = one_line(subject.id).replace("::", ":.").replace("[", "(")[:_LONGEST]
+    if shown != subject.id:
+        digest = hashlib.sha256(subject.id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        shown = f"{shown}…{digest}"
+    return f"{subject.kind}:{shown}"

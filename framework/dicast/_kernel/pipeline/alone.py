@@ -1,0 +1,36 @@
+"""One component without a pipeline around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..contract.registry import Registry
+from ..values.errors import ConfigError, Problem
+from .builder import Builder
+from .faults import Invalid
+from .faults import Path as Address
+from .read import dotted
+
+
+def component(kind: str, written: str | Mapping[str, Mapping[str, object]]) -> Any:
+    """The component that *written* describes, as a pipeline file would: ``NAME`` or ``{NAME: {options}}``. It is not opened.
+
+    So a plugin uses what another one offers, without importing it. Paths among the options are relative to the current folder.
+
+    :param kind: of which kind it is to be: ``metric``, ``judge``, ``early_stop``, …
+    :raises ConfigError: when there is none of that name, or an option is wrong.
+    """
+    builder = Builder(Registry(), {}, _here, {})
+    try:
+        return builder.component(written, (kind,)).live
+    except Invalid as invalid:
+        raise ConfigError(
+            Problem(fault.message, path=dotted(fault.path) or None, value=fault.value, hint=fault.hint)
+            for fault in invalid.faults
+        ) from invalid
+
+
+def _here(path: Address) -> Path:
+    return Path()

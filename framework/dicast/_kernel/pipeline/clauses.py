@@ -1,0 +1,82 @@
+"""The section ``gate``: what a run must reach."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from ..values import Basis
+from ..values.bounds import Within
+from ..values.errors import ConfigError
+from .audit import SHARE
+
+_NOT_NEGATIVE = Within(0, inf, "0 or more")
+
+Bound = Literal["point", "interval", "anytime"]
+
+CARD_BARS = (
+    *("min_labels", "min_class", "min_kappa", "max_flips", "min_consistency", "max_moved", "min_canaries"),
+    "max_failures",
+)
+"""What a judge card is held against, where a clause of the gate requires one."""
+
+
+@attrs.frozen
+class Clause:
+    """What one label of the run must reach.
+
+    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
+        what the run's score is about.
+    :param min_score: the least mean.
+    :param max_score: the greatest mean.
+    :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
+    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
+    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
+    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
+        ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
+    :param corrected: whether the mean is the one that audits have corrected, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
+    :param require_card: a file that ``dicast doctor`` wrote about the judge; where it is missing, of another judge, or says that the judge cannot gate, the gate is
+        undecided. The lines below stand in place of the card's own.
+    :param min_labels: the least number of labels, 100 by the card's own line.
+    :param min_class: the least number of labels that pass, and that fail; 10.
+    :param min_kappa: the least lower bound of kappa; .40.
+    :param max_flips: the greatest upper bound of the share of pairs whose winner changes with the order; .30.
+    :param min_consistency: the least lower bound of the share of verdicts that come out the same again; .80.
+    :param max_moved: how many canaries may move a verdict; 0.
+    :param min_canaries: the least number of canaries tried; 60.
+    :param max_failures: the greatest upper bound of the share of failures; .05.
+    """
+
+    on: str | None = None
+    min_score: float | None = None
+    max_score: float | None = attrs.field(default=None)
+    min_pass_rate: float | None = attrs.field(default=None, validator=SHARE)
+    min_coverage: float = attrs.field(default=0.95, validator=SHARE)
+    min_basis: Basis | None = None
+    bound: Bound = "point"
+    corrected: bool = False
+    require_card: Path | None = None
+    min_labels: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
+    min_class: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
+    min_kappa: float | None = attrs.field(default=None, validator=Within(-1, 1, "a number from -1 to 1"))
+    max_flips: float | None = attrs.field(default=None, validator=SHARE)
+    min_consistency: float | None = attrs.field(default=None, validator=SHARE)
+    max_moved: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
+    min_canaries: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
+    max_failures: float | None = attrs.field(default=None, validator=SHARE)
+
+    @max_score.validator
+    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
+        if value is not None and self.min_score is not None and value < self.min_score:
+            raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
+
+
+@attrs.frozen
+class Gate:
+    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
+
+    clauses: tuple[Clause, ...] = (Clause(),)
+    given: bool = False

@@ -1,0 +1,121 @@
+"""A run's scores as one file, which another machine compares its runs with. It carries a digest over itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ..values import Head, Record, Results
+from ..values.errors import DataError, Problem
+
+FORMAT = "dicast.baseline/1"
+"""What the member ``format`` of such a file says."""
+
+_MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
+_OF_A_ROW = {"subject_kind": str, "subject_id": str, "metrics": dict}
+_START = 4096
+
+
+def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
+    """The file for *run*: its document, fingerprints, each subject's numbers, and the ledger's *head*; without any text of its rows.
+
+    A line a subject. ``digest`` is the hex SHA-256 of the canonical JSON of all other members.
+    """
+    told = {
+        "format": FORMAT,
+        "name": run.name,
+        "run_id": run.run_id,
+        "fingerprints": dict(run.fingerprints),
+        "models": {label: sorted(models) for label, models in run.models.items()},
+        "document": document,
+        "ledger": {"head": {"seq": head.seq, "digest": head.digest}},
+    }
+    rows = [_row(subject_id, record) for subject_id, record in run.records()]
+    told["digest"] = _digest({**told, "rows": rows})
+    members = [b"%s: %s" % (orjson.dumps(key), orjson.dumps(value)) for key, value in told.items()]
+    lines = b",\n".join(orjson.dumps(row) for row in rows)
+    return b"{\n%s,\n%s: [\n%s\n]\n}\n" % (b",\n".join(members), orjson.dumps("rows"), lines)
+
+
+def read_portable(path: Path) -> Results | None:
+    """The run that the file at *path* holds; None where it is not written by :func:`portable`.
+
+    :raises DataError: when it is, and was changed since, or is of another version.
+    """
+    found = _loaded(path)
+    if found is None:
+        return None
+    file = str(path)
+    if found["format"] != FORMAT:
+        newer = f"it has the format {found['format']!r}, and this version reads {FORMAT!r}; save it anew with this one"
+        raise DataError(Problem(newer, file=file))
+    said = found.pop("digest", None)
+    if said != (own := _digest(found)):
+        raise DataError(
+            Problem(
+                f"this baseline was changed after it was saved: its digest is {said!r}, that of its content is {own!r}; "
+                "save it anew with dicast baseline save NAME --file",
+                file=file,
+            )
+        )
+    if any(not isinstance(found.get(name), type_) for name, type_ in _MEMBERS.items()) or not all(
+        isinstance(row, dict) and all(isinstance(row.get(name), type_) for name, type_ in _OF_A_ROW.items())
+        for row in found["rows"]
+    ):
+        raise DataError(Problem(f"a baseline has the members {', '.join(_MEMBERS)}; save it anew", file=file))
+
+    def records() -> Iterator[tuple[str, Record]]:
+        for row in found["rows"]:
+            session = {"session_id": row["session_id"]} if "session_id" in row else {}
+            about = {"id": row["subject_id"], **session}
+            yield row["subject_id"], {"subject_kind": row["subject_kind"], "row": about, "metrics": row["metrics"]}
+
+    return Results(found["run_id"], found["name"], records, found["fingerprints"], found["models"])
+
+
+def _loaded(path: Path) -> dict[str, Any] | None:
+    """The file's object where it is one of a baseline; a long file of records is not read whole to find out."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(_START)
+            if not first.lstrip().startswith(b"{") or _is_record(first.split(b"\n", 1)[0]):
+                return None
+            found = orjson.loads(first + file.read())
+    except (OSError, orjson.JSONDecodeError):  # whoever reads it as records says what is wrong
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("format"), str) else None
+
+
+def _is_record(line: bytes) -> bool:
+    """Whether *line* is an object for itself, as each line of a file of records is."""
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and "format" not in found
+
+
+def _row(subject_id: str, record: Record) -> dict[str, object]:
+    session = record.get("row", {}).get("session_id")
+    about = {"subject_kind": record["subject_kind"], "subject_id": subject_id}
+    return {**about, **({} if session is None else {"session_id": session}), "metrics": _numbers(record["metrics"])}
+
+
+def _numbers(value: Mapping[str, Any]) -> dict[str, object]:
+    """What of *value* is a number, true or false, at any depth."""
+    found: dict[str, object] = {}
+    for key, one in value.items():
+        if isinstance(one, Mapping):
+            if inside := _numbers(one):
+                found[key] = inside
+        elif isinstance(one, bool | int | float):
+            found[key] = one
+    return found
+
+
+def _digest(told: Mapping[str, object]) -> str:
+    return sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()

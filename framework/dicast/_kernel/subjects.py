@@ -1,0 +1,43 @@
+"""What a pipeline would judge, read and not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from .api import as_source
+from .pipeline.build import load_pipeline
+from .run.plan import lookahead
+from .stream.opening import open_component
+from .stream.source import data_digest, is_live, read
+from .timing.event_loop import in_loop
+from .values import RunContext, Subject
+from .values.clock import Clock
+from .values.errors import ConfigError
+
+
+def subjects(
+    pipeline: Path | str | Mapping[str, object], *, overrides: Mapping[str, object] | Sequence[str] = ()
+) -> list[Subject]:
+    """What the source of *pipeline* yields, in its order: for a program that judges some of it, by ``run(…, subjects=…)``.
+
+    :param pipeline: as of :func:`~dicast.run`; no suite.
+    :raises RequestError: when the pipeline or its data is wrong, or its source goes on for as long as something happens.
+    """
+    return in_loop(_read(as_source(pipeline), overrides))
+
+
+async def _read(
+    pipeline: Path | str | Mapping[str, object], overrides: Mapping[str, object] | Sequence[str]
+) -> list[Subject]:
+    built = load_pipeline(pipeline, overrides)
+    if built.source is None:
+        raise ConfigError("the pipeline has no source to read subjects from")
+    context = RunContext(Clock().id(), built.name, built.base, lookahead=lookahead(built))
+    async with AsyncExitStack() as stack:
+        opened = await open_component(built.source.component, context, stack)
+        if is_live(opened):
+            raise ConfigError(f"{built.source.name} waits for what is still to happen: its subjects cannot be listed")
+        await data_digest(opened, built.source.name, built)
+        return [due.subject async for due in read(opened, built.source.name)]

@@ -1,0 +1,171 @@
+"""Files of labels: what people say of subjects, as JSON lines or CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from .._kernel.values.errors import DataError, Problem
+from .._kernel.values.names import identifier, nearest
+from .input_file import InputCheck, InputFile
+
+KEYS = ("subject_id", "subject_kind", "score", "label", "labeller", "session_id")
+"""What a label may say; other keys are the writer's own."""
+
+_WORDS = {
+    **dict.fromkeys(("pass", "passed", "good", "yes", "true", "win", "1"), 1.0),
+    **dict.fromkeys(("fail", "failed", "bad", "no", "false", "loss", "lose", "0"), 0.0),
+    "tie": 0.5,
+}
+"""What a word in ``label`` means as a score."""
+
+
+@attrs.frozen
+class GoldLabel:
+    """What a labeller says of one subject.
+
+    *kind* is "" where the label does not say of which kind the subject is; *session_id* is None likewise; *labeller* is None where
+    nobody is named. *others* are the keys that are the writer's own.
+    """
+
+    subject_id: str
+    score: float
+    kind: str = ""
+    labeller: str | None = None
+    session_id: str | None = None
+    others: Mapping[str, object] = attrs.field(factory=dict)
+
+
+def gold_labels(file: InputFile, check: InputCheck) -> Iterator[tuple[int, GoldLabel]]:
+    """Each label in *file* with the number of its line: JSON lines ``{subject_id, score | label}``, or CSV with these columns.
+
+    ``score`` is a number from 0 to 1. ``label`` is such a number, a truth value, or one of the words pass, good, yes, win (1), fail, bad,
+    no, loss (0) and tie (0.5). ``subject_kind``, ``labeller`` and ``session_id`` may stand beside. Faults go to *check*.
+    """
+    is_json = _begins_as_json(file)
+    for number, record in file.objects(check=check) if is_json else _rows(file, check):
+        try:
+            yield number, _label(record, is_json=is_json)
+        except DataError as error:
+            file.fault(error, number, check)
+
+
+def _begins_as_json(file: InputFile) -> bool:
+    """Whether the first line that is not blank is JSON; a header of columns begins with a letter or a quote."""
+    for _, line in file.lines():
+        if line.strip():
+            return line.lstrip()[:1] in b"{["
+    return True
+
+
+def _rows(file: InputFile, check: InputCheck) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a CSV file, by the names in its first one; an empty value is one that is not there."""
+    numbers: list[int] = []
+    reader = csv.reader(_texts(file, check, numbers), strict=True)
+    header: list[str] | None = None
+    line = 0
+    while True:
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            file.fault(f"the line is not CSV: {error}", numbers[-1], check)
+            return
+        if record is None:
+            return
+        line, numbers[:] = numbers[0], []
+        if header is None:
+            header = [name.strip() for name in record]
+        elif len(record) != len(header):
+            file.fault(f"the record has {len(record)} values, the header has {len(header)} columns", line, check)
+        else:
+            yield line, {name: value for name, value in zip(header, record, strict=True) if value != ""}
+
+
+def _texts(file: InputFile, check: InputCheck, numbers: list[int]) -> Iterator[str]:
+    """The lines that are not blank as text; *numbers* gets the number of each."""
+    for number, line in file.lines(check=check):
+        if not line.strip():
+            continue
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            file.fault(f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8", number, check)
+            continue
+        numbers.append(number)
+        yield text
+
+
+def _label(record: Mapping[str, Any], *, is_json: bool) -> GoldLabel:
+    """The label in one line.
+
+    :raises DataError: (without a place) saying what is wrong with it.
+    """
+    problems = [_missing("subject_id", record)] if "subject_id" not in record else []
+    if not {"score", "label"} & record.keys():
+        problems.append(_missing("score", record))
+    if problems:
+        raise DataError(problems)
+    kind = record.get("subject_kind")
+    if kind is not None and (not isinstance(kind, str) or not kind):
+        raise DataError(Problem(f"{kind!r} is no kind of subject; write a word like turn", path="subject_kind"))
+    session, labeller = record.get("session_id"), record.get("labeller")
+    return GoldLabel(
+        identifier(record["subject_id"], "subject_id"),
+        _score(record, is_json=is_json),
+        kind or "",
+        None if labeller is None else identifier(labeller, "labeller"),
+        None if session is None else identifier(session, "session_id"),
+        {key: value for key, value in record.items() if key not in KEYS},
+    )
+
+
+def _score(record: Mapping[str, Any], *, is_json: bool) -> float:
+    """The score that a line gives, by a number or by a word.
+
+    :raises DataError: when it gives two that differ, or none from 0 to 1.
+    """
+    found = [
+        _as_score(name, record[name], is_json=is_json) for name in ("score", "label") if record.get(name) is not None
+    ]
+    if not found:
+        raise DataError(Problem("the label is null; give a score from 0 to 1, or leave the line out", path="score"))
+    if len(set(found)) > 1:
+        said = f"score {record['score']!r} and label {record['label']!r} differ; keep one of them"
+        raise DataError(Problem(said, path="label", value=record["label"]))
+    return found[0]
+
+
+def _as_score(name: str, given: object, *, is_json: bool) -> float:
+    value = given
+    if name == "label" and isinstance(given, bool):
+        return float(given)
+    if isinstance(given, str) and name == "label" and (known := _WORDS.get(given.strip().lower())) is not None:
+        return known
+    if isinstance(given, str) and (name == "label" or not is_json):
+        value = _number(given)
+    if type(value) in (int, float) and 0 <= value <= 1:  # type: ignore[operator]  # it is a number
+        return float(value)  # type: ignore[arg-type]  # likewise
+    if name == "label":
+        words = "a score from 0 to 1, true or false, pass, fail or tie"
+        hint = nearest(given.lower(), _WORDS) if isinstance(given, str) else None
+        raise DataError(Problem(f"{given!r} is no label; write {words}", path=name, value=given, hint=hint))
+    raise DataError(Problem(f"{given!r} is not a score from 0 to 1", path=name, value=given))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _missing(name: str, record: Mapping[str, Any]) -> Problem:
+    """What to say of a line without the key *name*: which key was written in its place, if there is one like it."""
+    written = nearest(name, (key for key in record if key not in KEYS))
+    if written is None:
+        also = " (or 'label')" if name == "score" else ""
+        return Problem(f"the line has no {name!r}{also}", path=name)
+    return Problem(f"{written!r} is not known", path=written, value=written, hint=name)

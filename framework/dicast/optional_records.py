@@ -1,0 +1,53 @@
+"""What components that watch or read records may have beside the methods of their kind; ``dicast.optional`` has these too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class HasCriteria(Protocol):
+    """Tasks, extractors, aggregates, comparisons."""
+
+    @property
+    def criteria(self) -> Sequence[str] | Mapping[str, object]:
+        """Of a task the names of its responses, of others an option: which of the criteria they are about. What names another one is refused with the file. Without it, or empty, all."""
+
+
+class HasCriterion(Protocol):
+    """Extractors, aggregates, comparisons."""
+
+    @property
+    def criterion(self) -> str | None:
+        """An option: the one criterion that it is about, in place of ``criteria``."""
+
+
+class HasSourceField(Protocol):
+    """Aggregates, comparisons."""
+
+    @property
+    def source_field(self) -> str:
+        """An option: the place under a record's ``metrics`` where its scores are. Without it, ``scores``."""
+
+
+class HasNeedsShuffle(Protocol):
+    """Early stops."""
+
+    @property
+    def needs_shuffle(self) -> bool:
+        """True where what it says holds for subjects in random order: the file is refused where its source has no ``shuffle``. It has an option ``on``, the label that it watches. Without it, False."""
+
+
+class HasObservesFailures(Protocol):
+    """Early stops; on the live object."""
+
+    @property
+    def observes_failures(self) -> bool:
+        """True where it is told of subjects that failed too: every record has ``subject_kind``, ``subject_id`` and ``session_id``, and that of one that failed no metrics. Without it, False."""
+
+
+class HasInterval(Protocol):
+    """Early stops with ``needs_shuffle``; on the live object."""
+
+    def interval(self) -> Mapping[str, object]:
+        """What it knows of the mean at the end of the run: ``low``, ``high``, ``method``, ``at`` and ``decision`` (``above``, ``below`` or None); what ``bound: anytime`` of the gate goes by."""

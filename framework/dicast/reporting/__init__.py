@@ -1,0 +1,29 @@
+"""For sinks and commands that show a run: what came of each subject by label, and the run in Markdown, where text of others is inert.
+
+The numbers are those of the run's document: :func:`exact` writes all their digits, :func:`figure` and :func:`share` as many as the
+summary on a terminal.
+"""
+
+from __future__ import annotations
+
+from .figures import answer, exact, figure, money, share
+from .markdown import code, fenced, table
+from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader
+from .run_markdown import run_markdown
+
+__all__ = [
+    "ALL_METRICS",
+    "RECORD",
+    "JudgedSubject",
+    "Outcome",
+    "OutcomeReader",
+    "answer",
+    "code",
+    "exact",
+    "fenced",
+    "figure",
+    "money",
+    "run_markdown",
+    "share",
+    "table",
+]

@@ -1,0 +1,31 @@
+"""Numbers for a reader, as the summary on a terminal has them, and for a program, with all their digits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def figure(value: float | None) -> str:
+    """A score with four decimals; ``-`` where there is none."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def share(value: float | None) -> str:
+    """A share of a whole in percent with one decimal; ``-`` where there is none."""
+    return "-" if value is None else f"{value:.1%}"
+
+
+def exact(value: float | None) -> str:
+    """A number with as many digits as it takes to read back the same bits; empty where there is none."""
+    return "" if value is None else repr(value)
+
+
+def money(amounts: Mapping[str, str | None]) -> str:
+    """Amounts by unit, all digits; ``nothing`` where all are 0."""
+    told = (f"{'unknown' if value is None else value} {unit}" for unit, value in amounts.items() if value != "0")
+    return ", ".join(told) or "nothing"
+
+
+def answer(passed: bool | None) -> str:
+    """What a gate, or one of its clauses, says in a word."""
+    return {True: "passed", False: "failed"}.get(passed, "undecided")  # type: ignore[arg-type]  # None has the default

@@ -1,0 +1,208 @@
+"""What came of each subject of a run, by label, out of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+import attrs
+
+from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
+from .._kernel.report.spool import TOLERANCE
+from .._kernel.values import Event, weakest
+from .._toolkit.table_texts import TableTexts
+from .figures import figure
+
+ALL_METRICS = "metrics"
+"""The label of what all metrics together say of a subject."""
+
+RECORD = "record"
+"""The label of a run that judges nothing: whether a record of the row was completed."""
+
+_Key = tuple[str | None, str | None]
+
+
+@attrs.frozen
+class Outcome:
+    """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
+
+    *pass_at* is the least score that passes; *basis* what the score rests on; *reason* what was said of it, or why it failed;
+    *cost_usd* what it cost, as decimal text, None where that is not known or not told apart; *milliseconds* how long it took.
+    """
+
+    label: str
+    pass_at: float
+    score: float | None = None
+    basis: str | None = None
+    failure: str | None = None
+    skipped: str | None = None
+    reason: str | None = None
+    cost_usd: str | None = None
+    milliseconds: int | None = None
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the score is at least *pass_at*; None without a score."""
+        return None if self.score is None else self.score >= self.pass_at - TOLERANCE
+
+
+@attrs.frozen
+class JudgedSubject:
+    """A subject with what every label came to, in the order of the pipeline; *content* is what was judged, where that is kept."""
+
+    kind: str
+    id: str
+    session_id: str | None
+    outcomes: Mapping[str, Outcome]
+    content: Mapping[str, Any] | None = None
+
+    def worst(self, labels: Sequence[str]) -> Outcome | None:
+        """Of *labels* the first that failed, else the first under its *pass_at*, else the first that was skipped; None where all passed."""
+        found = [self.outcomes[label] for label in labels if label in self.outcomes]
+        return min((one for one in found if one.passed is not True), key=_rank, default=None)
+
+
+def _rank(one: Outcome) -> int:
+    return 0 if one.failure is not None else 1 if one.passed is False else 2
+
+
+@attrs.define
+class _Told:
+    """What the events of a subject have said so far."""
+
+    kind: str
+    id: str
+    session_id: str | None
+    begun: bool = False
+    content: Mapping[str, Any] | None = None
+    record: Mapping[str, Any] = attrs.field(factory=dict)
+    ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+
+
+class OutcomeReader:
+    """Reads the subjects of a run out of its events; memory holds those that are not finished."""
+
+    wants = (RUN_STARTED, SUBJECT_READ, EVAL_STARTED, *RECORD_ENDS, *VERDICT_ENDS)
+
+    def __init__(self) -> None:
+        self.started: Mapping[str, Any] | None = None
+        self._told: dict[_Key, _Told] = {}
+        self._newest: _Key | None = None
+        self._texts: TableTexts | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the run: of all metrics together, of each, and of the judges; :data:`RECORD` where it has none."""
+        if self.started is None:
+            return []
+        metrics = self.started["metrics"]
+        return [*([ALL_METRICS] if metrics else []), *metrics, *self.started["judges"]] or [RECORD]
+
+    @property
+    def counted(self) -> list[str]:
+        """The labels that decide whether a subject passes."""
+        return [] if self.started is None else [*self.started["counted"]] or [RECORD]
+
+    def take(self, events: Sequence[Event]) -> list[JudgedSubject]:
+        """Note *events*; return the subjects that are finished with them, in the order in which they were read.
+
+        A subject that is judged again in a resumed run comes last.
+        """
+        for event in events:
+            if event.type == RUN_STARTED:
+                if self.started is None:
+                    self.started, self._texts = event.payload, TableTexts(event.payload, records=True)
+            elif event.type in self.wants:
+                self._note(event)
+        done = [] if self._newest is None else [*takewhile(self._newest.__ne__, self._told)]
+        return [self._finished(key) for key in done]
+
+    def end(self) -> list[JudgedSubject]:
+        """The subjects that are left, without those that were about to be judged when the run stopped."""
+        left = [key for key, told in self._told.items() if told.ended or told.record or not told.begun]
+        return [self._finished(key) for key in left]
+
+    def _note(self, event: Event) -> None:
+        key = event.subject_kind, event.subject_id
+        told = self._told.get(key)
+        if told is None:
+            told = self._told[key] = _Told(str(event.subject_kind), str(event.subject_id), event.session_id)
+        payload: Any = event.payload
+        if event.type == SUBJECT_READ:
+            told.content = payload.get("content")
+        elif event.type == EVAL_STARTED:
+            told.begun = True
+        else:
+            self._newest = key
+            if event.type in VERDICT_ENDS:
+                told.ended[str(payload["judge"])] = payload
+            else:
+                told.record = payload
+
+    def _finished(self, key: _Key) -> JudgedSubject:
+        told = self._told.pop(key)
+        outcomes = {outcome.label: outcome for outcome in self._outcomes(told)}
+        whole = outcomes.get(ALL_METRICS)
+        if whole is not None and whole.passed is False and self.started is not None:
+            low = [outcomes[label] for label in self.started["metrics"] if label in outcomes]
+            outcomes[ALL_METRICS] = attrs.evolve(
+                whole, reason="; ".join(_in_words(one) for one in low if not one.passed)
+            )
+        return JudgedSubject(told.kind, told.id, told.session_id, outcomes, told.content)
+
+    def _outcomes(self, told: _Told) -> Iterator[Outcome]:
+        if self.started is None or self._texts is None:
+            return
+        texts, started = self._texts.found(None, told.ended, told.record), self.started
+        for label in self.labels:
+            reason: Any = texts.get(self._texts.reasons[label])
+            outcome = Outcome(label, started.get("pass_at", {}).get(label, 0.5), reason=reason and str(reason))
+            said = told.ended.get(ALL_METRICS if label in started["metrics"] else label)
+            if told.kind not in (started.get("on", {}).get(label) or (told.kind,)):  # where none is named, any
+                continue
+            if said is None:
+                yield from _of_record(outcome, told.record)
+            elif label in started["metrics"]:
+                yield _of_metric(outcome, said)
+            else:
+                yield _of_verdict(outcome, said)
+
+
+def _in_words(metric: Outcome) -> str:
+    """What lowers the score of all metrics together."""
+    said = f": {metric.reason}" if metric.reason else ""
+    return f"{metric.label} {metric.skipped or figure(metric.score)}" + ("" if metric.skipped else said)
+
+
+def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:
+    """The outcome of a label that has judged nothing: that of the task, where it failed or nothing judges what it made."""
+    if "failure_mode" in record:
+        yield attrs.evolve(outcome, failure=record["failure_mode"], reason=record.get("error"))
+    elif record and outcome.label == RECORD:
+        yield attrs.evolve(outcome, score=1.0)
+
+
+def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
+    """The outcome of a label with a verdict of its own."""
+    outcome = attrs.evolve(outcome, cost_usd=said.get("judge_cost_usd"), milliseconds=said.get("judge_latency_ms"))
+    if "failure_mode" not in said:
+        return attrs.evolve(outcome, score=said["score"], basis=said.get("basis"))
+    if (cap := said.get("skipped")) is not None:
+        return attrs.evolve(outcome, skipped=f"no room in the budget: {cap}")
+    return attrs.evolve(outcome, failure=said["failure_mode"], reason=said.get("error_message"))
+
+
+def _of_metric(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
+    """The outcome of one metric, out of what all of them together came to."""
+    label = outcome.label
+    if "failure_mode" in said:
+        if said.get("skipped") is None and outcome.reason is not None:  # which stands with the metric that failed
+            return attrs.evolve(outcome, failure=said["failure_mode"])
+        return attrs.evolve(outcome, skipped="the subject has no verdict of its metrics together", reason=None)
+    value = said["signals"]["metrics"].get(label)
+    if value is None:
+        return attrs.evolve(outcome, skipped=outcome.reason or "not asked")
+    items = [item for item in said["scores"] if item["metric"] == label]
+    bases = [item.get("basis") or item["tier"] for item in items]
+    return attrs.evolve(outcome, score=value, basis=weakest(bases) if bases else None)

@@ -1,0 +1,172 @@
+"""A run's document in Markdown, for a pull request, a job's page or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from .._kernel.values import BASES
+from .._toolkit.comparison_text import comparison_lines
+from .._toolkit.terminal import plain_lines
+from .figures import answer, figure, money, share
+from .markdown import code, fenced, table
+from .outcomes import JudgedSubject, Outcome
+
+Document = Mapping[str, Any]
+
+_TEXT = 2_000
+"""How many characters of an input, an output or a reference are shown."""
+
+
+def run_markdown(
+    done: Document,
+    failing: Sequence[JudgedSubject] = (),
+    of_failing: int | None = None,
+    *,
+    counted: Sequence[str] = (),
+    content: bool = False,
+) -> str:
+    """The run of the document *done* as Markdown, which ends in a line end.
+
+    :param failing: subjects that did not pass, to be shown with their reasons.
+    :param of_failing: how many there are in all, where *failing* has the first of them.
+    :param counted: the labels that decide whether a subject passes.
+    :param content: whether to show what was judged.
+    """
+    parts = [*_parts(done)]
+    if failing:
+        parts += _failing(failing, len(failing) if of_failing is None else of_failing, counted, content=content)
+    return "\n\n".join(parts) + "\n"
+
+
+def _parts(done: Document) -> Iterator[str]:
+    if done.get("disabled") or done["run_id"] is None:
+        why = "disabled; nothing was read and nothing judged" if done.get("disabled") else "nothing was judged"
+        yield f"## {code(done['name'])}: {why}"
+        return
+    gate = done["gate"]
+    yield f"## {code(done['name'])}: {answer(gate['passed'])}"
+    if gate["reasons"]:
+        yield "\n".join(f"- {code(reason)}" for reason in gate["reasons"])
+    yield _lines(table(("", ""), [*_figures(done)]))
+    if clauses := gate.get("clauses"):
+        heads = ("gate on", "clause", "value", "95 % interval", "answer")
+        yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
+    if labels := {**done["metrics"], **done["judges"]}:
+        heads = ("label", "mean", "pass rate", "scored", "basis")
+        rows = [_label(name, tally) for name, tally in labels.items()]
+        yield _lines(table(heads, rows, right=("mean", "pass rate", "scored")))
+    yield from _warnings(done)
+    yield from _findings(done)
+
+
+def _figures(done: Document) -> Iterator[tuple[str, str]]:
+    score, due = done["score"], done["scored"] + done["failed"] + done["unaffordable"]
+    if score is not None and score["mean"] is not None:
+        yield f"mean score of {code(score['label'])}", figure(score["mean"]) + _interval(score)
+        if (passes := score.get("passes")) is not None and score.get("pass_rate") is not None:
+            counts = f" ({passes['passed']:,} of {passes['n']:,})"
+            yield "pass rate", figure(score["pass_rate"]) + counts + _interval(passes)
+        bases = score.get("by_basis") or {}
+        yield "resting on", ", ".join(f"{basis}: {bases[basis]:,}" for basis in BASES if bases.get(basis)) or "-"
+    yield "scored", f"{done['scored']:,} of {due:,} (coverage {share(done['coverage'])})"
+    if done["failures"]:
+        yield "failed", ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
+    yield "spent", money(done["cost"])
+    if any(value != "0" for value in done["spend_lost"].values()):
+        yield "lost, reserved for calls that ended unheard", money(done["spend_lost"])
+    if (stopped := done["stopped"]) is not None:
+        yield "stopped", code(stopped["reason"])
+    yield "run", code(done["run_id"])
+    if (ledger := done.get("ledger")) and ledger["head"]:
+        yield "ledger head", f"row {ledger['head']['seq']:,}, {code(ledger['head']['digest'])}"
+
+
+def _interval(told: Document) -> str:
+    if told.get("ci_low") is None:
+        return ""
+    return f", 95 % interval {figure(told['ci_low'])} to {figure(told['ci_high'])}"
+
+
+def _clause(clause: Document) -> tuple[str, ...]:
+    value, line = (f"{one:.4g}" if isinstance(one, float) else one for one in (clause["value"], clause["line"]))
+    interval = "" if clause["low"] is None else f"{figure(clause['low'])} to {figure(clause['high'])}"
+    shown = "-" if value is None else str(value)
+    return code(clause["on"] or "-"), f"{clause['rule']} {line}", shown, interval, answer(clause["passed"])
+
+
+def _label(name: str, tally: Document) -> tuple[str, ...]:
+    scored = f"{tally['scored']:,} of {tally['total']:,}"
+    rate = figure(tally["pass_rate"]) if "pass_rate" in tally else ""
+    return code(name), figure(tally["mean"]), rate, scored, tally.get("basis") or ""
+
+
+def _warnings(done: Document) -> Iterator[str]:
+    told = [f"- warning: {code(one['message'])}" for one in done.get("warnings", ())]
+    told += [f"- broken: {code(message)}" for message in done["broken"].values()]
+    told += [
+        f"- sink {code(label)} lost {sink['lost']:,} events: {code(sink.get('error'))}"
+        for label, sink in done["sinks"].items()
+        if sink["lost"]
+    ]
+    if told:
+        yield "\n".join(told)
+
+
+def _findings(done: Document) -> Iterator[str]:
+    """What the records come to, and how they compare with the baseline's, as a terminal has it."""
+    baseline = done["baseline"]
+    if done["comparison"] is not None and baseline is not None:
+        yield f"### Compared with {code(baseline['name'])}, run {code(baseline['run_id'])}"
+        for label, found in done["comparison"].items():
+            yield fenced(plain_lines(comparison_lines(label, found or {})), 20_000)
+    for label, found in done["aggregates"].items():
+        yield f"### {code(label)}"
+        yield fenced(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode(), 20_000)
+
+
+def _failing(subjects: Sequence[JudgedSubject], of: int, counted: Sequence[str], *, content: bool) -> Iterator[str]:
+    yield f"### {of:,} did not pass"
+    heads = ("subject", "label", "score", "passes at", "why")
+    rows = [
+        (f"{code(one.kind)} {code(one.id, 60)}", code(outcome.label), *_score(outcome), _why(outcome))
+        for one in subjects
+        for outcome in _shown(one, counted)
+    ]
+    yield _lines(table(heads, rows, right=("score", "passes at")))
+    if of > len(subjects):
+        yield f"The first {len(subjects):,} of {of:,} are shown."
+    for one in subjects if content else ():
+        yield from _content(one)
+
+
+def _shown(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
+    """The outcomes that say why a subject did not pass, of the labels that count."""
+    own = [subject.outcomes[label] for label in counted if label in subject.outcomes]
+    return [one for one in own if one.passed is not True]
+
+
+def _score(outcome: Outcome) -> tuple[str, str]:
+    return "" if outcome.score is None else figure(outcome.score), f"{outcome.pass_at:g}"
+
+
+def _why(outcome: Outcome) -> str:
+    kind = outcome.failure or ("skipped" if outcome.skipped else "")
+    text = outcome.skipped or outcome.reason
+    return f"{kind}{': ' if kind and text else ''}{code(text) if text else ''}"
+
+
+def _content(subject: JudgedSubject) -> Iterator[str]:
+    if subject.content is None:
+        return
+    yield f"#### {code(subject.kind)} {code(subject.id)}"
+    for name in ("input", "output", "reference"):
+        if (value := subject.content.get(name)) is not None:
+            text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+            yield f"{name}\n\n{fenced(text, _TEXT)}"
+
+
+def _lines(lines: Iterator[str]) -> str:
+    return "\n".join(lines)

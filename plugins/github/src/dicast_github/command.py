@@ -1,0 +1,98 @@
+"""``dicast ci``: ``dicast run``, with what the CI system that it runs on can show."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import orjson
+
+from dicast import RequestError, one_line
+from dicast.commands import run
+
+from .annotations import data, of_problems
+
+JUNIT = "dicast-junit.xml"
+"""Where the test report is written under GitLab, unless ``--junit`` says."""
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--junit", metavar="PATH", help=f"Write a JUnit test report there (junit/xml); under GitLab {JUNIT} without it."
+)
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
+def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
+    """Run a pipeline and show it where CI looks. Options and exit codes are those of dicast run.
+
+    Under GitHub Actions the run goes to the job's summary, and what did not pass to annotations; under GitLab the log has a section,
+    and a JUnit report is written for artifacts:reports:junit. Anywhere else it prints what dicast run prints. In a suite --junit
+    takes a path with ${experiment}.
+    """
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        return _on_github(file, junit, options)
+    if os.environ.get("GITLAB_CI"):
+        return _on_gitlab(file, junit or JUNIT, options)
+    return _run(file, junit, options)
+
+
+def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
+    """``dicast run`` with more sinks; return its exit code."""
+    added = [*sinks, *([] if junit is None else [{"junit/xml": {"as": "ci-junit", "path": junit}}])]
+    more = [part for sink in added for part in ("--set", f"sinks.+={orjson.dumps(sink).decode()}")]
+    code = run.main([str(file), *options, *more], prog_name="dicast ci", standalone_mode=False)
+    return int(code or 0)
+
+
+def _on_github(file: Path, junit: str | None, options: Sequence[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder, "annotations")
+        sink = {"github/summary": {"as": "ci-summary", "annotations_path": str(kept)}}
+        try:
+            with _group(f"dicast run {file}", quiet="--json" in options):
+                return _run(file, junit, options, sink)
+        except RequestError as error:
+            _print_bytes(*(one.command() for one in of_problems(error.problems)))
+            raise
+        finally:
+            if kept.is_file():
+                _print_bytes(kept.read_text(encoding="utf-8").rstrip("\n"), quiet="--json" in options)
+
+
+@contextmanager
+def _group(title: str, *, quiet: bool) -> Iterator[None]:
+    """A part of GitHub's log that can be folded, in which nothing that is printed is a workflow command."""
+    word = secrets.token_hex(16)
+    _print_bytes(f"::group::{data(title)}", f"::stop-commands::{word}", quiet=quiet)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        _print_bytes(f"::{word}::", "::endgroup::", quiet=quiet)
+
+
+def _on_gitlab(file: Path, junit: str, options: Sequence[str]) -> int:
+    quiet, name = "--json" in options, f"dicast_{secrets.token_hex(4)}"
+    _print_bytes(
+        f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0Kdicast run {one_line(str(file))}", quiet=quiet
+    )
+    try:
+        code = _run(file, junit, options)
+    finally:
+        sys.stdout.flush()
+        _print_bytes(f"\x1b[0Ksection_end:{int(time.time())}:{name}\r\x1b[0K", quiet=quiet)
+    click.echo(f"test report: {junit} (artifacts:reports:junit)", err=quiet)
+    return code
+
+
+def _print_bytes(*lines: str, quiet: bool = False) -> None:
+    """Print *lines* as they are, with the codes in them; to standard error where standard output is for a document."""
+    for line in lines:
+        click.echo(line.encode("utf-8", "backslashreplace"), err=quiet)

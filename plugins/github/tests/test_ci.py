@@ -1,0 +1,126 @@
+"""``dicast ci``: the run, its exit code, and what each CI system reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+PIPELINE = """
+name: answers
+source: {rows/jsonl: {path: rows.jsonl}}
+metrics: [check/contains: {value: Ankara}]
+gate: {min_score: %s}
+"""
+HOSTILE = "::error::forged ##[error]forged\n::stop-commands::x\n::add-mask::a"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = [{"id": "1", "output": "Ankara"}, {"id": HOSTILE, "output": HOSTILE}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "passes.yaml").write_text(PIPELINE % 0.4)
+    (tmp_path / "fails.yaml").write_text(PIPELINE % 0.9)
+    return tmp_path
+
+
+def ci(folder, *arguments, **environment):
+    ours = ("GITHUB_", "GITLAB_", "DICAST_", "CI")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    command = [sys.executable, "-m", "dicast", "ci", *arguments]
+    done = subprocess.run(command, cwd=folder, env=clean | environment, capture_output=True, check=False)
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def github(folder, *arguments):
+    given = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(folder), "GITHUB_STEP_SUMMARY": str(folder / "step.md")}
+    return ci(folder, *arguments, **given)
+
+
+def followed(text):
+    """The commands that GitHub's runner would carry out of a log: none between stop-commands and its word."""
+    stopped, found = None, []
+    for line in map(str.lstrip, text.splitlines()):
+        if stopped is not None:
+            stopped = None if line == f"::{stopped}::" else stopped
+        elif (match := re.fullmatch("::stop-commands::(.+)", line)) is not None:
+            stopped = match[1]
+        elif line.startswith("::") or "##[" in line:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize(("name", "code"), [("passes", 0), ("fails", 1), ("none", 2)])
+@pytest.mark.parametrize(
+    "where", [{}, {"GITHUB_ACTIONS": "true"}, {"GITLAB_CI": "true"}], ids=["plain", "github", "gitlab"]
+)
+def test_the_exit_code_is_that_of_the_run(folder, name, code, where):
+    assert ci(folder, f"{name}.yaml", **where).returncode == code
+
+
+def test_elsewhere_it_prints_what_dicast_run_prints(folder):
+    said = ci(folder, "fails.yaml").stdout
+    assert said.startswith("answers  run ")
+    assert "::" not in "".join(line for line in said.splitlines() if "forged" not in line)
+    assert not (folder / "dicast-junit.xml").exists()
+
+
+def test_under_github_the_summary_is_written_and_annotations_are_printed(folder):
+    done = github(folder, "fails.yaml")
+    assert (folder / "step.md").read_text().startswith("## `answers`: failed")
+    commands = followed(done.stdout)
+    assert commands[:2] == ["::group::dicast run fails.yaml", "::endgroup::"]
+    assert commands[2].startswith("::error file=fails.yaml,line=5,title=dicast answers::gate failed: ")
+    assert [line.split(" ")[0] for line in commands[3:]] == ["::warning"]
+    assert "answers  run " in done.stdout
+
+
+def test_text_of_others_is_no_command(folder):
+    """In the log it stands where no command is carried out, and in an annotation it is escaped."""
+    commands = followed(github(folder, "fails.yaml").stdout)
+    assert not [line for line in commands if line.startswith(("::error::forged", "::add-mask", "##["))]
+    assert len(commands) == 4
+
+
+def test_a_wrong_file_is_annotated_where_it_is_wrong(folder):
+    (folder / "wrong.yaml").write_text("name: x\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contans]\n")
+    done = github(folder, "wrong.yaml")
+    (line,) = followed(done.stdout)[2:]
+    assert line.startswith("::error file=wrong.yaml,line=3,col=11,title=dicast::")
+    assert "did you mean 'check/contains'?" in line
+    assert done.returncode == 2
+
+
+def test_under_gitlab_the_log_has_a_section_and_a_test_report_is_written(folder):
+    said = ci(folder, "fails.yaml", GITLAB_CI="true").stdout
+    begin = re.match(r"\x1b\[0Ksection_start:\d+:(dicast_\w+)\r\x1b\[0Kdicast run fails.yaml\n", said)
+    assert re.search(rf"\x1b\[0Ksection_end:\d+:{begin[1]}\r\x1b\[0K\n", said)
+    assert said.endswith("test report: dicast-junit.xml (artifacts:reports:junit)\n")
+    assert ET.parse(folder / "dicast-junit.xml").getroot().get("tests") == "4"
+
+
+def test_a_test_report_is_written_anywhere_it_is_asked_for(folder):
+    assert ci(folder, "fails.yaml", "--junit", "out/j.xml").returncode == 1
+    assert (folder / "out" / "j.xml").is_file()
+
+
+def test_options_of_dicast_run_are_taken_and_json_is_one_document(folder):
+    done = github(folder, "fails.yaml", "--limit", "1", "--set", "gate.min_score=0.5", "--json")
+    assert json.loads(done.stdout)["subjects"] == 1
+    assert done.returncode == 0
+
+
+def test_a_suite_has_a_summary_of_each_experiment(folder):
+    suite = PIPELINE % 0.4 + "experiments: {a: {}, b: {set: {gate.min_score: 0.9}}}\n"
+    (folder / "suite.yaml").write_text(suite)
+    done = github(folder, "suite.yaml", "--junit", "out/${experiment}.xml")
+    assert done.returncode == 1
+    text = (folder / "step.md").read_text()
+    assert ("## `answers/a`: passed" in text, "## `answers/b`: failed" in text) == (True, True)
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["a.xml", "b.xml"]
+    assert sum(line.startswith("::error") for line in followed(done.stdout)) == 1

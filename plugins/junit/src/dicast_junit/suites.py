@@ -1,0 +1,54 @@
+"""What stands around the cases: the suite of a label, and the root."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dicast.reporting import answer, exact
+
+from .cases import Counts, add_properties, as_xml_text
+
+
+def root(done: Mapping[str, Any], total: Counts) -> tuple[bytes, bytes]:
+    """The beginning and the end of the file."""
+    from junitparser import JUnitXml, TestSuite  # here, because only a run with such a sink needs it
+
+    whole: Any = JUnitXml(as_xml_text(str(done["name"])))
+    _count(whole, total)
+    whole.append(TestSuite("within"))  # so that it has an end of its own
+    begin, _, end = whole.tostring().partition(b"<testsuite ")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + begin + b"\n", end[end.index(b"</") :] + b"\n"
+
+
+def suite(label: str, done: Mapping[str, Any], counts: Counts, began: str) -> tuple[bytes, bytes]:
+    """The beginning of the suite of *label*, with its properties, and its end."""
+    from junitparser import TestSuite  # as above
+
+    made: Any = TestSuite(as_xml_text(label))
+    made.timestamp = began.removesuffix("Z")
+    _count(made, counts)
+    add_properties(made, {**_of_the_run(done), **_of_the_label(label, done)})
+    text = made.tostring().rstrip()
+    end = b"</testsuite>"
+    return text.removesuffix(end) + b"\n", end + b"\n"
+
+
+def _count(element: Any, counts: Counts) -> None:
+    element.tests, element.failures, element.errors = counts.tests, counts.failures, counts.errors
+    element.skipped, element.time = counts.skipped, round(counts.time, 3)
+
+
+def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
+    cost = {f"run_cost_{unit}": amount for unit, amount in done["cost"].items()}
+    gate = answer(done["gate"]["passed"])
+    return {"run_id": done["run_id"], "gate": gate, "coverage": exact(done["coverage"]), **cost}
+
+
+def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:
+    """What the document says of *label*: of all metrics together, or the only judge, it is the run's score."""
+    score = done["score"] or {}
+    told = score if score.get("label") == label else {**done["metrics"], **done["judges"]}.get(label, {})
+    numbers = {name: exact(told.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
+    bases = ", ".join(f"{basis} {count}" for basis, count in (told.get("by_basis") or {}).items())
+    return {**numbers, "basis": told.get("basis") or bases}

@@ -1,0 +1,125 @@
+"""The sink that writes a run as JUnit XML: a suite for each label, a case for each subject."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import AtomicFile, Event, RunContext, output_path
+from dicast.reporting import JudgedSubject, OutcomeReader
+
+from .cases import Counts, case
+from .spool import Spool
+from .suites import root, suite
+
+ENDS = ("run.completed", "run.stopped")
+"""The events that carry the run's document."""
+
+
+@attrs.frozen
+class Xml:
+    r"""The run as JUnit XML: a suite for each label (all metrics together, each metric, each judge), a case for each subject.
+
+    A subject whose score is below the label's ``pass_at`` is a ``failure`` with its reason, one without a score an ``error`` with its kind,
+    one that was not judged ``skipped``. Numbers stand in ``properties`` with all their digits: of a case ``score``, ``pass_at``, ``basis``,
+    ``cost_usd``; of a suite the run's id, gate and cost, and the label's mean and pass rate. A character that XML cannot hold is written
+    as an escape (``\u0000``). The file appears under its name when the run ends, also when it is interrupted.
+
+    :param path: the file to write; folders above it are made.
+    :param labels: the labels that have a suite; by default all of the run.
+    :param content: write what was judged as each case's ``system-out``.
+    :param base_path: a folder that *path* must lie in, links resolved; any by default.
+    """
+
+    name = "xml"
+    wants = (*OutcomeReader.wants, *ENDS)
+    rewrites = True
+
+    path: Path = attrs.field(converter=Path)
+    labels: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    content: bool = False
+    base_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[XmlFile]:
+        """Make the file's folder for *run*; paths are relative to the pipeline's folder.
+
+        :raises ConfigError: when the file cannot be written, or lies outside *base_path*.
+        """
+        place = output_path(run.base, self.path, self.base_path)
+        file = partial(AtomicFile, place, run=run.run_id)
+        file().discard()
+        with ExitStack() as stack:
+            yield XmlFile(self, file, lambda: stack.enter_context(Spool(place.resolve().parent)))
+
+
+@attrs.frozen
+class _Suite:
+    """The cases of one label so far."""
+
+    cases: Spool
+    counts: Counts = attrs.field(factory=Counts)
+
+
+class XmlFile:
+    """The suites so far, and the file they are going to be."""
+
+    def __init__(self, options: Xml, file: Callable[[], AtomicFile], spool: Callable[[], Spool]) -> None:
+        self._options, self._file, self._spool = options, file, spool
+        self._reader = OutcomeReader()
+        self._suites: dict[str, _Suite] = {}
+        self._began = ""
+        self._done: Mapping[str, Any] | None = None
+
+    def write(self, events: Sequence[Event]) -> int:
+        """Take *events*; return how many subjects are finished with them."""
+        finished = self._reader.take(events)
+        if not self._suites and self._reader.started is not None:
+            self._began = events[0].time
+            wanted = self._options.labels
+            self._suites = {
+                label: _Suite(self._spool()) for label in self._reader.labels if not wanted or label in wanted
+            }
+        ended = [event.payload for event in events if event.type in ENDS]
+        if ended:
+            finished += self._reader.end()
+            self._done = ended[-1]
+        for subject in finished:
+            self._add(subject)
+        return len(finished)
+
+    def close(self) -> int:
+        """Write the file. A run that never ended leaves none; may be repeated after an error."""
+        if self._done is not None:
+            with self._file() as file:
+                for part in self._parts(self._done):
+                    file.write(part)
+                file.commit()
+            self._done = None
+        return 0
+
+    def _add(self, subject: JudgedSubject) -> None:
+        group = f"{(self._reader.started or {}).get('name')}.{subject.kind}"
+        for label, outcome in subject.outcomes.items():
+            if label in self._suites:
+                made, counts = case(subject, outcome, group, content=self._options.content)
+                self._suites[label].cases.add(made)
+                self._suites[label].counts.add(counts)
+
+    def _parts(self, done: Mapping[str, Any]) -> Iterator[bytes]:
+        total = Counts()
+        for one in self._suites.values():
+            total.add(one.counts)
+        begin, end = root(done, total)
+        yield begin
+        for label, one in self._suites.items():
+            head, tail = suite(label, done, one.counts, self._began)
+            yield head
+            yield from one.cases.parts()
+            yield tail
+        yield end

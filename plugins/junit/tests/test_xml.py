@@ -1,0 +1,169 @@
+"""``junit/xml``: a suite a label, a case a subject, valid by the schema beside this file, whatever the texts are."""
+
+from __future__ import annotations
+
+import errno
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import xmlschema
+from hypothesis import given
+from hypothesis import strategies as st
+from junitparser import JUnitXml
+
+from dicast import Cost, Failure, Judgment, Score, Subject
+from dicast.testing import FakeJudge, FakeMetric, SinkConformance, run_pipeline
+from dicast_junit.spool import Spool
+
+SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
+TEXT = "name: answers\nmetrics: [{cheap: {pass_at: 0.6}}, other]\n"
+
+
+class TestXml(SinkConformance):
+    sink = "junit/xml"
+    options = {"path": "out/results.xml"}
+
+
+def written(folder, text, subjects, components, **options):
+    """The run, and the root of what is written."""
+    path = folder / "results.xml"
+    listed = "".join(f", {name}: {value}" for name, value in options.items())
+    done = run_pipeline(
+        f"{text}sinks: [junit/xml: {{path: {path}{listed}}}]\n", subjects=subjects, components=components
+    )
+    SCHEMA.validate(str(path))
+    return done, ET.parse(path).getroot()
+
+
+def rows(*outputs):
+    return [Subject("row", f"r{number}", input="what?", output=text) for number, text in enumerate(outputs, 1)]
+
+
+def properties(element):
+    return {one.get("name"): one.get("value") for one in element.findall("properties/property")}
+
+
+def results(suite):
+    cases = suite.findall("testcase")
+    return {case.get("name"): [child.tag for child in case if child.tag != "properties"] for case in cases}
+
+
+@pytest.fixture
+def made(tmp_path):
+    scores = [Score(0.7), Score(0.59, details="too long"), Failure("refused", "it would not say"), Score(1.0)]
+    others = [Score(0.123456789012345), Score(1.0), Score(1.0), Score(0.1)]
+    components = {"cheap": FakeMetric(scores), "other": FakeMetric(others)}
+    return written(tmp_path, TEXT, rows("a", "b", "c", "d"), components)
+
+
+def test_each_label_is_a_suite_and_each_subject_a_case(made):
+    _, root = made
+    assert [suite.get("name") for suite in root] == ["metrics", "cheap", "other"]
+    assert all([case.get("name") for case in suite.findall("testcase")] == ["r1", "r2", "r3", "r4"] for suite in root)
+    assert {case.get("classname") for case in root.iter("testcase")} == {"answers.row"}
+
+
+def test_under_pass_at_is_a_failure_without_a_score_an_error_and_not_asked_skipped(made):
+    _, root = made
+    whole, cheap, _ = root
+    found = {suite.get("name"): results(suite) for suite in root}
+    assert found["cheap"] == {"r1": [], "r2": ["failure"], "r3": ["error"], "r4": []}
+    assert found["other"] == {"r1": ["failure"], "r2": [], "r3": ["skipped"], "r4": ["failure"]}
+    assert found["metrics"]["r3"] == ["error"]
+    failure = cheap.find("testcase[@name='r2']/failure")
+    assert (failure.get("message"), failure.text) == ("0.5900, below 0.6: too long", "too long")
+    error = whole.find("testcase[@name='r3']/error")
+    assert error.get("type") == "refused"
+    assert "it would not say" in error.get("message")
+
+
+def test_the_counts_are_those_of_the_cases_and_of_a_library_that_reads_them(made, tmp_path):
+    _, root = made
+    read = JUnitXml.fromfile(str(tmp_path / "results.xml"))
+    for suite, element in zip(read, root, strict=True):
+        given = (suite.tests, suite.failures, suite.errors, suite.skipped)
+        suite.update_statistics()
+        assert given == (suite.tests, suite.failures, suite.errors, suite.skipped)
+        cases = element.findall("testcase")
+        assert given == (
+            len(cases),
+            *(len(element.findall(f"testcase/{tag}")) for tag in ("failure", "error", "skipped")),
+        )
+    assert (read.tests, read.failures) == (12, sum(int(suite.get("failures")) for suite in root))
+
+
+def test_numbers_stand_in_properties_with_all_their_digits(made):
+    done, root = made
+    document = done.document
+    suite = properties(root[0])
+    assert float(suite["mean"]) == document["score"]["mean"]
+    assert float(suite["pass_rate"]) == document["score"]["pass_rate"]
+    assert (suite["run_id"], suite["gate"], suite["run_cost_usd"]) == (document["run_id"], "undecided", "0")
+    assert float(suite["coverage"]) == document["coverage"]
+    verdicts = {verdict.subject_id: verdict for verdict in done.verdicts}
+    for case in root[0].findall("testcase"):
+        told, verdict = properties(case), verdicts.get(case.get("name"))
+        assert told.get("score") == (None if verdict is None else repr(verdict.score))
+    assert properties(root[2].find("testcase[@name='r1']"))["score"] == "0.123456789012345"
+
+
+def test_a_judge_has_a_suite_and_its_cost(tmp_path):
+    judge = FakeJudge(Judgment(0.25, 0.8, "llm", "a-model", Cost("0.0001")), cost=Cost("0.0002"))
+    _, root = written(tmp_path, "name: n\njudges: [dear]\n", rows("a"), {"dear": judge})
+    (suite,) = root
+    told = properties(suite[1])
+    assert (suite.get("name"), told["score"], told["cost_usd"], told["basis"]) == ("dear", "0.25", "0.0001", "model")
+    assert properties(suite)["run_cost_usd"] == "0.0001"
+
+
+def test_only_the_labels_that_are_named_have_suites(tmp_path):
+    components = {"cheap": FakeMetric([Score(1.0)]), "other": FakeMetric([Score(1.0)])}
+    _, root = written(tmp_path, "name: n\nmetrics: [cheap, other]\n", rows("a"), components, labels="[other]")
+    assert [suite.get("name") for suite in root] == ["other"]
+
+
+def test_what_was_judged_is_written_where_that_is_asked_for(tmp_path):
+    components = {"cheap": FakeMetric([Score(1.0)])}
+    _, root = written(tmp_path, "name: n\nmetrics: [cheap]\n", rows("an answer"), components)
+    assert root.find(".//system-out") is None
+    _, root = written(tmp_path, "name: n\nmetrics: [cheap]\n", rows("an answer"), components, content="true")
+    assert root.find(".//system-out").text == "input: what?\noutput: an answer"
+
+
+@given(
+    st.text(st.characters(codec=None), min_size=1, max_size=20),
+    st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
+)
+def test_any_text_is_valid_xml(tmp_path_factory, said, id_):
+    """Control characters, half a character, the ends of sections and of elements."""
+    folder = tmp_path_factory.mktemp("any")
+    said = said.encode("utf-8", "replace").decode()
+    metric = FakeMetric([Score(0.0, details=f"{said}\x00]]></failure>&")])
+    _, root = written(folder, "name: n\nmetrics: [cheap]\n", [Subject("row", id_, output=said)], {"cheap": metric})
+    (case,) = root[1].findall("testcase")
+    assert "]]></failure>&" in case.find("failure").text
+    assert "\\u0000" in case.find("failure").text
+
+
+def test_a_full_disk_is_said_at_the_end_and_loses_nothing_that_can_be_written_later(tmp_path):
+    class Full:
+        def __init__(self, file):
+            self.file, self.full = file, True
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, data):
+            if self.full:
+                raise OSError(errno.ENOSPC, "no space")
+            return self.file.write(data)
+
+    with Spool(tmp_path) as spool:
+        spool._file = Full(spool._file)
+        spool.add(b"x" * (1 << 19))
+        spool.add(b"y")
+        with pytest.raises(OSError, match="no space"):
+            list(spool.parts())
+        spool._file.full = False
+        assert b"".join(spool.parts()) == b"".join(spool.parts()) == b"x" * (1 << 19) + b"y"

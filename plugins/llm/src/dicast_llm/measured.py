@@ -1,0 +1,143 @@
+"""How often each judge of a jury was right, as far as their votes tell, where nobody knows the truth.
+
+The model is that of A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm"
+(Applied Statistics 28(1), 1979, 20-28), for passes and failures. It takes votes to be independent given the truth: judges that err
+together look better than they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, Entry, Query, Subject
+
+from .settling import PASS
+
+LEAST = 50
+"""On fewer subjects than these votes say too little of a judge."""
+
+FOLDS = 5
+"""Into so many parts the sessions are put; the weights for one part are measured in the others."""
+
+FLOOR = 0.01
+"""The weight of a judge that is right no more often than by chance."""
+
+_STEPS, _CLOSE = 200, 1e-9
+
+Ballot = Mapping[int, bool]
+"""By the place of a judge whether it passed the subject; those that failed or were not asked have no vote."""
+
+Read = Callable[[Query], Iterator[Entry]]
+
+
+@attrs.frozen
+class MeasuredWeights:
+    """The weights of the judges, by the part that a session is in."""
+
+    parts: tuple[tuple[Fraction, ...], ...]
+
+    def for_subject(self, subject: Subject) -> Sequence[Fraction]:
+        """Those that no vote on the session of *subject* had a part in."""
+        return self.parts[_part(subject.session_id, subject.id)]
+
+    @property
+    def mean(self) -> list[Fraction]:
+        """The mean weight of each judge."""
+        return [sum(weights, Fraction()) / len(weights) for weights in zip(*self.parts, strict=True)]
+
+    @property
+    def digest(self) -> str:
+        """What tells them from other weights."""
+        told = repr([[float(weight) for weight in part] for part in self.parts])
+        return sha256(told.encode()).hexdigest()[:12]
+
+
+def measure(read: Read, names: Sequence[str]) -> MeasuredWeights:
+    """The weights of the judges called *names*, by the votes that a ledger has of juries of the same judges; *read* reads it.
+
+    :raises ConfigError: when it has votes on too few subjects.
+    """
+    ballots = _ballots(read, names)
+    parts = []
+    for part in range(FOLDS):
+        others = [ballot for place, ballot in ballots if place != part]
+        if len(others) < LEAST:
+            message = (
+                f"weights: measured takes the votes of these {len(names)} judges on {LEAST} subjects of other sessions, and the "
+                f"ledger has {len(others)}: run the jury with combine: majority first, or give the weights as numbers"
+            )
+            raise ConfigError(message)
+        parts.append(tuple(_weight(one, len(others)) for one in accuracies(others, len(names))))
+    return MeasuredWeights(tuple(parts))
+
+
+def _ballots(read: Read, names: Sequence[str]) -> list[tuple[int, Ballot]]:
+    """The newest ballot on each subject, with the part that its session is in; of the models that answer now alone."""
+    found: dict[tuple[str, str], tuple[int, Ballot]] = {}
+    models: dict[int, object] = {}
+    for entry in read(Query(types=("eval.completed",), newest_first=True)):
+        payload: Mapping[str, Any] = entry.event.payload
+        votes = (payload.get("signals") or {}).get("votes") if payload.get("judge_kind") == "jury" else None
+        if not isinstance(votes, Sequence) or [one.get("judge") for one in votes] != [*names]:
+            continue
+        scored = {place: one for place, one in enumerate(votes) if "score" in one}
+        if any(models.setdefault(place, one["judge_model"]) != one["judge_model"] for place, one in scored.items()):
+            continue
+        subject = str(payload["subject_kind"]), str(payload["subject_id"])
+        ballot = {place: bool(one["score"] >= PASS) for place, one in scored.items()}
+        found.setdefault(subject, (_part(entry.event.session_id, subject[1]), ballot))
+    return [*found.values()]
+
+
+def _part(session: str | None, subject_id: str) -> int:
+    return int.from_bytes(sha256((session or subject_id).encode()).digest()[:4]) % FOLDS
+
+
+def _weight(accuracy: float, votes: int) -> Fraction:
+    """The logarithm of the odds of being right; of a judge without an error those of half an error."""
+    share = (accuracy * votes + 0.5) / (votes + 1)
+    return Fraction(max(math.log(share / (1 - share)), FLOOR))
+
+
+def accuracies(ballots: Sequence[Ballot], judges: int) -> list[float]:
+    """How often each of the *judges* is right, by the likeliest truths: those of the EM algorithm, from the majority on."""
+    alike = Counter(tuple(sorted(ballot.items())) for ballot in ballots if ballot)  # there are few different ones
+    kinds = [(dict(votes), count) for votes, count in alike.items()]
+    truths = [sum(ballot.values()) / len(ballot) for ballot, _ in kinds]
+    rates, prior = list[tuple[float, float]](), 0.5
+    for _ in range(_STEPS):
+        prior = math.fsum(truth * count for truth, (_, count) in zip(truths, kinds, strict=True)) / alike.total()
+        rates = [_rates(kinds, truths, judge) for judge in range(judges)]
+        before, truths = truths, [_truth(ballot, prior, rates) for ballot, _ in kinds]
+        if max(map(abs, map(float.__sub__, truths, before))) < _CLOSE:
+            break
+    return [prior * passes + (1 - prior) * (1 - fails) for passes, fails in rates]
+
+
+def _rates(kinds: Sequence[tuple[Ballot, int]], truths: Sequence[float], judge: int) -> tuple[float, float]:
+    """How often the *judge* passes what is good, and what is not; by half where there is none of it."""
+    votes = [(one[judge], truth, count) for (one, count), truth in zip(kinds, truths, strict=True) if judge in one]
+    good = math.fsum(count * truth for _, truth, count in votes)
+    bad = math.fsum(count * (1 - truth) for _, truth, count in votes)
+    passed = [(count * truth, count * (1 - truth)) for vote, truth, count in votes if vote]
+    return (
+        math.fsum(share for share, _ in passed) / good if good else 0.5,
+        math.fsum(share for _, share in passed) / bad if bad else 0.5,
+    )
+
+
+def _truth(ballot: Ballot, prior: float, rates: Sequence[tuple[float, float]]) -> float:
+    """How likely it is that the subject is good."""
+    good, bad = prior, 1 - prior
+    for judge, passed in ballot.items():
+        passes, fails = rates[judge]
+        good *= passes if passed else 1 - passes
+        bad *= fails if passed else 1 - fails
+    return good / (good + bad) if good + bad else 0.5

@@ -1,0 +1,48 @@
+"""Whether judges who are still to be asked can change what a jury comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from statistics import median
+from typing import Literal
+
+Combine = Literal["mean", "median", "majority", "weighted"]
+Scored = tuple[Fraction, Fraction]
+"""A juror's score and its weight."""
+
+PASS = Fraction(1, 2)
+"""The score from which on a juror's vote is for the subject, in a majority."""
+
+
+def combined(combine: Combine, votes: Sequence[Scored]) -> Fraction:
+    """The score of *votes*, of which there is one at least; in exact arithmetic, so that it does not hang on the order."""
+    if combine == "majority":
+        passed = Fraction(sum(score >= PASS for score, _ in votes), len(votes))
+        return Fraction((passed > PASS) + (passed >= PASS), 2)
+    if combine == "median":
+        return median(score for score, _ in votes)
+    return mean(votes)
+
+
+def mean(weighted: Sequence[Scored]) -> Fraction:
+    """The mean of values by their weights."""
+    return sum((value * weight for value, weight in weighted), Fraction()) / sum(weight for _, weight in weighted)
+
+
+def settled(combine: Combine, votes: Sequence[Scored], left: Sequence[Fraction], failed: int, line: Fraction) -> bool:
+    """Whether the outcome stands, whatever the judges with the weights *left* would say, each a vote or a failure.
+
+    The outcome of a majority is its score, else on which side of *line* the score lies. It takes the votes of more than half of
+    all judges, so that none that is left can undo the verdict by failing; where so many have *failed* that there can be no
+    verdict, that stands too.
+    """
+    judges = len(votes) + len(left) + failed
+    if 2 * (len(votes) + len(left)) <= judges:
+        return True
+    if 2 * len(votes) <= judges:
+        return False
+    ends = [combined(combine, [*votes, *((Fraction(end), weight) for weight in left)]) for end in (0, 1)]
+    if combine == "majority":
+        return ends[0] == ends[1]
+    return (ends[0] >= line) == (ends[1] >= line)

@@ -1,0 +1,132 @@
+"""The sink that draws a badge of a run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import attrs
+
+from dicast import AtomicFile, DataError, Event, RunContext, nearest, one_line, output_path
+from dicast.reporting import answer, figure
+
+from .markdown import ENDS
+
+_COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "undecided": "#7d5400"}
+"""Each gives white text a contrast of 4.5 to 1 or more (WCAG 2.1, 1.4.3)."""
+_LONGEST = 60
+_WIDE = 7.0
+"""What a letter takes at 11 px, at most, but for the widest; ``textLength`` makes it so whatever font there is."""
+
+
+@attrs.frozen
+class Badge:
+    """A small SVG picture that says what the gate says, or a label's mean, in the colour of the gate's answer.
+
+    Its title and its ``aria-label`` say the same in words. It has neither script nor link, and loads nothing.
+
+    :param path: the file to write; folders above it are made.
+    :param on: what it shows: ``gate`` (``passed``, ``failed`` or ``undecided``), ``score`` (the run's mean), or the label of a metric or judge, whose mean it shows.
+    :param text: what stands before it; the run's name by default.
+    :param base_path: a folder that *path* must lie in, links resolved; any by default.
+    """
+
+    name = "badge"
+    wants = ("run.started", *ENDS)
+    rewrites = True
+
+    path: Path = attrs.field(converter=Path)
+    on: str = "gate"
+    text: str | None = None
+    base_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[BadgeFile]:
+        """Make the file's folder for *run*; paths are relative to the pipeline's folder.
+
+        :raises ConfigError: when the file cannot be written, or lies outside *base_path*.
+        """
+        file = partial(AtomicFile, output_path(run.base, self.path, self.base_path), run=run.run_id)
+        file().discard()
+        yield BadgeFile(file, self.on, self.text)
+
+
+class BadgeFile:
+    """The picture to be."""
+
+    def __init__(self, file: Callable[[], AtomicFile], on: str, text: str | None) -> None:
+        self._file, self._on, self._text = file, on, text
+        self._drawn: str | None = None
+
+    def write(self, events: Sequence[Event]) -> int:
+        """Take *events*; the last of a run has its document.
+
+        :raises DataError: when the run has no label of the name that is to be shown.
+        """
+        for event in events:
+            if event.type in ENDS:
+                done: Mapping[str, Any] = event.payload
+                title = self._text or str(done["name"])
+                self._drawn = badge(title, shown(done, self._on), _COLOURS[answer(done["gate"]["passed"])])
+        return sum(event.type in ENDS for event in events)
+
+    def close(self) -> int:
+        """Write the file. A run that never ended leaves none; may be repeated after an error."""
+        if self._drawn is not None:
+            with self._file() as file:
+                file.write(self._drawn.encode())
+                file.commit()
+            self._drawn = None
+        return 0
+
+
+def shown(done: Mapping[str, Any], on: str) -> str:
+    """What the document *done* says of *on*.
+
+    :raises DataError: when it has no such label.
+    """
+    if on == "gate":
+        return answer(done["gate"]["passed"])
+    score = done["score"]
+    if on == "score" or (score is not None and on == score["label"]):
+        return figure(None if score is None else score["mean"])
+    labels = {**done["metrics"], **done["judges"]}
+    if on not in labels:
+        hint = nearest(on, ["gate", "score", *labels])
+        more = f", did you mean {hint!r}?" if hint else ""
+        raise DataError(f"report/badge: on is {on!r}, and the run has gate, score, {', '.join(labels)}{more}")
+    return figure(labels[on]["mean"])
+
+
+def badge(left: str, right: str, colour: str) -> str:
+    """The picture: *left* on grey, *right* on *colour*."""
+    left, right = (_cut(one_line(text)) for text in (left, right))
+    words = escape(f"{left}: {right}", {'"': "&quot;"})
+    first, second = (round(len(text) * _WIDE) for text in (left, right))
+    width = first + second + 40
+    texts = (
+        f'<text x="{start}" y="14" textLength="{length}" lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
+        for text, start, length in ((left, 10, first), (right, first + 30, second))
+        if length
+    )
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{words}">',
+            f"<title>{words}</title>",
+            f'<rect width="{width}" height="20" rx="3" fill="#424a53"/>',
+            f'<path d="M{first + 20} 0h{second + 17}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{second + 17}z" fill="{colour}"/>',
+            '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">',
+            *texts,
+            "</g>",
+            "</svg>\n",
+        )
+    )
+
+
+def _cut(text: str) -> str:
+    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

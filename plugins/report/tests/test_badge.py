@@ -1,0 +1,72 @@
+"""``report/badge``: the gate's answer, or a mean, as a picture that says the same in words."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast import Score, Subject
+from dicast.testing import FakeMetric, SinkConformance, run_pipeline
+from dicast_report.badge import badge
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class TestBadge(SinkConformance):
+    sink = "report/badge"
+    options = {"path": "out/badge.svg"}
+
+
+def drawn(folder, gate="{}", scores=None, **options):
+    listed = "".join(f", {name}: {value}" for name, value in options.items())
+    text = (
+        f"name: answers\nmetrics: [cheap]\ngate: {gate}\nsinks: [report/badge: {{path: {folder / 'b.svg'}{listed}}}]\n"
+    )
+    subjects = [Subject("row", "1", output="a"), Subject("row", "2", output="b")]
+    done = run_pipeline(text, subjects=subjects, components={"cheap": FakeMetric(scores or Score(0.7))})
+    path = folder / "b.svg"
+    return done, ET.parse(path).getroot() if path.is_file() else None
+
+
+@pytest.mark.parametrize(
+    ("gate", "word"),
+    [("{min_score: 0.5}", "passed"), ("{min_score: 0.9}", "failed"), ("{min_score: 0.9, bound: interval}", "failed")],
+)
+def test_it_says_what_the_gate_says(tmp_path, gate, word):
+    done, root = drawn(tmp_path, gate)
+    assert root.find(f"{SVG}title").text == f"answers: {word}"
+    assert [text.text for text in root.iter(f"{SVG}text")] == ["answers", word]
+
+
+def test_undecided_is_a_third_answer(tmp_path):
+    _, root = drawn(tmp_path, scores=[Score(1.0), ValueError("broken")])
+    assert root.find(f"{SVG}title").text == "answers: undecided"
+
+
+def test_it_has_a_title_a_label_and_a_role(tmp_path):
+    _, root = drawn(tmp_path)
+    assert (root.get("role"), root.get("aria-label")) == ("img", root.find(f"{SVG}title").text)
+
+
+@pytest.mark.parametrize("on", ["score", "metrics", "cheap"])
+def test_it_shows_a_mean_as_the_terminal_does(tmp_path, on):
+    done, root = drawn(tmp_path, scores=[Score(2 / 3), Score(1.0)], on=on, text="helpful")
+    assert root.get("aria-label") == f"helpful: {done.document['score']['mean']:.4f}" == "helpful: 0.8333"
+
+
+def test_a_label_that_is_not_there_is_said_with_the_nearest(tmp_path):
+    done, root = drawn(tmp_path, on="chaep")
+    assert root is None
+    assert done.exit_code == 4
+    assert "did you mean 'cheap'?" in done.document["sinks"]["report/badge"]["error"]
+
+
+@given(st.text(max_size=80), st.text(max_size=20))
+def test_any_text_is_text(left, right):
+    picture = badge(left, right, "#000000")
+    root = ET.fromstring(picture)
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {"svg", "title", "rect", "path", "g", "text"}
+    assert all(not name.startswith("on") and "href" not in name for element in root.iter() for name in element.attrib)

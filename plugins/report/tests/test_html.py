@@ -1,0 +1,392 @@
+"""The file that report/html and dicast report write: what is in it, and what is not."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
+
+from dicast import Entry, Event
+from dicast_report.choice import Choice
+from dicast_report.conversation import conversations
+from dicast_report.human_labels import Reliability, wilson
+from dicast_report.marking import Marking
+from dicast_report.page import inert
+from dicast_report.row_columns import RowColumns
+from dicast_report.spread import Spreads
+from dicast_report.told import Told
+
+PIPELINE = """name: capitals
+source: {rows/jsonl: {path: rows.jsonl}}
+metrics: [diff/match]
+sinks: [{report/html: {path: out/report.html}}]
+ledger: {ledger/sqlite: {path: ledger.db}}
+"""
+ROWS = [
+    {"id": "turkey", "input": "Turkey, my own question", "output": "Ankara", "reference": "Ankara"},
+    {"id": "peru", "input": "Peru", "output": "Cusco", "reference": "Lima"},
+    {"id": "norway", "input": "Norway", "output": "Oslo"},
+]
+
+
+@pytest.fixture
+def run(tmp_path, dicast, write_rows):
+    """Runs the pipeline, with other rows or another sink if that is said; returns its document."""
+
+    def run(*arguments, rows=ROWS, pipeline=PIPELINE, code=3):
+        write_rows(tmp_path / "rows.jsonl", rows)
+        (tmp_path / "pipeline.yaml").write_text(pipeline)
+        return json.loads(dicast(tmp_path, "run", "pipeline.yaml", "--json", *arguments, code=code))
+
+    return run
+
+
+def block(file, name):
+    return re.search(rf'<script type="[a-z/]+" id="dicast-{name}">(.*?)</script>', file.read_text("utf-8"), re.DOTALL)[
+        1
+    ]
+
+
+def report(file):
+    return json.loads(block(file, "report"))
+
+
+def rows(file, name="table"):
+    return json.loads(gzip.decompress(base64.b64decode(block(file, name))))
+
+
+def test_the_page_holds_the_runs_document(run, tmp_path):
+    done = run()
+    (one,) = report(tmp_path / "out/report.html")["runs"]
+    later = {"ledger", "sinks"}  # which are known only when the page is written
+    assert {k: v for k, v in one["document"].items() if k not in later} == {
+        k: v for k, v in done.items() if k not in later
+    }
+    assert done["sinks"]["report/html"]["lost"] == 0
+    (table,) = rows(tmp_path / "out/report.html")
+    assert table["ids"] == ["turkey", "peru", "norway"]
+    assert table["outcomes"] == ["pass", "fail", "none"]
+    assert table["scores"] == "1.0,0.0,"
+
+
+def test_the_page_runs_its_own_script_and_style_and_loads_nothing(run, tmp_path):
+    run()
+    text = (tmp_path / "out/report.html").read_text("utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)[1]
+    allowed = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+    digest = lambda part: f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"  # noqa: E731
+    assert allowed == {
+        "default-src": "'none'",
+        "script-src": digest(script),
+        "style-src": digest(style),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert not re.search(r"<(?:link|img|iframe|object|embed)\b|\ssrc=|@import|url\(", text.partition("<!--")[0])
+    assert "preact" in text.partition("<!--")[2]  # the licences of what is inside
+
+
+def test_the_newest_row_of_the_ledger_can_be_checked(run, tmp_path, dicast):
+    run()
+    ledger = report(tmp_path / "out/report.html")["runs"][0]["provenance"]["ledger"]
+    assert ledger["path"] == "ledger.db"
+    dicast(tmp_path, "ledger", "verify", "--ledger", ledger["path"], "--head", ledger["digest"])
+
+
+def test_without_content_nothing_that_was_judged_is_in_the_page(run, tmp_path):
+    run(pipeline=PIPELINE.replace("out/report.html", "out/report.html, content: false"))
+    page = tmp_path / "out/report.html"
+    (table,), (texts,), (said,) = (rows(page, name) for name in ("table", "texts", "said"))
+    assert texts["inputs"] == texts["outputs"] == [None, None, None]
+    assert table["reasons"] == ["", "", "missing_input"]
+    assert report(page)["runs"][0]["rows"]["content"] is False
+    for secret in ("my own question", "Cusco", "Lima"):
+        assert secret not in json.dumps([table, texts, said, report(page)["runs"][0]["labels"]])
+
+
+def test_a_resumed_run_writes_the_whole_page(run, tmp_path, dicast, write_rows):
+    first = run()
+    write_rows(tmp_path / "rows.jsonl", ROWS)
+    again = json.loads(
+        dicast(tmp_path, "run", "pipeline.yaml", "--resume", first["run_id"], "--retry-failed", "--json", code=3)
+    )
+    assert again["run_id"] == first["run_id"]
+    one = report(tmp_path / "out/report.html")["runs"][0]
+    assert one["rows"]["total"] == 3
+    (label,) = (label for label in one["labels"] if label["label"] == "metrics")
+    assert label["failures"] == {"missing_input": 1}
+
+
+def test_a_long_run_shows_what_failed_then_the_worst_then_a_draw(run, tmp_path):
+    many = [{"id": f"r{n:03}", "input": "q", "output": str(n % 10), "reference": "3"} for n in range(200)]
+    del many[7]["reference"], many[90]["reference"]
+    run(rows=many, pipeline=PIPELINE.replace("out/report.html", "out/report.html, rows: 50"), code=0)
+    page = tmp_path / "out/report.html"
+    one, (table,) = report(page)["runs"][0], rows(page)
+    assert one["rows"] == {"shown": 50, "total": 200, "unscored": 2, "worst": 24, "drawn": 24, "content": True}
+    assert len(set(table["ids"])) == 50
+    assert table["ids"] == sorted(table["ids"])  # in the order of the run
+    assert {"r007", "r090"} <= set(table["ids"])
+    assert table["outcomes"].count("fail") >= 24
+    assert (
+        sum(next(label for label in one["labels"] if label["counted"])["bins"]) == 198
+    )  # figures are of the whole run
+
+
+def test_dicast_report_writes_the_same_from_the_ledger(run, tmp_path, dicast):
+    run()
+    done = json.loads(dicast(tmp_path, "report", "--ledger", "ledger.db", "--out", "later.html", "--json"))
+    assert done["runs"][0]["rows"] == 3
+    assert done["bytes"] == (tmp_path / "later.html").stat().st_size
+    assert rows(tmp_path / "later.html") == rows(tmp_path / "out/report.html")
+    later, then = (report(tmp_path / name)["runs"][0] for name in ("later.html", "out/report.html"))
+    later["provenance"].pop("ledger"), then["provenance"].pop("ledger")
+    assert later == then
+
+
+@pytest.mark.slow
+def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
+    a = run()["run_id"]
+    b = run(rows=[{**ROWS[0], "output": "Istanbul"}, {**ROWS[1], "output": "Lima"}, ROWS[2]])["run_id"]
+    compared = json.loads(dicast(tmp_path, "compare", a, b, "--allow-incomparable", "--ledger", "ledger.db", "--json"))
+    dicast(tmp_path, "report", b, "--baseline", a, "--ledger", "ledger.db")
+    one = report(tmp_path / "report.html")["runs"][0]
+    assert one["compared"] == compared
+    assert one["flips"] == {"run_id": a, "name": "capitals", "known": 2, "gained": 1, "lost": 1}
+    (table,) = rows(tmp_path / "report.html")
+    assert table["was"] == "1.0,0.0,"
+    assert table["flips"] == ["lost", "gained", ""]
+
+
+@pytest.fixture(scope="session")
+def two_runs(capitals, dicast):
+    """The ids of the two runs of *capitals*, the newest first."""
+    return [one["run_id"] for one in json.loads(dicast(capitals, "runs", "--ledger", "ledger.db", "--json"))["runs"]]
+
+
+def test_several_runs_have_paths_of_their_own(capitals, two_runs, tmp_path, dicast):
+    dicast(capitals, "report", *two_runs, "--ledger", "ledger.db", "--out", tmp_path / "report.html")
+    assert [one["prefix"] for one in report(tmp_path / "report.html")["runs"]] == [f"{run}." for run in two_runs]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "the ledger has no run 'nowhere'"),
+        (("last", "--baseline", "nowhere"), "no finished run or baseline 'nowhere'"),
+    ],
+)
+def test_a_wrong_request_says_what_is_wrong(capitals, tmp_path, dicast, arguments, message):
+    out = tmp_path / "report.html"
+    printed = dicast(capitals, "report", *arguments, "--ledger", "ledger.db", "--out", out, "--json", code=2)
+    assert message in json.loads(printed)["error"]["message"]
+    assert not out.exists()
+
+
+def test_several_runs_have_no_baseline(capitals, two_runs, dicast):
+    printed = dicast(capitals, "report", *two_runs, "--baseline", "last", "--ledger", "ledger.db", "--json", code=2)
+    assert "leave it out" in json.loads(printed)["error"]["message"]
+
+
+def test_a_folder_in_its_place_is_found_before_anything_is_judged(run, tmp_path):
+    (tmp_path / "out/report.html").mkdir(parents=True)
+    error = run(code=2)["error"]
+    assert "report.html" in error["message"]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_data_cannot_end_the_block_that_it_stands_in(value):
+    text = inert({"value": value})
+    assert not set(b"<") & set(text)
+    assert "\u2028" not in text.decode()
+    assert "\u2029" not in text.decode()
+    assert json.loads(text) == {"value": value}
+
+
+MARKING = Marking(("right",), ("judge",), ("judge",), {"judge": 0.6})
+
+
+def told(number, score, *, label="judge", **more):
+    ended = (
+        {"failure_mode": "timeout", "error_message": ""}
+        if score is None
+        else {"score": score, "confidence": 0.9, **more}
+    )
+    return Told("row", f"r{number}", None, number, {label: ended})
+
+
+scores = st.none() | st.floats(0, 1)
+
+
+@given(st.lists(scores, max_size=60), st.integers(1, 30))
+def test_a_choice_has_room_for_so_many_and_takes_failures_first(given_scores, limit):
+    choice = Choice(limit, MARKING)
+    subjects = [told(number, score) for number, score in enumerate(given_scores)]
+    for subject in subjects:
+        assert choice.add(subject) == []
+    found = choice.chosen()
+    assert found.total == len(subjects)
+    assert len(found.rows) == min(limit, len(subjects))
+    assert [one.place for one in found.rows] == sorted({one.place for one in found.rows})
+    unscored = [one for one in subjects if MARKING.outcome(one) == "none"]
+    shown = {one.id for one in found.rows}
+    assert len(shown & {one.id for one in unscored}) == min(limit, len(unscored))
+    if len(subjects) > limit:
+        assert found.unscored + found.worst + found.drawn == limit
+        kept = sorted(MARKING.score(one) for one in found.rows if MARKING.outcome(one) != "none")
+        lowest = sorted(MARKING.score(one) for one in subjects if MARKING.outcome(one) != "none")
+        assert kept[: found.worst] == lowest[: found.worst]
+
+
+def test_who_is_drawn_does_not_depend_on_the_order():
+    def drawn(subjects):
+        choice = Choice(10, MARKING)
+        for subject in subjects:
+            choice.add(subject)
+        return {one.id for one in choice.chosen().rows}
+
+    subjects = [told(number, 0.9) for number in range(100)]
+    assert len(drawn(subjects) & drawn([told(99 - number, 0.9) for number in range(100)])) >= 5
+
+
+def test_a_subject_that_is_judged_again_counts_once():
+    choice, spreads = Choice(10, MARKING), Spreads(MARKING)
+    for subject in (
+        told(0, None),
+        told(1, 0.5),
+        Told("row", "r0", None, 2, {"judge": {"score": 0.8, "confidence": 1.0}}),
+    ):
+        spreads.add(subject)
+        spreads.take_back(choice.add(subject))
+    found = choice.chosen()
+    assert found.total == 2
+    assert [MARKING.outcome(one) for one in found.rows] == ["pass", "fail"]
+    (label,) = spreads.json()
+    assert (label["n"], label["failed"], label["passed"]) == (2, 0, 1)
+
+
+@given(st.lists(st.floats(-5, 5) | st.floats(0, 1), min_size=1, max_size=50))
+def test_every_value_is_in_a_bar(values):
+    spreads = Spreads(MARKING)
+    for number, value in enumerate(values):
+        spreads.add(Told("row", f"r{number}", None, number, {}, {"metrics": {"scores": {"tone": value}}}))
+    (tone,) = spreads.json()
+    assert sum(tone["bins"]) == len(values)
+    assert tone["low"] <= tone["high"]
+
+
+def test_confidence_is_set_against_what_people_say():
+    reliability = Reliability(MARKING, {("row", f"r{number}"): float(number % 4 > 0) for number in range(40)})
+    for number in range(50):
+        reliability.add(told(number, 0.9))
+    (judge,) = reliability.json()
+    assert (judge["label"], judge["n"], judge["agree"]) == ("judge", 40, 0.75)
+    (bin,) = judge["bins"]
+    assert (bin["confidence"], bin["agree"], bin["n"]) == (pytest.approx(0.9), 0.75, 40)
+    assert (bin["ci_low"], bin["ci_high"]) == pytest.approx(proportion_confint(30, 40, method="wilson"), abs=1e-12)
+
+
+@given(st.integers(1, 500), st.data())
+def test_the_interval_is_wilsons(n, data):
+    k = data.draw(st.integers(0, n))
+    assert wilson(k / n, n) == pytest.approx(proportion_confint(k, n, method="wilson"), abs=1e-9)
+
+
+def events(*told_):
+    return lambda query: iter(
+        [
+            Entry(n, Event(str(n), type, "", "run", payload, "s", turn), "", "")
+            for n, (type, turn, payload) in enumerate(told_)
+        ]
+    )
+
+
+def test_a_conversation_has_what_was_said_and_done_in_its_order():
+    texts = {"user_prompt_text": "Where is it?", "final_response_text": "On its way."}
+    read = events(
+        ("message.sent", None, {"role": "system", "text": "Be kind."}),
+        ("tool.called", "t1", {"tool_use_id": "c1", "tool_name": "find", "input": {"order": 7}}),
+        ("tool.failed", "t1", {"tool_use_id": "c1", "tool_name": "find", "error": "no such order"}),
+        ("eval.started", "t1", {}),
+        ("message.sent", "t1", {"role": "assistant", "text": "One moment."}),
+        ("tool.completed", "t1", {"tool_use_id": "c2", "tool_name": "look", "success": True, "output": "sent"}),
+        ("turn.completed", "t1", {"stop_reason": "end_turn", "signals_extra": texts}),
+        ("feedback.explicit", "t1", {"rating": "thumbs_down"}),
+        ("session.ended", None, {"disposition": "abandoned"}),
+    )
+    found = conversations(read, "run", {"s"})["s"]
+    assert [turn["id"] for turn in found] == [None, "t1", None]
+    said = [
+        (one["kind"], one.get("role") or one.get("name"), one.get("text"), one.get("result"), one.get("failed"))
+        for turn in found
+        for one in turn["messages"]
+    ]
+    assert said == [
+        ("said", "system", "Be kind.", None, None),
+        ("said", "user", "Where is it?", None, None),
+        ("call", "find", None, "no such order", True),
+        ("said", "assistant", "One moment.", None, None),
+        ("call", "look", None, "sent", False),
+        ("said", "assistant", "On its way.", None, None),
+        ("note", None, "explicit feedback: thumbs_down", None, None),
+        ("note", None, "session ended: abandoned", None, None),
+    ]
+
+
+def test_what_a_models_calls_repeat_is_told_once():
+    asked = {"role": "user", "content": "Hello"}
+    read = events(
+        (
+            "llm.call_completed",
+            "t1",
+            {"input": {"messages": [{"role": "system", "content": "P"}, asked]}, "output": {"content": "Hi"}},
+        ),
+        (
+            "llm.call_completed",
+            "t1",
+            {"input": {"messages": [asked, {"role": "assistant", "content": "Hi"}]}, "output": "Bye"},
+        ),
+        (
+            "turn.completed",
+            "t1",
+            {"stop_reason": "end_turn", "signals_extra": {"user_prompt_text": "Hello", "final_response_text": "Bye"}},
+        ),
+    )
+    (turn,) = conversations(read, "run", {"s"})["s"]
+    assert [(one["role"], one["text"]) for one in turn["messages"]] == [
+        ("system", "P"),
+        ("user", "Hello"),
+        ("assistant", "Hi"),
+        ("assistant", "Bye"),
+    ]
+
+
+def test_numbers_of_rows_keep_their_tokens():
+    columns = RowColumns(MARKING, None, content=True)
+    table = columns._table([told(0, 1.0), told(1, 1), told(2, 0.1 + 0.2), told(3, 1e-7), told(4, None)])
+    assert table["scores"] == "1.0,1,0.30000000000000004,1e-7,"
+
+
+def test_labels_are_set_against_the_run_that_they_are_about(run, tmp_path, dicast, write_rows):
+    done = run()
+    write_rows(tmp_path / "gold.jsonl", [{"subject_id": "turkey", "score": 1.0}, {"subject_id": "peru", "score": 1.0}])
+    dicast(tmp_path, "labels", "import", "gold.jsonl", "--labeller", "ann", "--ledger", "ledger.db")
+    dicast(tmp_path, "report", "--ledger", "ledger.db")  # taking labels in is no run that one would look at
+    (one,) = report(tmp_path / "report.html")["runs"]
+    assert one["document"]["run_id"] == done["run_id"]
+    (judge,) = one["reliability"]
+    assert (judge["label"], judge["n"], judge["agree"]) == ("metrics", 2, 0.5)

@@ -1,0 +1,178 @@
+"""``report/markdown``: what it says, in the terminal's numbers, and what text of others cannot do in it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+import dicast
+from dicast import Failure, Score, Subject
+from dicast.reporting import code, fenced, run_markdown, table
+from dicast.testing import FakeMetric, SinkConformance, run_pipeline
+
+READER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[a link](https://evil.example)",
+    "![a picture](https://evil.example/x.png)",
+    "https://evil.example www.evil.example a@evil.example",
+    "@octocat closes #12 and owner/repo#3",
+    "``` ~~~ ```` `````",
+    "`",
+    "`` ` ``",
+    "a | b \\| c \\\\| d",
+    "# heading\n\n- item\n\n> quote\n\n---",
+    "\r\n\r\n<b>",
+    "\u202eright to left\u202c \u200b \x1b[31m",
+    "$`math`$ $$x$$ :smile:",
+    " ",
+    "\\",
+    "-->",
+    "| --- |",
+)
+ANY = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40), st.lists(st.sampled_from(HOSTILE)).map("".join))
+
+
+class TestMarkdown(SinkConformance):
+    sink = "report/markdown"
+    options = {"path": "out/run.md"}
+
+
+def tokens(text):
+    """All tokens of *text* as GitHub's flavour reads it, those inside of others, too."""
+    found = []
+    for token in READER.parse(text):
+        found += [token, *(token.children or ())]
+    return found
+
+
+def types(text):
+    return {token.type for token in tokens(text)}
+
+
+HARMLESS = {"paragraph_open", "paragraph_close", "inline", "text", "code_inline", "em_open", "em_close", "fence"}
+
+
+@given(ANY)
+def test_text_in_code_is_code_and_nothing_else(text):
+    found = tokens(f"before {code(text)} after")
+    assert {token.type for token in found} <= HARMLESS
+    inside = [token.content for token in found if token.type == "code_inline"]
+    if text.strip():
+        assert len(inside) == 1
+        assert not re.search(r"[\n\r\x1b\u202e]", inside[0])
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=60))
+def test_text_in_code_is_read_back(text):
+    if text.strip():
+        (inside,) = (token.content for token in tokens(code(text)) if token.type == "code_inline")
+        assert inside == text
+
+
+@given(ANY)
+def test_text_in_a_fence_stays_in_it(text):
+    found = READER.parse(f"before\n\n{fenced(text)}\n\nafter\n")
+    assert [token.type for token in found if token.level == 0] == [
+        "paragraph_open", "paragraph_close", "fence", "paragraph_open", "paragraph_close",
+    ]  # fmt: skip
+
+
+@given(st.lists(ANY, min_size=1, max_size=4))
+def test_text_in_a_table_makes_no_column_and_no_row(texts):
+    heads = [f"h{number}" for number in range(len(texts))]
+    found = READER.parse("\n".join(table(heads, [[code(text) for text in texts]])))
+    assert sum(token.type == "td_open" for token in found) == len(texts)
+    assert sum(token.type == "tr_open" for token in found) == 2
+
+
+@pytest.fixture
+def made(tmp_path):
+    def made(text, scores, subjects, **options):
+        listed = "".join(f", {name}: {value}" for name, value in options.items())
+        sinks = f"sinks: [report/markdown: {{path: {tmp_path / 'run.md'}{listed}}}]\n"
+        done = run_pipeline(f"{text}{sinks}", subjects=subjects, components={"cheap": FakeMetric(scores)})
+        return done, (tmp_path / "run.md").read_text(encoding="utf-8")
+
+    return made
+
+
+def rows(*outputs):
+    return [Subject("row", f"r{number}", input="what?", output=text) for number, text in enumerate(outputs, 1)]
+
+
+TEXT = "name: answers\nmetrics: [cheap]\ngate: {min_score: 0.9, min_coverage: 0.5}\n"
+
+
+def test_it_says_what_the_gate_and_the_score_are(made):
+    done, text = made(TEXT, [Score(0.123456), Score(2 / 3), Score(1.0)], rows("a", "b", "c"))
+    score = done.document["score"]
+    assert text.startswith("## `answers`: failed\n")
+    for number in (score["mean"], score["ci_low"], score["ci_high"]):
+        assert f"{number:.4f}" in text
+    assert f"coverage {done.document['coverage']:.1%}" in text
+    assert done.document["gate"]["reasons"][0] in text
+    assert done.document["run_id"] in text
+
+
+def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(made):
+    scores = [Score(1.0), Score(0.25, details="too long"), Failure("refused", "it would not say")]
+    _, text = made(TEXT, scores, rows("a", "b", "c"))
+    assert "### 2 did not pass" in text
+    lines = [line for line in text.splitlines() if line.startswith("| `row`")]
+    assert lines[0] == "| `row` `r2` | `metrics` | 0.2500 | 0.5 | `cheap 0.2500: too long` |"
+    assert lines[1].startswith("| `row` `r3` | `metrics` |  | 0.5 | refused: ")
+    assert "```text\nb\n```" in text
+
+
+def test_more_than_rows_subjects_are_counted(made):
+    _, text = made(TEXT, Score(0.0), rows(*"abcde"), rows=2)
+    assert "### 5 did not pass" in text
+    assert "The first 2 of 5 are shown." in text
+    assert sum(line.startswith("| `row`") for line in text.splitlines()) == 2
+
+
+def test_texts_are_left_out_where_that_is_asked_for(made):
+    _, text = made(TEXT, Score(0.0), rows("an answer"), content="false")
+    assert "an answer" not in text
+
+
+def test_hostile_rows_do_nothing(made):
+    subjects = [Subject("row", text, input=text, output=text) for text in dict.fromkeys(HOSTILE)]
+    _, text = made(TEXT, Score(0.0, details="".join(HOSTILE)), subjects)
+    found = types(text)
+    assert not found & {"html_inline", "html_block", "link_open", "image", "blockquote_open", "hr"}
+    bare = "".join(token.content for token in tokens(text) if token.type == "text")
+    for sign in ("@", "http", "www", "#1", "<", "octocat"):
+        assert sign not in bare, sign
+
+
+def test_a_comparison_is_shown_as_on_a_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"id": str(n), "output": "x" * n}) for n in range(1, 6)))
+    pipeline = {
+        "name": "sizes",
+        "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+        "metrics": [{"proxy/length": {"max": 3}}],
+        "aggregates": ["stats/pass_rate"],
+    }
+    dicast.run(pipeline)
+    changed = {
+        "baseline": {"run": "last", "compare": ["stats/paired"]},
+        "sinks": [{"report/markdown": {"path": "run.md"}}],
+    }
+    done = dicast.run({**pipeline, **changed})
+    text = (tmp_path / "run.md").read_text()
+    assert f"### Compared with `sizes`, run `{done.baseline['run_id']}`" in text
+    assert "```text\nstats/paired" in text
+    assert "### `stats/pass_rate`" in text
+
+
+def test_a_run_that_was_not_begun_says_so():
+    assert run_markdown({"disabled": True, "run_id": None, "name": "n"}).startswith("## `n`: disabled")

@@ -1,0 +1,232 @@
+"""A test of a mean that holds whenever it is looked at, by betting.
+
+:class:`BettingTest` takes scores one by one and says ``above``, ``below``, or nothing yet. Other packages reach it without importing this
+one, as a component by its name: ``dicast.component("early_stop", {"trust/anytime": {"at": 0.9, "target": "population"}}).test()`` is a
+:class:`BettingTest`; ``observe(score)`` takes a score (None where there is none) and returns the decision, ``document()`` says
+``{decision, n, of, low, high, alpha}``. Scores have to come in random order.
+
+I. Waudby-Smith and A. Ramdas, Estimating means of bounded random variables by betting, Journal of the Royal Statistical Society B 86
+(2024), 1-27, for means of a population and, without replacement, of a file; Ville's inequality for the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+
+    Array = ndarray[Any, Any]
+
+BETS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""The share of what may be lost at once that each of the bets puts in."""
+
+METHOD = "betting, at any time: what neither side rejects at half of alpha, in steps of .001"
+
+CELLS = 8192
+"""How many pairs of an observation and a mean are worked on together."""
+
+TOGETHER = 64
+"""How many observations are multiplied up at most: a bet loses 95 % at once at most, and .05 ** 64 is still a number."""
+
+SURE = 1e6
+"""The greatest logarithm of a capital that is kept: it has won anyway."""
+
+TINY = 1e-12
+"""A mean this close to 0 leaves room for nothing else."""
+
+TOLERANCE = 1e-9
+"""A mean this close to a line counts as on it, as the gate has it."""
+
+Decision = Literal["above", "below"]
+
+
+class Bets:
+    """The capital of bets against each of *means*: that the true mean is higher (side 0), and that it is lower (side 1).
+
+    *total* is the number of observations in the file, None for a population. *longest* is the size of the longest session where an
+    observation is one. *strict*: a mean is given up only where it is impossible, not where it is reached.
+    """
+
+    def __init__(self, means: Array, total: int | None, longest: int, *, strict: bool) -> None:
+        import numpy as np  # 60 ms; only a run that stops early needs it
+
+        self.means, self.count = means, 0
+        self._total, self._longest, self._strict = total, longest, strict
+        self._capital = np.zeros((2, len(means), len(BETS)))
+        self._sums = np.zeros((2, len(means)))
+
+    def take(self, sums: Array, sizes: Array, bar: float) -> Array:
+        """Take observations: *sums* of scores (what is missing is 0 in its first row, and 1 in the second), and their *sizes*.
+
+        :return: by side and mean, after how many of all observations the side has won: its capital has reached *bar*, a logarithm, or
+            nothing else is possible; -1 for not yet.
+        """
+        import numpy as np
+
+        values = np.repeat(sums[:, :, None], len(self.means), axis=2)
+        if self._longest > 1:
+            values = (1 + (values - sizes[:, None] * self.means) / self._longest) / 2
+        nulls, won = self._nulls(values)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of what has won anyway
+            grown = np.cumprod(_factors(values, nulls), axis=1)
+            highest = self._capital.max(axis=-1, keepdims=True)
+            capital = grown * np.exp(self._capital - highest)[:, None]
+            capital[np.isnan(capital)] = 0  # all that was lost already; one that had most has won without end
+            means = capital.mean(axis=-1)
+            won[:, 1:] |= np.log(means) + highest[:, None, :, 0] >= bar
+            self._capital = np.minimum(self._capital + np.log(grown[:, -1]), SURE)
+        first: Array = np.where(won.any(axis=1), self.count + won.argmax(axis=1), -1)
+        self._sums = self._sums + values.sum(axis=1)
+        self.count += sums.shape[1]
+        return first
+
+    def keep(self, which: Array) -> None:
+        """Go on with the means that *which* says alone."""
+        self.means = self.means[which]
+        self._capital, self._sums = self._capital[:, which], self._sums[:, which]
+
+    def _nulls(self, values: Array) -> tuple[Array, Array]:
+        """What each mean says that the next observation is on average, before each of *values*, and which side is sure to be right then."""
+        import numpy as np
+
+        null = self.means if self._longest == 1 else np.full(len(self.means), 0.5)
+        shape = (2, values.shape[1] + 1, len(self.means))
+        if self._total is None:
+            return np.broadcast_to(null, shape)[:, :-1], np.zeros(shape, dtype=bool)
+        before = self._sums[:, None] + np.concatenate([np.zeros_like(values[:, :1]), np.cumsum(values, axis=1)], axis=1)
+        left = (self._total - self.count - np.arange(shape[1]))[:, None]
+        missing, near = self._total * null - before, TOLERANCE * self._total
+        above = missing[0] < -near if self._strict else missing[0] <= near
+        return missing[:, :-1] / left[:-1], np.stack([above, missing[1] - left > near])
+
+
+def _factors(values: Array, nulls: Array) -> Array:
+    """What each bet makes of its capital at each of *values*, whose mean would be one of *nulls*, by side.
+
+    A bet whose opponent says 0, or 1, has won all there is as soon as a value is another.
+    """
+    import numpy as np
+
+    means = np.stack([nulls[0], 1 - nulls[1]])
+    gains = np.stack([values[0], 1 - values[1]]) - means  # both sides bet that something is more than its mean
+    possible = means > TINY
+    factors: Array = 1 + np.where(possible, gains / np.where(possible, means, 1), 0)[..., None] * np.array(BETS)
+    surprise = ~possible & (means > -TINY) & (gains > TINY)
+    if surprise.any():
+        factors[surprise] = np.inf
+    return factors
+
+
+class BettingTest:
+    """Tests the mean of scores against *at*, whenever it is looked at; its errors are at most *alpha* on each side.
+
+    :param at: the line, between 0 and 1; where *paired*, the difference, between -1 and 1.
+    :param alpha: the probability of a wrong decision ``above`` where the mean is not, and likewise of ``below``.
+    :param total: of how many observations there are the mean is meant; None is the mean of the population that they come from.
+    :param longest: how many scores the longest session has; above 1, an observation is a session.
+    :param paired: scores are differences in [-1, 1].
+    """
+
+    def __init__(
+        self, at: float, *, alpha: float = 0.05, total: int | None = None, longest: int = 1, paired: bool = False
+    ) -> None:
+        import numpy as np
+
+        if (
+            not (0 < alpha < 1)
+            or not ((-1 if paired else 0) < at < 1)
+            or longest < 1
+            or (total is not None and total < 1)
+        ):
+            raise ValueError(f"no test has at {at}, alpha {alpha}, total {total} and longest {longest}")
+        self.at, self.alpha, self.total = at, alpha, total
+        self.n, self.decision, self._paired = 0, None, paired
+        self._longest, self._bar = longest, -math.log(alpha)
+        line = (at + 1) / 2 if paired else at
+        grid = (np.arange(-1000, 1001) / 1000 + 1) / 2 if paired else np.arange(1001) / 1000
+        self._test = Bets(np.array([line]), total, longest, strict=False)
+        self._grid = Bets(grid, total, longest, strict=True)
+        self._waiting: list[tuple[float, float, int]] = []
+        self._low = self._high = self._scores = 0.0
+
+    decision: Decision | None
+
+    def observe(self, score: float | None) -> Decision | None:
+        """Take the score of one subject, None where it has none, and say what is decided by now. After a decision nothing changes.
+
+        :raises ValueError: for a score outside [0, 1], or a difference outside [-1, 1].
+        """
+        return self.observe_session([score])
+
+    def observe_session(self, scores: Sequence[float | None]) -> Decision | None:
+        """Take the scores of one session, or of one subject; as :meth:`observe`."""
+        if self.decision is None:
+            self._take([self._observation(scores)])
+        return self.decision
+
+    def observe_all(self, scores: Iterable[float | None]) -> Decision | None:
+        """Take many scores, each of a subject of its own, one by one, which is quicker than :meth:`observe`."""
+        together = [self._observation([score]) for score in scores]
+        for start in range(0, len(together), TOGETHER):
+            if self.decision is None:
+                self._take(together[start : start + TOGETHER])
+        return self.decision
+
+    def _observation(self, scores: Sequence[float | None]) -> tuple[float, float, int]:
+        least = -1.0 if self._paired else 0.0
+        if wrong := [score for score in scores if score is not None and not least <= score <= 1]:
+            raise ValueError(f"the score {wrong[0]!r} is not between {least:g} and 1")
+        if not 0 < len(scores) <= self._longest:
+            raise ValueError(f"a session has {len(scores)} scores, the longest was said to have {self._longest}")
+        known = [(score + 1) / 2 if self._paired else score for score in scores if score is not None]
+        return math.fsum(known), math.fsum(known) + len(scores) - len(known), len(scores)
+
+    def _take(self, observations: list[tuple[float, float, int]]) -> None:
+        import numpy as np
+
+        low, high, sizes = np.array(observations, dtype=float).T
+        (above,), (below,) = self._test.take(np.stack([low, high]), sizes, self._bar)
+        if above >= 0 and (below < 0 or above <= below):
+            self.decision = "above"
+        elif below >= 0:
+            self.decision = "below"
+        seen = (
+            len(observations) if self.decision is None else int(above if self.decision == "above" else below) - self.n
+        )
+        self.n += seen
+        for low_sum, high_sum, size in observations[:seen]:
+            self._low, self._high, self._scores = self._low + low_sum, self._high + high_sum, self._scores + size
+        self._waiting += observations[:seen]
+        if len(self._waiting) * len(self._grid.means) >= CELLS:
+            self._narrow()
+
+    def _narrow(self) -> None:
+        """Give up the means that the observations which wait for it leave no room for."""
+        import numpy as np
+
+        while self._waiting:
+            some = max(1, min(TOGETHER, CELLS // len(self._grid.means)))
+            low, high, sizes = np.array(self._waiting[:some], dtype=float).T
+            del self._waiting[:some]
+            lost = self._grid.take(np.stack([low, high]), sizes, math.log(2 / self.alpha))
+            stands: Array = np.all(lost < 0, axis=0)
+            if stands.any():  # between two steps there may be none left: then the last ones stand
+                self._grid.keep(stands)
+
+    def interval(self) -> tuple[float, float]:
+        """From the lowest to the highest mean that is not ruled out, at 1 - alpha for both sides together."""
+        self._narrow()
+        if self.total == self.n and self._scores:
+            low, high = self._low / self._scores, self._high / self._scores
+        else:
+            low, high = float(self._grid.means[0]), float(self._grid.means[-1])
+        return (2 * low - 1, 2 * high - 1) if self._paired else (low, high)
+
+    def document(self) -> dict[str, object]:
+        """What is known by now, as JSON data; *n* and *of* count observations: sessions, where an observation is one."""
+        low, high = self.interval()
+        told: dict[str, object] = {"decision": self.decision, "n": self.n, "of": self.total, "low": low, "high": high}
+        return told | {"alpha": self.alpha}

@@ -1,0 +1,285 @@
+"""``dicast bisect``: which of several changes moved the score."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from dicast import (
+    ConfigError,
+    Cost,
+    Ledger,
+    PipelineJudges,
+    Problem,
+    Query,
+    TextTable,
+    nearest,
+    one_line,
+    pipeline_judges,
+    print_lines,
+    run,
+)
+from dicast.commands import as_json, print_json
+
+from .bridge import Scores, Subject, named_run, read_scores
+from .shapley import Cell, Share, every_cell, interval, shares
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST = 6
+"""More factors than these have more than 64 cells."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--factor",
+    "factors",
+    multiple=True,
+    metavar="NAME=PATH=VALUE",
+    help="A change to FILE, as after --set; the same NAME twice changes two places at once.",
+)
+@click.option(
+    "--cell",
+    "given",
+    multiple=True,
+    metavar="NAMES=RUN",
+    help="Take this run for the cell where these factors are swapped: model+prompt=last; =RUN is FILE as it is.",
+)
+@click.option("--on", metavar="LABEL", help="Whose scores; by default those of all metrics, else of the only judge.")
+@click.option("--yes", is_flag=True, help="Buy what cells are missing without asking.")
+@click.option("--seed", default=0, show_default=True, help="Of the resamples.")
+@as_json
+def bisect(
+    file: Path, factors: tuple[str, ...], given: tuple[str, ...], on: str | None, yes: bool, seed: int, as_json: bool
+) -> None:
+    """Say which of several changes to FILE moved the score, and by how much: the Shapley value of each.
+
+    Every combination of changes is a cell, which is a run. Cells that the ledger has a finished run of are not judged again; what the others may cost is said, and asked. Without a
+    terminal, and without --yes, nothing is bought: a factor that no two recorded runs differ in alone is null then.
+    """
+    changes = _factors(factors)
+    work = Bisection(file, changes, on)
+    cells = work.cached(_given(given, changes))
+    missing = [cell for cell in every_cell([*changes]) if cell not in cells]
+    if missing and work.agreed(missing, yes=yes):
+        cells |= work.bought(missing)
+    if frozenset() not in cells or len(cells) < 2:
+        raise ConfigError(
+            f"the ledger has {len(cells)} of {2 ** len(changes)} cells, which says nothing: run FILE with and without the changes, or add --yes to buy them"
+        )
+    found = document(cells, [*changes], seed)
+    if as_json:
+        print_json(found)
+    else:
+        print_lines(_lines(found))
+
+
+def _factors(given: Sequence[str]) -> dict[str, list[str]]:
+    """The overrides of each factor.
+
+    :raises ConfigError: when one is not written like NAME=PATH=VALUE, or there are none or too many.
+    """
+    found: dict[str, list[str]] = {}
+    wrong = []
+    for text in given:
+        name, _, change = text.partition("=")
+        if not name.strip() or "=" not in change or "+" in name:
+            wrong.append(Problem(f"{text!r} is no factor; write it like model=define.grader.openai/chat.model=gpt-4o", path="--factor", value=text))  # fmt: skip
+        found.setdefault(name.strip(), []).append(change)
+    if not given:
+        wrong.append(Problem("there is no factor; name each change with --factor NAME=PATH=VALUE", path="--factor"))
+    if len(found) > MOST:
+        wrong.append(
+            Problem(f"{len(found)} factors have {2 ** len(found)} cells, and {MOST} are the most", path="--factor")
+        )
+    if wrong:
+        raise ConfigError(wrong)
+    return found
+
+
+def _given(given: Sequence[str], factors: Mapping[str, object]) -> dict[Cell, str]:
+    """The runs that the user names, by their cells.
+
+    :raises ConfigError: when a name is not that of a factor.
+    """
+    found, wrong = dict[Cell, str](), []
+    for text in given:
+        names, equals, run_id = text.partition("=")
+        swapped = [name.strip() for name in names.split("+") if name.strip()]
+        unknown = [name for name in swapped if name not in factors]
+        if not equals or not run_id or unknown:
+            about = f"; there is no factor {unknown[0]!r}" if unknown else ""
+            hint = nearest(unknown[0], factors) if unknown else None
+            wrong.append(Problem(f"{text!r} is no cell; write it like model+prompt=RUN{about}", path="--cell", value=text, hint=hint))  # fmt: skip
+        found[frozenset(swapped)] = run_id
+    if wrong:
+        raise ConfigError(wrong)
+    return found
+
+
+@attrs.frozen
+class Judged:
+    """A cell that was judged: by which run, whether it was there already, and the scores."""
+
+    run_id: str
+    cached: bool
+    scores: Scores
+
+
+@attrs.frozen
+class Bisection:
+    """The cells of *file* with its *changes*, and what is known of them."""
+
+    file: Path
+    changes: Mapping[str, Sequence[str]]
+    on: str | None
+
+    def _built(self, cell: Cell) -> PipelineJudges:
+        return pipeline_judges(self.file, self._overrides(cell))
+
+    def _overrides(self, cell: Cell) -> list[str]:
+        return [change for name in self.changes if name in cell for change in self.changes[name]]
+
+    def cached(self, given: Mapping[Cell, str]) -> dict[Cell, Judged]:
+        """The cells that the ledger has a finished run of: those that are *given*, else the newest with the same fingerprints."""
+        every = every_cell([*self.changes])
+        prints = {cell: self._built(cell).fingerprints for cell in every if cell not in given}
+
+        def read(ledger: Ledger) -> dict[Cell, Judged]:
+            runs = {cell: named_run(ledger, run_id) for cell, run_id in given.items()}
+            runs |= _recorded(ledger, prints)
+            return {
+                cell: Judged(runs[cell], True, read_scores(ledger, runs[cell], self.on))
+                for cell in every
+                if cell in runs
+            }
+
+        return self._built(frozenset()).read_ledger(read)
+
+    def agreed(self, missing: Sequence[Cell], *, yes: bool) -> bool:
+        """Say what the *missing* cells may cost, and ask whether to buy them; False where nobody can be asked."""
+        costs, subjects = {"usd": Cost.zero(), "msat": Cost.zero("msat")}, 0
+        for cell in missing:
+            found = self._built(cell).forecast()
+            subjects = found.subjects
+            costs["usd"], costs["msat"] = costs["usd"] + found.usd, costs["msat"] + found.msat
+        most = " and ".join(str(cost) for cost in costs.values() if not cost.is_zero)
+        told = f"{len(missing)} of {2 ** len(self.changes)} cells are to be judged, {subjects:,} subjects each, "
+        told += f"for at most {most} under the budget of {self.file}" if most else "at no cost"
+        click.echo(one_line(told), err=True)
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            click.echo(
+                "nothing is bought: nobody can be asked, as standard input is no terminal; --yes agrees", err=True
+            )
+            return False
+        return click.confirm("Judge them?", err=True)
+
+    def bought(self, missing: Sequence[Cell]) -> dict[Cell, Judged]:
+        """Run the *missing* cells; those that do not end in order stay missing."""
+        found = {}
+        for cell in missing:
+            done = run(self.file, overrides=self._overrides(cell))
+            if done.run_id is None or done.stopped is not None:
+                reason = (done.stopped or {}).get("reason", "it was switched off")
+                click.echo(one_line(f"cell {_name(cell)} did not end in order: {reason}"), err=True)
+                continue
+            scores = self._built(cell).read_ledger(partial(read_scores, run_id=done.run_id, label=self.on))
+            found[cell] = Judged(done.run_id, False, scores)
+        return found
+
+
+def _recorded(ledger: Ledger, prints: Mapping[Cell, Mapping[str, str]]) -> dict[Cell, str]:
+    """The newest finished run with the fingerprints of each cell."""
+    finished = {entry.event.run_id for entry in ledger.read(Query(types=("run.completed",)))}
+    found: dict[Cell, str] = {}
+    for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
+        payload: Mapping[str, Any] = entry.event.payload
+        if entry.event.run_id not in finished or payload.get("preview") or payload.get("limit") is not None:
+            continue
+        own = {key: value for key, value in payload["fingerprints"].items() if key != "data"}
+        for cell, wanted in prints.items():
+            if own == dict(wanted):
+                found.setdefault(cell, entry.event.run_id)
+    return found
+
+
+def document(cells: Mapping[Cell, Judged], factors: Sequence[str], seed: int) -> dict[str, Any]:
+    """What the *cells* come to.
+
+    :raises ConfigError: when they have no subject in common.
+    """
+    import numpy as np
+
+    first = cells[frozenset()].scores
+    common = [one for one in first.scores if all(_same(judged.scores, first, one) for judged in cells.values())]
+    if not common:
+        raise ConfigError("the cells have no subject in common with the same content: judge the same data in each")
+    columns: dict[Cell, NDArray[Any]] = {
+        cell: np.array([judged.scores.scores[subject] for subject in common]) for cell, judged in cells.items()
+    }
+    found, whole = shares(factors, columns, seed), frozenset(factors)
+    total = columns[whole] - columns[frozenset()] if whole in columns else None
+    ends = (None, None) if total is None else interval(total, seed)
+    return {
+        "label": first.label,
+        "n": len(common),
+        "total": {"difference": None if total is None else float(total.mean()), "ci_low": ends[0], "ci_high": ends[1]},
+        "factors": {name: _shown(share) for name, share in found.items()},
+        "cells": [
+            {"swapped": sorted(cell), "run_id": judged.run_id, "cached": judged.cached, "mean": float(columns[cell].mean())}
+            for cell, judged in sorted(cells.items(), key=lambda one: (len(one[0]), sorted(one[0])))
+        ],
+        "reasons": {name: "no two cells differ in it alone: it was never swapped alone" for name, one in found.items() if one.value is None},
+    }  # fmt: skip
+
+
+def _same(scores: Scores, first: Scores, subject: Subject) -> bool:
+    return subject in scores.scores and scores.contents.get(subject) == first.contents.get(subject)
+
+
+def _shown(share: Share) -> dict[str, Any]:
+    ends = {"shapley": share.value, "ci_low": share.low, "ci_high": share.high}
+    return {**ends, "exact": share.exact, "pairs": share.pairs, "of_pairs": share.of}
+
+
+def _name(cell: Cell) -> str:
+    return "+".join(sorted(cell)) or "FILE as it is"
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[Any]:
+    total = found["total"]
+    told = "not judged" if total["difference"] is None else f"{total['difference']:+.4f}, 95 % {_between(total)}"
+    yield f"{found['label']}, {found['n']:,} subjects"
+    yield f"all changes together: {told}"
+    yield ""
+    heads = ("factor", "moves it by", "95 % interval", "pairs of cells")
+    rows = [
+        (name, "-" if one["shapley"] is None else f"{one['shapley']:+.4f}", _between(one), f"{one['pairs']} of {one['of_pairs']}")
+        for name, one in found["factors"].items()
+    ]  # fmt: skip
+    yield TextTable(heads, rows, right=heads[1:2])
+    yield from (f"{name}: not known, {why}" for name, why in found["reasons"].items())
+    yield ""
+    cells = [
+        ("+".join(one["swapped"]) or "(none)", one["mean"], one["run_id"], "yes" if one["cached"] else "no")
+        for one in found["cells"]
+    ]
+    yield TextTable(
+        ("swapped", "mean", "run", "recorded"),
+        [(name, f"{mean:.4f}", *more) for name, mean, *more in cells],
+        right=("mean",),
+    )
+
+
+def _between(one: Mapping[str, Any]) -> str:
+    return "" if one["ci_low"] is None else f"{one['ci_low']:+.4f} to {one['ci_high']:+.4f}"

@@ -1,0 +1,159 @@
+"""How far a judge and labels agree beyond chance, on passes and failures: kappa, AC1, alpha, balanced accuracy, AUC.
+
+A table has four counts: labels that pass and the judge passes, pass and fails, fail and passes, fail and fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import atanh, log, sqrt, tanh
+from typing import TYPE_CHECKING, Any
+
+from .binomial import Z, wilson
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[Any]
+
+RESAMPLES = 2_000
+_BATCH = 200
+"""So many resamples are drawn at once, so that memory does not grow with the sessions."""
+
+_ENOUGH = 0.75
+"""The share of resamples that has to have the figure for there to be an interval."""
+
+Ends = tuple[float, float]
+
+
+def tables(judged: Sequence[bool], gold: Sequence[bool], sessions: Sequence[object]) -> Numbers:
+    """The table of each session, a row each: all of them add up to the whole one."""
+    import numpy as np
+
+    passed, right = np.asarray(judged, bool), np.asarray(gold, bool)
+    names = {session: place for place, session in enumerate(dict.fromkeys(sessions))}
+    places = np.array([names[session] for session in sessions], np.intp)
+    cells = 2 * (~right).astype(np.intp) + ~passed
+    found = np.zeros((len(names), 4))
+    np.add.at(found, (places, cells), 1)
+    return found
+
+
+def kappa(table: Any) -> Any:
+    """Cohen's kappa (1960); NaN where chance alone would make both agree always. *table* may hold several."""
+    a, b, c, d = _cells(table)
+    n = a + b + c + d
+    chance = ((a + b) * (a + c) + (c + d) * (b + d)) / n**2
+    return _beyond((a + d) / n, chance)
+
+
+def ac1(table: Any) -> Any:
+    """Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008, 29-48): chance by the mean share of passes."""
+    a, b, c, d = _cells(table)
+    n = a + b + c + d
+    share = (2 * a + b + c) / (2 * n)
+    return _beyond((a + d) / n, 2 * share * (1 - share))
+
+
+def alpha(table: Any) -> Any:
+    """Krippendorff's alpha for nominal data (Content Analysis, 2004, chapter 11); NaN where all values are equal."""
+    import numpy as np
+
+    a, b, c, d = _cells(table)
+    passes, fails = 2 * a + b + c, 2 * d + b + c
+    expected = passes * fails
+    with np.errstate(all="ignore"):
+        return np.where(expected > 0, 1 - (passes + fails - 1) * (b + c) / expected, np.nan)
+
+
+def _cells(table: Any) -> tuple[Any, Any, Any, Any]:
+    import numpy as np
+
+    cells = np.asarray(table, float)
+    return cells[..., 0], cells[..., 1], cells[..., 2], cells[..., 3]
+
+
+def _beyond(observed: Any, chance: Any) -> Any:
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return np.where(chance < 1, (observed - chance) / (1 - chance), np.nan)
+
+
+def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) -> tuple[float | None, Ends | None]:
+    """The *figure* of the whole table, and its 95 % interval by resampling sessions.
+
+    The interval is ``tanh(atanh k ± z sd / (1 - k²))`` with the standard deviation of :data:`RESAMPLES` resamples. At 1 and -1 it has no width where
+    all resamples agree. None where the figure, or that of a quarter of the resamples, is not defined.
+    """
+    import numpy as np
+
+    value = float(figure(by_session.sum(0))) if len(by_session) else float("nan")
+    if np.isnan(value):
+        return None, None
+    draw, count = np.random.default_rng(seed), len(by_session)
+    again = [
+        figure(draw.multinomial(count, np.full(count, 1 / count), _BATCH) @ by_session)
+        for _ in range(RESAMPLES // _BATCH)
+    ]
+    found = np.concatenate(again)
+    found = found[~np.isnan(found)]
+    if count < 2 or len(found) < _ENOUGH * RESAMPLES:
+        return value, None
+    spread = float(found.std(ddof=1))
+    if abs(value) >= 1:
+        return value, (value, value) if not spread else None
+    reach = Z * spread / (1 - value**2)
+    return value, (tanh(atanh(value) - reach), tanh(atanh(value) + reach))
+
+
+def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
+    """The mean of sensitivity and specificity, with the interval that MOVER makes of the Wilson interval of each.
+
+    G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702. None where labels have one class only.
+    """
+    a, b, c, d = (float(cell) for cell in table)
+    both = (a, wilson(a, int(a + b))), (d, wilson(d, int(c + d)))
+    if both[0][1] is None or both[1][1] is None:
+        return None, None
+    shares = a / (a + b), d / (c + d)
+    value = sum(shares) / 2
+    low = sqrt(sum((share - ends[0]) ** 2 for share, (_, ends) in zip(shares, both, strict=True) if ends)) / 2
+    high = sqrt(sum((ends[1] - share) ** 2 for share, (_, ends) in zip(shares, both, strict=True) if ends)) / 2
+    return value, (value - low, value + high)
+
+
+def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, Ends | None]:
+    """How often a good subject scores above a bad one, ties by half, with DeLong's interval on the scale of log odds (Biometrics 44, 1988, 837-845).
+
+    None where labels have one class only; no interval at 0 and 1, and where a class has a single label.
+    """
+    import numpy as np
+
+    values, good = np.asarray(scores, float), np.asarray(gold, bool)
+    ours, theirs = np.sort(values[good]), np.sort(values[~good])
+    if not len(ours) or not len(theirs):
+        return None, None
+
+    def above(of: Numbers, others: Numbers) -> Numbers:
+        """The share of *others* below each *of*, ties by half."""
+        return (np.searchsorted(others, of, "left") + np.searchsorted(others, of, "right")) / (2 * len(others))
+
+    wins, losses = above(ours, theirs), 1 - above(theirs, ours)
+    value = float(wins.mean())
+    if not 0 < value < 1 or min(len(ours), len(theirs)) < 2:
+        return value, None
+    spread = sqrt(float(wins.var(ddof=1)) / len(ours) + float(losses.var(ddof=1)) / len(theirs))
+    middle, reach = log(value / (1 - value)), Z * spread / (value * (1 - value))
+    low, high = (1 / (1 + np.exp(-(middle + sign * reach))) for sign in (-1, 1))
+    return value, (float(low), float(high))
+
+
+def newcombe(ours: tuple[int, int], theirs: tuple[int, int]) -> tuple[float, Ends] | None:
+    """The difference of two shares, each ``(successes, n)``, with R. G. Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10)."""
+    one, other = wilson(*ours), wilson(*theirs)
+    if one is None or other is None:
+        return None
+    p, q = ours[0] / ours[1], theirs[0] / theirs[1]
+    low = p - q - sqrt((p - one[0]) ** 2 + (other[1] - q) ** 2)
+    return p - q, (low, p - q + sqrt((one[1] - p) ** 2 + (q - other[0]) ** 2))

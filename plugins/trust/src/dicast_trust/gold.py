@@ -1,0 +1,141 @@
+"""What people say of subjects: labels from a file or from a ledger, one for each subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import attrs
+import orjson
+
+from dicast import ConfigError, DataError, Event, GoldLabel, InputCheck, InputFile, Ledger, Problem, Query, gold_labels
+
+LABEL_GIVEN = "label.given"
+"""The event of a label: ``{subject, score, labeller}``."""
+
+ADJUDICATED = "adjudicated"
+"""A label with ``adjudicated: true`` decides where labels of a subject differ."""
+
+WEIGHT = "weight"
+DRAWN = "drawn"
+RANDOMLY = ("random", "imported", None)
+"""How subjects are drawn whose labels say something of all; of imported ones the user has to know."""
+
+LEDGER = "ledger"
+"""In place of a file of labels: those that the ledger has."""
+
+_SHOWN = 20
+
+
+@attrs.frozen
+class Gold:
+    """One label a subject, in the order in which they were given.
+
+    *labels* are by kind and id of the subject, the kind "" where a file does not say it; *digest* is the SHA-256 of the file, or of
+    the ledger's labels; *source* is how the user named them.
+    """
+
+    labels: Mapping[tuple[str, str], GoldLabel]
+    digest: str
+    source: str
+
+    def of(self, kind: str, id: str) -> GoldLabel | None:
+        """The label of a subject; one without a kind is about every subject with its id."""
+        return self.labels.get((kind, id)) or self.labels.get(("", id))
+
+
+def read_gold(source: Path | str, ledger: Ledger | None = None) -> Gold:
+    """The labels in the file *source*, or with the word ``ledger`` those of *ledger*.
+
+    :raises DataError: naming every bad line; also where the labels of a subject differ, or are weighted.
+    """
+    if str(source) == LEDGER and ledger is not None and not Path(LEDGER).exists():
+        return ledger_gold(ledger)
+    with InputFile.opened(Path(source)) as file, InputCheck(file) as check:
+        lines = list(gold_labels(file, check))
+        if any(WEIGHT in label.others for _, label in lines):
+            wrong = (
+                "labels with a 'weight' were not drawn with equal chances, and nothing that is said about all subjects would hold; label "
+                "subjects that are drawn at random (dicast label --random N), and leave the column out"
+            )
+            file.fault(Problem(wrong, path=WEIGHT), lines[0][0], check)
+        for number, problem in _differing(lines):
+            file.fault(problem, number, check)
+        digest = check.finish(len(lines))
+    return Gold(_one_each(label for _, label in lines), digest, file.label)
+
+
+def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
+    """Every label that *ledger* has, with its event, the oldest first; of one labeller's on a subject the newest."""
+    newest: dict[tuple[str, str, str | None, bool], tuple[Event, GoldLabel]] = {}
+    for entry in ledger.read(Query(types=(LABEL_GIVEN,))):
+        event = entry.event
+        label = from_event(event)
+        key = (label.kind, label.subject_id, label.labeller, label.others.get(ADJUDICATED) is True)
+        newest[key] = event, label
+    return list(newest.values())
+
+
+def from_event(event: Event) -> GoldLabel:
+    """The label that an event ``label.given`` holds."""
+    payload = event.payload
+    score, labeller, kind = payload["score"], payload.get("labeller"), payload.get("subject_kind")
+    others = {ADJUDICATED: True} if payload.get(ADJUDICATED) is True else {}
+    return GoldLabel(
+        str(payload["subject"]),
+        float(score),  # type: ignore[arg-type]  # the command that writes it has checked
+        str(kind or ""),
+        None if labeller is None else str(labeller),
+        event.session_id,
+        others,
+    )
+
+
+def ledger_gold(ledger: Ledger) -> Gold:
+    """The labels that *ledger* has of subjects drawn at random; those drawn otherwise (stratified, disagreements) say nothing of all.
+
+    :raises ConfigError: where there are none.
+    :raises DataError: where two differ and nobody has decided between them.
+    """
+    given = given_labels(ledger)
+    labels = [label for event, label in given if event.payload.get(DRAWN) in RANDOMLY]
+    if given and not labels:
+        raise ConfigError(
+            f"none of the {len(given)} labels in the ledger is of subjects drawn at random, so that they say nothing of all: dicast label FILE --random N"
+        )
+    if not labels:
+        raise ConfigError(
+            "the ledger has no labels; dicast label FILE gives some, dicast labels import FILE takes them from a file"
+        )
+    problems = [problem for _, problem in _differing(list(enumerate(labels, 1)))]
+    if problems:
+        raise DataError(problems[:_SHOWN])
+    told = [[label.kind, label.subject_id, label.score, label.labeller] for label in labels]
+    return Gold(_one_each(labels), sha256(orjson.dumps(told)).hexdigest(), "the ledger's labels")
+
+
+def _differing(lines: Sequence[tuple[int, GoldLabel]]) -> Iterable[tuple[int, Problem]]:
+    """What to say of each subject with labels that differ, with the line of the later one."""
+    first: dict[tuple[str, str], tuple[int, GoldLabel]] = {}
+    decided = {(label.kind, label.subject_id) for _, label in lines if label.others.get(ADJUDICATED) is True}
+    for number, label in lines:
+        subject = (label.kind, label.subject_id)
+        line, before = first.setdefault(subject, (number, label))
+        if before.score != label.score and subject not in decided:
+            who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})"
+            wrong = (
+                f"subject {label.subject_id!r} has two labels that differ, {before.score:g} on line {line} and {label.score:g}{who}; decide "
+                "between them with dicast labels adjudicate, or keep one"
+            )
+            yield number, Problem(wrong, path="score", value=label.score)
+
+
+def _one_each(labels: Iterable[GoldLabel]) -> dict[tuple[str, str], GoldLabel]:
+    """One label a subject, at the place of its first; what was decided stands before what was not."""
+    found: dict[tuple[str, str], GoldLabel] = {}
+    for label in labels:
+        subject = (label.kind, label.subject_id)
+        if subject not in found or label.others.get(ADJUDICATED) is True:
+            found[subject] = label
+    return found

@@ -1,0 +1,102 @@
+"""A person's labels as verdicts of a run: each is an event ``label.given``, and a verdict of the kind ``human``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import attrs
+
+from dicast import Due, Failure, GoldLabel, Judgment, Run, RunContext, Subject, TraceEvent, Verdict, run
+
+from .gold import ADJUDICATED, LABEL_GIVEN
+
+NAME = "label"
+"""What runs of labels are called."""
+
+Key = tuple[str, str]
+"""A subject's kind and id."""
+
+Record = Callable[[Sequence[TraceEvent]], None]
+
+
+@attrs.frozen
+class Human:
+    """Says of each subject what the *labeller* has said. The labels are put there before the subject is judged.
+
+    :param labeller: who they are.
+    :param drawn: how the subjects were drawn: ``random``, ``stratified``, ``disagreements`` or ``imported``.
+    """
+
+    name = "human"
+    judge_kind = "human"
+    needs_output = False
+
+    labeller: str
+    drawn: str = "random"
+    labels: dict[Key, GoldLabel] = attrs.field(init=False, factory=dict, eq=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Recorder]:
+        """Give the live judge, which records the labels."""
+        yield Recorder(self, run.record)
+
+
+class Recorder:
+    """The live object of :class:`Human`."""
+
+    judge_kind = "human"
+    needs_output = False
+    accepts = ()
+
+    def __init__(self, human: Human, record: Record) -> None:
+        self._human, self._record = human, record
+
+    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
+        """The label of *subject*, recorded."""
+        human = self._human
+        label = human.labels[subject.kind, subject.id]
+        labeller = label.labeller or human.labeller
+        payload: dict[str, object] = {
+            "subject": subject.id,
+            "subject_kind": subject.kind,
+            "score": label.score,
+            "labeller": labeller,
+            "drawn": human.drawn,
+        }
+        if label.others.get(ADJUDICATED) is True:
+            payload[ADJUDICATED] = True
+        self._record([TraceEvent(LABEL_GIVEN, payload, session_id=subject.session_id)])
+        return Judgment(label.score, 1.0, "human", signals={"labeller": labeller, "drawn": human.drawn})
+
+
+def record(ledger: object, human: Human, given: Iterable[tuple[Subject, GoldLabel]]) -> Run | None:
+    """Record each label that *given* yields as soon as it does, in a run of its own; None where it yields none.
+
+    :param ledger: the ledger's component, as a pipeline has it.
+    :raises RequestError: when the ledger cannot be used.
+    """
+    labels = iter(given)
+    first = next(labels, None)
+    if first is None:
+        return None
+
+    def subjects() -> Iterator[Due]:
+        for subject, label in _all(first, labels):
+            human.labels[subject.kind, subject.id] = label
+            yield Due(subject)
+
+    pipeline: Mapping[str, object] = {
+        "name": NAME,
+        "judges": [human],
+        "ledger": ledger,
+        "executor": {"dicast/async": {"concurrency": 1}},
+    }
+    return run(pipeline, subjects=subjects())
+
+
+def _all(
+    first: tuple[Subject, GoldLabel], rest: Iterator[tuple[Subject, GoldLabel]]
+) -> Iterator[tuple[Subject, GoldLabel]]:
+    yield first
+    yield from rest

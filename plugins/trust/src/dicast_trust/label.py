@@ -1,0 +1,195 @@
+"""``dicast label``: a person says of subjects whether they are good."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import click
+
+from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, Subject, known_run, pipeline_judges, read_ledger
+from dicast.commands import as_json, ledger_path, print_json
+
+from .calibration import Calibration
+from .choosing import disagreements, evidence, in_random_order, read_subjects, stratified
+from .gold import given_labels
+from .human import Human, record
+from .options import rate
+from .prompt import Prompt
+from .rules import Rules
+from .verdicts import Stage, read_stages, stages_of
+
+Drawn = Literal["random", "stratified", "disagreements"]
+
+
+@click.command()
+@click.argument("name", metavar="FILE|RUN")
+@click.option(
+    "--random",
+    "count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="N subjects drawn at random; these alone calibrate a judge.",
+)
+@click.option(
+    "--stratified", "drawn", flag_value="stratified", help="As many from each fifth of the first judge's confidence."
+)
+@click.option(
+    "--disagreements", "drawn", flag_value="disagreements", help="First those on which the judges are at odds."
+)
+@click.option(
+    "--until-calibrated",
+    is_flag=True,
+    help="Go on until dicast calibrate --sequential finds a threshold for each stage; in random order.",
+)
+@click.option(
+    "--target", default=0.9, show_default=True, callback=rate, help="With --until-calibrated: as in dicast calibrate."
+)
+@click.option("--alpha", default=0.1, show_default=True, callback=rate, help="Likewise.")
+@click.option(
+    "--judge",
+    "labels",
+    multiple=True,
+    metavar="LABEL",
+    help="The cascade or the judges that are meant, where the file has others.",
+)
+@click.option("--labeller", metavar="NAME", help="Who labels; by default the user of this machine.")
+@click.option("--seed", default=0, show_default=True, help="Of the random order.")
+@ledger_path
+@as_json
+def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
+    """Label subjects that FILE or RUN has judged, at the terminal: what was judged is shown, and nothing of what a judge said of it.
+
+    Keys: y pass, n fail, t tie, = a score, s skip, u undo, q quit, ? help. Each label is recorded at once.
+    """
+    if given["until_calibrated"] and given["drawn"]:
+        raise click.UsageError(
+            "--until-calibrated needs labels drawn at random: leave --stratified and --disagreements out"
+        )
+    work = _work(name, ledger, given["labels"])
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "dicast label asks a person, and standard input is no terminal: call it at one, or take labels from a file with dicast labels import FILE"
+        )
+    labeller = given["labeller"] or getpass.getuser()
+    drawn: Drawn = given["drawn"] or "random"
+    subjects = work.read(lambda live: work.chosen(live, labeller, drawn, given["seed"]))
+    if given["count"] is not None:
+        subjects = subjects[: given["count"]]
+    if not subjects:
+        raise ConfigError(
+            f"every subject that {name} has judged has a label of {labeller!r}; --labeller names somebody else"
+        )
+    enough = (
+        work.until(Rules(given["target"], given["alpha"], sequential=True)) if given["until_calibrated"] else _never
+    )
+    prompt = Prompt(labeller, work.shown, enough=enough)
+    human = Human(labeller, drawn)
+    done = record(work.component, human, prompt.labels(subjects))
+    if as_json:
+        print_json(
+            {
+                "labelled": len(human.labels),
+                "labeller": labeller,
+                "drawn": drawn,
+                "run_id": None if done is None else done.run_id,
+            }
+        )
+    else:
+        click.echo(f"{len(human.labels)} labels of {labeller}; dicast calibrate FILE --gold ledger reads them")
+
+
+def _never(_: object) -> None:
+    return None
+
+
+def _work(name: str, ledger: Path | None, labels: Sequence[str]) -> Work:
+    """What is labelled: what the judges of a file, or a run, have judged."""
+    path = Path(name)
+    if path.is_file() or path.suffix in (".yaml", ".yml"):
+        return Work(ledger, pipeline_judges(path), tuple(labels))
+    run = read_ledger(ledger, lambda live: known_run(live, name))
+    return Work(ledger, None, tuple(labels), run)
+
+
+@attrs.frozen
+class Work:
+    """The subjects to be labelled, in the ledger at *path* or that of the file; with *run* only those of this run."""
+
+    path: Path | None
+    judges: PipelineJudges | None
+    labels: tuple[str, ...]
+    run: str | None = None
+
+    @property
+    def component(self) -> object:
+        """The ledger, as a pipeline has it."""
+        if self.path is not None or self.judges is None:
+            return ledger_component(self.path)
+        return self.judges.ledger
+
+    def read(self, function: Callable[[Ledger], Any]) -> Any:
+        """What *function* makes of the ledger."""
+        return read_ledger(self.path, function) if self.judges is None else self.judges.read_ledger(function, self.path)
+
+    def stages(self, live: Ledger) -> list[Stage]:
+        """The stages of the file with what they have said; none where a run is labelled."""
+        if self.judges is None:
+            return []
+        cascade, stages = stages_of(self.judges.judges, self.labels)
+        read_stages(live, stages, cascade)
+        return stages
+
+    def chosen(self, live: Ledger, labeller: str, drawn: Drawn, seed: int) -> list[Subject]:
+        """The subjects without a label of this *labeller*, in the order in which they are asked about."""
+        known = read_subjects(live, () if self.run is None else (self.run,))
+        done = {(one.kind, one.subject_id) for _, one in given_labels(live) if one.labeller == labeller}
+        stages = self.stages(live)
+        keys = [key for key in known if key not in done and ("", key[1]) not in done]
+        if stages:
+            keys = [key for key in keys if key in stages[0].outcomes]
+        if drawn != "random" and not stages:
+            raise ConfigError(f"--{drawn} goes by what judges have said: name the pipeline's file in place of a run")
+        if drawn == "stratified":
+            ordered = stratified(keys, stages[0], seed)
+        else:
+            ordered = in_random_order(keys, seed)
+            ordered = disagreements(ordered, stages) if drawn == "disagreements" else ordered
+        return [known[key] for key in ordered]
+
+    def shown(self, subject: Subject) -> Iterator[str]:
+        """What is shown of a subject."""
+        lines: list[str] = self.read(lambda live: list(evidence(live, subject).lines()))
+        return iter(lines)
+
+    def until(self, rules: Rules) -> Callable[[Sequence[tuple[Subject, GoldLabel]]], str | None]:
+        """Says when the labels there are and those given suffice for a threshold at each stage."""
+        if self.judges is None:
+            raise ConfigError("--until-calibrated is about the judges of a file: name it in place of a run")
+        stages: list[Stage] = self.read(self.stages)
+        before: list[GoldLabel] = self.read(lambda live: [one for _, one in given_labels(live)])
+        rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at)
+
+        def enough(given: Sequence[tuple[Subject, GoldLabel]]) -> str | None:
+            labels = {(one.kind, one.subject_id): one for one in (*before, *(label for _, label in given))}
+            found = Calibration.of_labels(
+                {key: one for key, one in labels.items() if key in stages[0].outcomes}, stages, rules
+            )
+            if any(step.climb.threshold is None for step in found.steps):
+                return None
+            at = ", ".join(f"{step.stage.label} >= {step.climb.threshold:.4g}" for step in found.steps)
+            return f"calibrated after {len(labels)} labels: {at}"
+
+        return enough
+
+
+def ledger_component(path: Path | None) -> object:
+    """The component of the ledger at *path*, by default of the usual one."""
+    import os
+
+    where = path or Path(os.environ.get("DICAST_LEDGER") or Path(".dicast") / "ledger.db")
+    return {"ledger/sqlite": {"path": str(where)}}

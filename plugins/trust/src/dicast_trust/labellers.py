@@ -1,0 +1,100 @@
+"""How far labellers agree with each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import attrs
+
+from dicast import GoldLabel
+
+from .gold import ADJUDICATED
+
+_HALF = 0.5
+_NOBODY = "nobody named"
+
+
+@attrs.frozen
+class Labellers:
+    """The labels of each labeller, by subject; *decided* are the subjects on which somebody has decided."""
+
+    by_labeller: Mapping[str, Mapping[tuple[str, str], float]]
+    decided: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, labels: Sequence[GoldLabel]) -> Labellers:
+        """Sort *labels* by their labellers."""
+        found: dict[str, dict[tuple[str, str], float]] = {}
+        decided = set()
+        for label in labels:
+            if label.others.get(ADJUDICATED) is True:
+                decided.add((label.kind, label.subject_id))
+            else:
+                found.setdefault(label.labeller or _NOBODY, {})[label.kind, label.subject_id] = label.score
+        return cls(found, frozenset(decided))
+
+    def differing(self) -> dict[tuple[str, str], dict[str, float]]:
+        """The subjects with labels that differ and nobody has decided on, with what each labeller has said."""
+        said: dict[tuple[str, str], dict[str, float]] = {}
+        for who, labels in self.by_labeller.items():
+            for key, score in labels.items():
+                said.setdefault(key, {})[who] = score
+        return {key: one for key, one in said.items() if len(set(one.values())) > 1 and key not in self.decided}
+
+    def document(self) -> dict[str, Any]:
+        """The figures; what is not defined is null, and *reasons* says why."""
+        pairs = [self._pair(a, b) for a, b in combinations(self.by_labeller, 2)]
+        pairs = [pair for pair in pairs if pair["n"]]
+        alpha = self.alpha()
+        reasons = (
+            []
+            if alpha is not None
+            else ["no two labellers have labelled the same subject, or all labels are equal: there is no alpha"]
+        )
+        return {
+            "labellers": {who: len(labels) for who, labels in self.by_labeller.items()},
+            "pairs": pairs,
+            "alpha": alpha,
+            "adjudicated": len(self.decided),
+            "differ": [
+                {"subject_kind": kind, "subject_id": id, "labels": one} for (kind, id), one in self.differing().items()
+            ],
+            "reasons": reasons,
+        }
+
+    def _pair(self, a: str, b: str) -> dict[str, Any]:
+        one, other = self.by_labeller[a], self.by_labeller[b]
+        both = [(one[key] >= _HALF, other[key] >= _HALF) for key in one if key in other]
+        return {"a": a, "b": b, "n": len(both), "agree": _share([x == y for x, y in both]), "kappa": _kappa(both)}
+
+    def alpha(self) -> float | None:
+        """Krippendorff's alpha of pass and fail (nominal), over subjects with two labels or more; None where it is not defined."""
+        units: dict[tuple[str, str], Counter[bool]] = {}
+        for labels in self.by_labeller.values():
+            for key, score in labels.items():
+                units.setdefault(key, Counter())[score >= _HALF] += 1
+        several = [unit for unit in units.values() if unit.total() > 1]
+        total = sum(several, Counter[bool]())
+        n = total.total()
+        expected = 2 * total[True] * total[False]
+        if not expected:
+            return None
+        observed = sum(2 * unit[True] * unit[False] / (unit.total() - 1) for unit in several)
+        return 1 - (n - 1) * observed / expected
+
+
+def _share(found: Sequence[bool]) -> float | None:
+    return sum(found) / len(found) if found else None
+
+
+def _kappa(both: Sequence[tuple[bool, bool]]) -> float | None:
+    """Cohen's kappa of pairs; None where chance alone makes them all agree."""
+    if not both:
+        return None
+    p, q = _share([x for x, _ in both]) or 0.0, _share([y for _, y in both]) or 0.0
+    chance = p * q + (1 - p) * (1 - q)
+    agree = _share([x == y for x, y in both]) or 0.0
+    return None if chance == 1 else (agree - chance) / (1 - chance)

@@ -1,0 +1,65 @@
+"""Whether the labels are about what was judged, and enough of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dicast import DataError, GoldLabel, nearest
+
+from .binomial import least_labels
+from .gold import Gold
+from .rules import Rules
+from .verdicts import Stage, Subject
+
+_SHOWN = 3
+
+
+def check_count(gold: Gold, rules: Rules) -> None:
+    """See that there are enough labels for any test.
+
+    :raises DataError: when there are not.
+    """
+    least = least_labels(rules.risk, rules.alpha)
+    if len(gold.labels) < least:
+        raise DataError(
+            f"{gold.source} has {len(gold.labels)} labels, and a target of {rules.target:g} at alpha {rules.alpha:g} needs {least} without an error: "
+            "label more subjects (dicast label --random N), or ask for less (--target, --alpha)"
+        )
+
+
+def matched(gold: Gold, stages: Sequence[Stage]) -> dict[Subject, GoldLabel]:
+    """The label of every subject, by its kind and id.
+
+    :raises DataError: naming labels of subjects that nobody has judged.
+    """
+    kinds: dict[str, list[str]] = {}
+    for stage in stages:
+        for kind, id in stage.outcomes:
+            if kind not in (known := kinds.setdefault(id, [])):
+                known.append(kind)
+    found: dict[Subject, GoldLabel] = {}
+    unknown = []
+    for (kind, id), label in gold.labels.items():
+        fitting = [one for one in kinds.get(id, ()) if kind in ("", one)]
+        found |= {(one, id): label for one in fitting}
+        unknown += [] if fitting else [id]
+    if unknown:
+        near = nearest(unknown[0], kinds)
+        raise DataError(
+            f"{len(unknown):,} of {len(gold.labels):,} labels in {gold.source} are of subjects that {stages[0].label} has no verdict on "
+            f"({', '.join(map(repr, unknown[:_SHOWN]))}{' …' if len(unknown) > _SHOWN else ''}){f'; there is {near!r}' if near else ''}: run the file "
+            "over them first, or add --judge-missing"
+        )
+    return found
+
+
+def check_judged(labels: Mapping[Subject, GoldLabel], stage: Stage) -> None:
+    """See that *stage* was asked about every labelled subject that reaches it.
+
+    :raises DataError: when it was not.
+    """
+    if missing := [id for kind, id in labels if (kind, id) not in stage.outcomes]:
+        raise DataError(
+            f"{stage.label} was not asked about {len(missing):,} of {len(labels):,} labelled subjects that reach it "
+            f"({', '.join(map(repr, missing[:_SHOWN]))}{' …' if len(missing) > _SHOWN else ''}); add --judge-missing to ask it, under the file's budget"
+        )

@@ -1,0 +1,26 @@
+"""What the commands are told: rates, and where the labels are."""
+
+from __future__ import annotations
+
+import click
+
+
+def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """*value*, which has to lie between 0 and 1 and be neither; NaN does not."""
+    if not 0 < value < 1:
+        raise click.BadParameter(
+            f"{value} does not lie between 0 and 1; write a number such as {param.get_default(ctx)}", ctx, param
+        )
+    return value
+
+
+def share(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """*value*, which has to be from 0 to 1; NaN is not."""
+    if not 0 <= value <= 1:
+        raise click.BadParameter(f"{value} is not a number from 0 to 1", ctx, param)
+    return value
+
+
+def names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in *value*, where commas part some."""
+    return tuple(dict.fromkeys(name.strip() for text in value for name in text.split(",") if name.strip()))

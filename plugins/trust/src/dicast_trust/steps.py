@@ -1,0 +1,272 @@
+"""One step of a cascade: from which signal on a stage's verdicts are kept, as the labels left for it say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from dicast import GoldLabel
+from dicast.signals import TextLengths, TrustModel
+
+from .binomial import upper
+from .labels_needed import Needed, needed
+from .ladder import Climb, Labelled, Method, RungTest, climb, first_rung, sequential_start, thresholds
+from .outcomes import Outcome
+from .rules import Rules
+from .signals import FOLDS, LEAST, QUANTILES, Features, cross_fitted, features_of, fit, fold, scores
+from .verdicts import Stage, Subject
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[Any]
+
+LEFT = 30
+"""So many labels a later step needs of those that the earlier ones do not keep."""
+
+FEW_SESSIONS = 20
+
+
+@attrs.frozen
+class Step:
+    """What a step came to; *keeps* says of an outcome on a subject whether it is kept."""
+
+    stage: Stage
+    signal: Literal["confidence", "model"]
+    model: TrustModel | None
+    climb: Climb
+    method: str
+    n: int
+    failures: int
+    kept_labels: int
+    share: float
+    sessions: int | None
+    needed: Needed | None
+    reasons: tuple[str, ...]
+    kept: frozenset[Subject]
+    """The labelled subjects whose verdict here is kept."""
+    reached_kept: int
+    """How many of the subjects that reach the step have a verdict that is kept; *reached* counts them all."""
+    reached: int
+
+
+@attrs.frozen
+class Given:
+    """What a step learns from: the *stage*, the *labels* of the subjects that reach it, and which subjects of the ledger *reach* it."""
+
+    stage: Stage
+    labels: Mapping[Subject, GoldLabel]
+    reach: Callable[[Subject], bool]
+    lengths: Mapping[Subject, TextLengths]
+    later: bool
+
+    @property
+    def all(self) -> dict[Subject, Outcome]:
+        """The outcomes of all subjects that reach the stage."""
+        return {key: one for key, one in self.stage.outcomes.items() if self.reach(key)}
+
+
+def take(given: Given, rules: Rules, alpha: float) -> Step:
+    """Calibrate one step at the level *alpha*; its best signal where the rules leave that open."""
+    good = sum(_has_score(given.stage, key) for key in given.labels)
+    if given.later and len(given.labels) < LEFT:
+        return _none(given, f"too_few_labels: {len(given.labels)} are left for this step, and it needs {LEFT}")
+    if good == 0:
+        return _none(given, "all_failed: every verdict on a labelled subject is a failure")
+    if rules.signals == "confidence" or (rules.signals == "auto" and (good < LEAST or rules.sequential)):
+        return _by_confidence(given, rules, alpha)
+    if good < LEAST:
+        return _none(
+            given, f"too_few_labels: a model of the signals needs {LEAST} labels with a verdict, and there are {good}"
+        )
+    if rules.signals == "model":
+        return _by_model(given, rules, alpha)
+    one, other = _by_confidence(given, rules, alpha / 2), _by_model(given, rules, alpha / 2)
+    return other if other.climb.threshold is not None and other.share > one.share else one
+
+
+def _has_score(stage: Stage, key: Subject) -> bool:
+    one = stage.outcomes.get(key)
+    return one is not None and one.score is not None
+
+
+def _none(given: Given, reason: str, signal: Literal["confidence", "model"] = "confidence") -> Step:
+    failures = sum(not _has_score(given.stage, key) for key in given.labels)
+    left = len(given.labels) - failures
+    method = "exact" if signal == "confidence" else "cross-fitted"
+    reached = len(given.all)
+    return Step(
+        given.stage,
+        signal,
+        None,
+        Climb(None, ()),
+        method,
+        left,
+        failures,
+        0,
+        0.0,
+        None,
+        None,
+        (reason,),
+        frozenset(),
+        0,
+        reached,
+    )
+
+
+@attrs.frozen
+class _Read:
+    """The labels of a step as arrays: the subjects that have a verdict, in the labels' order."""
+
+    keys: tuple[Subject, ...]
+    errors: Numbers
+    sessions: Numbers
+    groups: tuple[str, ...]
+
+
+def _read(given: Given, rules: Rules) -> _Read:
+    import numpy as np
+
+    keys = tuple(key for key in given.labels if _has_score(given.stage, key))
+    outcomes, labels = [given.stage.outcomes[key] for key in keys], [given.labels[key] for key in keys]
+    pairs = zip(outcomes, labels, strict=True)
+    errors = np.array([rules.wrong(one.score or 0.0, label.score) for one, label in pairs], dtype=int)
+    groups = tuple(_group(one, label) for one, label in zip(outcomes, labels, strict=True))
+    numbers: dict[str, int] = {}
+    sessions = np.array([numbers.setdefault(group, len(numbers)) for group in groups], dtype=int)
+    return _Read(keys, errors, sessions, groups)
+
+
+def _group(one: Outcome, label: GoldLabel) -> str:
+    """What a subject hangs together with: its session, else itself alone."""
+    session = label.session_id or one.session
+    return f"subject\n{one.kind}\n{one.id}" if session is None else f"session\n{session}"
+
+
+def _by_confidence(given: Given, rules: Rules, alpha: float) -> Step:
+    import numpy as np
+
+    read, reach = _read(given, rules), given.all
+    own = np.array([given.stage.outcomes[key].confidence for key in read.keys])
+    everyone = np.array([one.confidence for one in reach.values() if one.score is not None])
+    labelled = Labelled(own, read.errors, read.sessions)
+    at = thresholds(everyone)
+    method: Method = "sequential" if rules.sequential else "korn-graubard" if labelled.repeated else "exact"
+    start = None
+    if rules.sequential:
+        rest = np.array(
+            [one.confidence for key, one in reach.items() if one.score is not None and key not in given.labels]
+        )
+        start = sequential_start(at, rest if len(rest) else everyone)
+    test = RungTest(rules.risk, alpha, method)
+    found = climb(labelled, at, test, start)
+    return _step(given, rules, read, labelled, everyone, found, test, method, None)
+
+
+def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
+    import numpy as np
+
+    read, reach = _read(given, rules), given.all
+    features = features_of(reach, given.lengths, rules.features)
+    agrees = 1.0 - read.errors
+    if agrees.min() == agrees.max():
+        return _none(
+            given, "one_class: the verdicts agree with all labels, or with none, and a model learns nothing", "model"
+        )
+    values = np.array([features.values[key] for key in read.keys])
+    folds = np.array([fold(rules.seed, group) for group in read.groups])
+    own = cross_fitted(values, agrees, folds, features.names)
+    if own is None:
+        return _none(given, f"one_class: in {FOLDS - 1} of {FOLDS} parts the verdicts agree with all labels", "model")
+    model = fit(values, agrees, features.names)
+    everyone = scores(model, np.array(list(features.values.values())))
+    labelled = Labelled(own, read.errors, read.sessions)
+    method: Method = "korn-graubard" if labelled.repeated else "exact"
+    test = RungTest(rules.risk, alpha, method)
+    found = climb(labelled, thresholds(everyone, QUANTILES), test)
+    return _step(given, rules, read, labelled, everyone, found, test, "cross-fitted", (model, features))
+
+
+def _step(
+    given: Given,
+    rules: Rules,
+    read: _Read,
+    labelled: Labelled,
+    everyone: Numbers,
+    found: Climb,
+    test: RungTest,
+    method: str,
+    model: tuple[TrustModel, Features] | None,
+) -> Step:
+    reached = len(given.all)
+    at = found.threshold
+    kept = 0 if at is None else int((everyone >= at).sum())
+    sessions = len(set(read.sessions.tolist())) if labelled.repeated else None
+    return Step(
+        given.stage,
+        "confidence" if model is None else "model",
+        None if model is None else model[0],
+        found,
+        method,
+        len(read.keys),
+        len(given.labels) - len(read.keys),
+        0 if at is None else int((labelled.signals >= at).sum()),
+        kept / reached if reached else 0.0,
+        sessions,
+        None if at is not None else _needed(found, labelled, test, rules.seed),
+        tuple(_reasons(found, labelled, test, sessions, everyone)),
+        frozenset() if at is None else _kept(read.keys, labelled.signals >= at),
+        kept,
+        reached,
+    )
+
+
+def _kept(keys: Sequence[Subject], kept: Numbers) -> frozenset[Subject]:
+    return frozenset(key for key, one in zip(keys, kept.tolist(), strict=True) if one)
+
+
+def _needed(found: Climb, labelled: Labelled, test: RungTest, seed: int) -> Needed:
+    """How many labels a threshold needs, from the bins between the rungs; what lies below the last one is a bin of its own."""
+    counts = [0, *(rung.n for rung in found.rungs), labelled.n]
+    errors = [0, *(rung.errors for rung in found.rungs), int(labelled.errors.sum())]
+    bins = [(n - m, k - j) for n, m, k, j in zip(counts[1:], counts, errors[1:], errors, strict=False)]
+    bins = bins if bins[-1][0] else bins[:-1]
+    return needed([n for n, _ in bins], [k for _, k in bins], test, seed)
+
+
+def _reasons(found: Climb, labelled: Labelled, test: RungTest, sessions: int | None, everyone: Numbers) -> list[str]:
+    """What a reader should know of the threshold, or of why there is none."""
+    said = []
+    if found.threshold is None:
+        begun = any(rung.passed is not None for rung in found.rungs)
+        first = next((rung for rung in found.rungs if rung.passed is not None), None)
+        if begun and first is not None and first.upper is None:
+            said.append("one_session: the labels kept are of one session, which says nothing of others")
+        elif begun and first is not None:
+            said.append(f"not_passed: {first.errors} of {first.n} are wrong at the first rung, {first.threshold:.4g}")
+        elif first_rung(found.rungs, labelled.n, test.least) == len(found.rungs):
+            said.append(f"too_few_labels: no rung has the {test.least} labels that a test needs")
+    if len(everyone) and everyone.min() == everyone.max():
+        said.append("constant_signal: every verdict has the same signal, so that all are kept or none")
+    if sessions is not None and sessions < FEW_SESSIONS:
+        said.append(
+            f"few_sessions: the labels are of {sessions} sessions; with fewer than {FEW_SESSIONS} the bound is rough"
+        )
+    if sessions is not None and test.method == "sequential":
+        said.append("sessions: the sequential test takes labels for independent, and some are of one session")
+    return said
+
+
+def next_risk(step: Step, later: Stage | None, rules: Rules, alpha: float) -> float | None:
+    """The upper bound of how often the *later* stage disagrees with what *step* keeps, from the labelled subjects both have judged."""
+    if later is None:
+        return None
+    n = wrong = 0
+    for key in step.kept:
+        one, other = step.stage.outcomes[key], later.outcomes.get(key)
+        if other is not None and other.score is not None and one.score is not None:
+            n += 1
+            wrong += rules.wrong(one.score, other.score)
+    return float(upper(wrong, n, alpha)) if n else None

@@ -1,0 +1,178 @@
+"""Runs that stop once their mean is decided."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import attrs
+import pytest
+
+from dicast import ConfigError, Score, component
+from dicast.testing import run_pipeline
+
+
+@attrs.frozen
+class Told:
+    """Gives the number that the output is; fails where it is none."""
+
+    tier = "truth"
+
+    def score(self, subject):
+        return Score(float(subject.output))
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """Writes a file of rows with these outputs, and sessions, into the current directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def rows(outputs, sessions=None, name="rows.jsonl"):
+        sessions = sessions or [None] * len(outputs)
+        lines = [
+            {"id": f"r{at}", "output": str(one), "session_id": of}
+            for at, (one, of) in enumerate(zip(outputs, sessions, strict=True))
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    return rows
+
+
+PIPELINE = """
+source: {rows/jsonl: {path: rows.jsonl, shuffle: 5}}
+metrics: [told: {on_failure: fail}]
+executor: {dicast/async: {concurrency: 1}}
+"""
+
+
+def judged(text, stop="{at: 0.6}", more=""):
+    text = text.replace("- told", "").replace("[told: {on_failure: fail}]", "[told]")
+    return run_pipeline(f"{text}\nearly_stop: [{{trust/anytime: {stop}}}]\n{more}", components={"told": Told()})
+
+
+def coins(count, rate, seed=1):
+    drawn = random.Random(seed)
+    return [int(drawn.random() < rate) for _ in range(count)]
+
+
+def test_a_run_stops_once_its_mean_is_decided(rows):
+    rows(coins(2000, 0.9))
+    done = judged(PIPELINE).document
+    stopped = done["stopped"]
+    assert {key: stopped[key] for key in ("reason", "on", "at", "target", "decision", "of", "alpha")} == {
+        "reason": "early_stop",
+        "on": "metrics",
+        "at": 0.6,
+        "target": "file",
+        "decision": "above",
+        "of": 2000,
+        "alpha": 0.05,
+    }
+    assert stopped["n"] == done["subjects"] < 100
+    assert (done["score"]["ci_low"], done["score"]["ci_high"]) == (stopped["low"], stopped["high"])
+    assert done["score"]["ci_method"].startswith("betting")
+
+
+def test_without_a_decision_the_run_has_its_usual_interval(rows):
+    rows(coins(60, 0.6))
+    done = judged(PIPELINE, "{at: 0.6, target: population}").document
+    assert (done["stopped"], done["subjects"]) == (None, 60)
+    assert done["score"]["ci_method"].startswith("normal")
+
+
+def test_a_source_without_a_shuffle_is_refused_with_the_file(rows):
+    rows([1])
+    with pytest.raises(
+        ConfigError, match=r"trust/anytime holds for rows in random order: add shuffle: SEED .*early_stop\[0\]"
+    ):
+        judged(PIPELINE.replace(", shuffle: 5", ""))
+
+
+@pytest.mark.parametrize(
+    ("stop", "wrong"),
+    [
+        ("{}", "at is missing"),
+        ("{at: 1.0}", "invalid value for at, expected a number between 0 and 1"),
+        ("{at: 0}", "invalid value for at"),
+        ("{at: 2, paired: true}", "between -1 and 1"),
+        ("{at: 0.5, alpha: 0}", "alpha"),
+        ("{at: 0.5, alpha: 1.5}", "alpha"),
+        ("{at: 0.5, target: rows}", "target"),
+        ("{paired: true}", "paired needs a run to compare with"),
+    ],
+)
+def test_wrong_options_are_refused(rows, stop, wrong):
+    rows([1])
+    with pytest.raises(ConfigError, match=wrong):
+        judged(PIPELINE, stop)
+
+
+def test_failed_subjects_count_against_both_decisions(rows):
+    rows([1] * 40)
+    assert judged(PIPELINE, "{at: 0.6, target: population}").document["stopped"]["decision"] == "above"
+    rows([1 if at % 2 else "none" for at in range(400)])
+    done = judged(PIPELINE, "{at: 0.6, target: population}").document
+    assert (done["stopped"], done["failed"]) == (None, 200)
+
+
+def test_a_session_is_one_observation(rows):
+    sessions = [f"s{at // 4}" for at in range(400)]
+    rows([1] * 400, sessions)
+    done = judged(PIPELINE, "{at: 0.6}").document["stopped"]
+    assert done["of"] == 100
+    assert done["decision"] == "above"
+    rows([1, 1, 1, 0], ["a", "a", "b", "b"])
+    assert judged(PIPELINE, "{at: 0.75, alpha: 0.001}").document["stopped"]["decision"] == "above"  # the last one, too
+
+
+def test_pairs_are_made_with_the_baseline(rows):
+    rows([0] * 50)
+    ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\nname: pair\n"
+    plain = PIPELINE.replace("[told: {on_failure: fail}]", "[told]") + ledger
+    run_pipeline(plain, components={"told": Told()})
+    rows([1] * 50)
+    stop = "early_stop: [{trust/anytime: {paired: true, at: 0.2}}]\nbaseline: {run: last, compare: [stats/paired]}\n"
+    done = run_pipeline(plain + stop, components={"told": Told()}).document
+    assert (done["stopped"]["decision"], done["stopped"]["at"]) == ("above", 0.2)
+
+
+def test_the_gate_goes_by_the_decision(rows):
+    rows(coins(2000, 0.9))
+    gate = "gate: {on: metrics, min_score: 0.6, bound: anytime}"
+    done = judged(PIPELINE, "{at: 0.6}", gate)
+    clause = done.document["gate"]["clauses"][1]
+    assert (done.exit_code, clause["low"], clause["high"]) == (
+        0,
+        done.document["stopped"]["low"],
+        done.document["stopped"]["high"],
+    )
+    assert judged(PIPELINE, "{at: 0.95}", gate.replace("0.6", "0.95")).exit_code == 1
+    rows(coins(60, 0.6))
+    assert judged(PIPELINE, "{at: 0.6, target: population}", gate).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("gate", "wrong"),
+    [
+        ("{on: metrics, min_pass_rate: 0.6, bound: anytime}", "bound: anytime is about min_score and max_score"),
+        ("{on: told, min_score: 0.6, bound: anytime}", r"needs an early stop .*trust/anytime: \{on: told, at: …\}"),
+    ],
+)
+def test_a_gate_that_no_stop_makes_an_interval_for_is_refused(rows, gate, wrong):
+    rows([1])
+    with pytest.raises(ConfigError, match=wrong):
+        judged(PIPELINE, "{at: 0.6}", f"gate: {gate}")
+
+
+def test_another_plugin_reaches_the_test_by_its_name():
+    test = component("early_stop", {"trust/anytime": {"at": 0.9, "target": "population"}}).test()
+    assert [test.observe(1.0) for _ in range(60)][-1] == "above"
+    assert test.document()["of"] is None
+    with pytest.raises(ConfigError, match="did you mean 'at'"):
+        component("early_stop", {"trust/anytime": {"att": 0.9}})
+
+
+def test_a_label_that_no_record_has_is_warned_of(rows, caplog):
+    rows([1, 1])
+    judged(PIPELINE, "{at: 0.6, on: other}")
+    assert "no record has a score of other" in caplog.text

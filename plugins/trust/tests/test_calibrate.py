@@ -1,0 +1,293 @@
+"""``dicast calibrate`` on a cascade of recorded judges, and the cascade that goes by what it wrote."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import orjson
+import pytest
+from scipy import stats
+from trust_project import CHEAP, Row, cascade, rows_of
+
+
+def good_above(line, *, below=0.4):
+    """A judge that is nearly always right where its confidence reaches *line*."""
+    return lambda confidence: 0.02 if confidence >= line else below
+
+
+@pytest.fixture
+def judged(project):
+    """A project with 200 rows, all judged by both stages."""
+    project.write(rows_of(200, wrong=good_above(0.8)))
+    project.run()
+    return project
+
+
+def calibrate(project, *options, code=0):
+    return project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", *options, code=code)
+
+
+def by_hand(rows, *, risk=0.1, alpha=0.1):
+    """The fixed sequence written down again: threshold, kept and errors."""
+    ladder = sorted({row.cheap[1] for row in rows}, reverse=True)
+    found, begun = None, False
+    for threshold in ladder:
+        kept = [row for row in rows if row.cheap[1] >= threshold]
+        errors = sum((row.cheap[0] >= 0.5) != (row.gold >= 0.5) for row in kept)
+        begun = begun or len(kept) >= max(22, -(-3 * len(rows) // 10))
+        if not begun:
+            continue
+        if stats.binom.cdf(errors, len(kept), risk) > alpha:
+            break
+        found = threshold, len(kept), errors
+    return found
+
+
+def test_threshold_is_where_the_exact_test_stops(judged):
+    rows = rows_of(200, wrong=good_above(0.8))
+    stage = calibrate(judged, "--signals", "confidence")["stages"][0]
+    threshold, kept, errors = by_hand(rows)
+    assert (stage["threshold"], stage["kept"]["labels"], stage["errors"]) == (threshold, kept, errors)
+    assert stage["kept"]["share"] == kept / 200
+    assert stage["agreement"] == 1 - errors / kept
+    assert stage["upper"] == pytest.approx(stats.beta.ppf(0.9, errors + 1, kept - errors), abs=1e-12)
+    assert (stage["label"], stage["signal"], stage["method"], stage["n"]) == (
+        "both.stages[0]",
+        "confidence",
+        "exact",
+        200,
+    )
+    assert [rung["passed"] for rung in stage["ladder"]][-1] is None
+
+
+def test_document_says_what_it_rests_on_and_what_it_guarantees(judged):
+    found = calibrate(judged, "--out", "out/c.json")
+    assert json.loads((judged.folder / "out" / "c.json").read_text()) == found
+    assert found["gold"] == {"n": 200, "digest": sha256((judged.folder / "gold.jsonl").read_bytes()).hexdigest()}
+    assert (found["population"]["n"], len(found["population"]["runs"])) == (200, 1)
+    assert found["guarantee"] == "holds for subjects drawn as these labels were"
+    rest = {key: value for key, value in found.items() if key != "digest"}
+    assert found["digest"] == sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    assert found["cascade"]["last_stage"]["value"] == 1.0
+    assert found["cascade"]["escalation_rate"] == pytest.approx(1 - found["stages"][0]["kept"]["share"])
+
+
+def test_summary_fits_80_columns_and_names_the_population(judged):
+    found = judged.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl").stdout
+    assert "This holds for subjects drawn as these labels were." in found
+    assert "keep where confidence >= 0.8" in found
+    assert max(map(len, found.splitlines())) <= 100
+
+
+def test_no_threshold_is_exit_3_with_a_range_of_labels(project):
+    project.write(rows_of(60, wrong=lambda _: 0.12))
+    project.run()
+    stage = calibrate(project, code=3)["stages"][0]
+    assert stage["threshold"] is None
+    assert stage["errors"] is None
+    assert stage["needed"].keys() == {"low", "mid", "high", "words"}
+    assert any(word in stage["needed"]["words"] for word in ("more labels", "none will do"))
+    assert stage["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("agree", "gold", "errors"),
+    [
+        ("pass", [1.0, 0.6, 0.4], [0, 0, 1]),
+        ("within", [1.0, 0.6, 0.85], [0, 1, 0]),
+        ("winner", [1.0, 0.5, 0.0], [0, 1, 1]),
+    ],
+)
+def test_agreeing_is_by_side_by_distance_or_by_winner(project, agree, gold, errors):
+    rows = [Row(f"r{n}", (1.0, 0.9), (1.0, 0.9), gold[n % 3]) for n in range(30)]
+    project.write(rows)
+    project.run()
+    stage = calibrate(project, "--agree", agree, "--target", "0.9", code=0 if not any(errors) else 3)["stages"][0]
+    assert stage["ladder"][0]["errors"] == 10 * sum(errors)
+
+
+def test_sessions_with_several_labels_take_the_clustered_bound(project):
+    project.write(rows_of(120, wrong=good_above(0.5, below=0), sessions=30))
+    project.run()
+    stage = calibrate(project)["stages"][0]
+    assert (stage["method"], stage["sessions"]) == ("korn-graubard", 30)
+    kept, errors = stage["kept"]["labels"], stage["errors"]
+    assert stage["upper"] >= stats.beta.ppf(0.9, errors + 1, kept - errors)
+
+
+def test_few_sessions_are_told(project):
+    project.write(rows_of(120, wrong=lambda _: 0, sessions=6))
+    project.run()
+    assert any(reason.startswith("few_sessions") for reason in calibrate(project)["stages"][0]["reasons"])
+
+
+def test_one_session_says_nothing_of_others(project):
+    project.write(rows_of(40, wrong=lambda _: 0, sessions=1))
+    project.run()
+    stage = calibrate(project, code=3)["stages"][0]
+    assert stage["threshold"] is None
+    assert any(reason.startswith("one_session") for reason in stage["reasons"])
+
+
+def test_constant_confidences_are_kept_together(project):
+    project.write([Row(f"r{n}", (1.0, 0.7), (1.0, 0.9), 1.0) for n in range(40)])
+    project.run()
+    stage = calibrate(project)["stages"][0]
+    assert (stage["threshold"], stage["kept"]["labels"], len(stage["ladder"])) == (0.7, 40, 1)
+    assert any(reason.startswith("constant_signal") for reason in stage["reasons"])
+
+
+def test_sequential_needs_more_evidence(judged):
+    exact, running = calibrate(judged), calibrate(judged, "--sequential")
+    stage = running["stages"][0]
+    assert stage["method"] == "sequential"
+    assert stage["threshold"] is None or stage["threshold"] >= exact["stages"][0]["threshold"]
+    assert all(rung["upper"] <= 0.1 for rung in stage["ladder"] if rung["passed"])
+
+
+def test_model_of_signals_is_cross_fitted_and_fixed_by_the_seed(judged):
+    found = calibrate(judged, "--signals", "model", "--seed", "3")
+    stage = found["stages"][0]
+    assert (stage["signal"], stage["method"]) == ("model", "cross-fitted")
+    assert stage["model"]["features"][0] == "confidence"
+    assert len(stage["ladder"]) <= 40
+    assert calibrate(judged, "--signals", "model", "--seed", "3") == found
+
+
+def test_feature_that_no_verdict_has_is_refused(judged):
+    message = judged.refused("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--features", "mood")
+    assert "--features mood" in message
+    assert "attempts" in message
+
+
+def test_three_stages_share_the_alpha_and_the_labels(project):
+    rows = rows_of(300, wrong=lambda c: 0.01 if c >= 0.8 else 0.3)
+    project.write(rows)
+    pipeline = cascade(ask_all=True)
+    stages = pipeline["judges"][0]["hybrid/cascade"]["stages"]
+    pipeline["judges"][0]["hybrid/cascade"]["stages"] = [stages[0], stages[1], stages[1]]
+    project.pipeline(pipeline)
+    project.run()
+    first, second = calibrate(project, "--signals", "confidence")["stages"]
+    kept = first["kept"]["labels"]
+    assert first["upper"] == pytest.approx(stats.beta.ppf(0.95, first["errors"] + 1, kept - first["errors"]), abs=1e-12)
+    assert second["n"] == 300 - kept
+    assert second["kept"]["share"] == pytest.approx(1 - first["kept"]["share"])
+
+
+# Bad input: nothing is written, nothing asked
+
+
+def refused(project, *options, gold="gold.jsonl"):
+    message = project.refused("calibrate", "pipeline.yaml", "--gold", gold, *options)
+    assert not (project.folder / "calibration.json").exists()
+    return message
+
+
+def test_labels_of_subjects_that_nobody_judged_are_refused(judged):
+    judged.gold([*rows_of(30, wrong=lambda _: 0), Row("x1", (1, 1), (1, 1), 1.0)])
+    message = refused(judged)
+    assert "'x1'" in message
+    assert "--judge-missing" in message
+
+
+def test_two_labels_that_differ_are_refused_with_both_lines(judged):
+    judged.lines(
+        "gold.jsonl", [{"subject_id": f"r{n}", "score": 1} for n in range(30)] + [{"subject_id": "r3", "score": 0}]
+    )
+    message = refused(judged)
+    assert "gold.jsonl:31" in message
+    assert "'r3' has two labels that differ" in message
+    assert "line 4" in message
+
+
+def test_scores_outside_0_and_1_are_refused_by_line(judged):
+    judged.lines("gold.jsonl", [{"subject_id": f"r{n}", "score": n} for n in range(30)])
+    message = refused(judged)
+    assert "gold.jsonl:3: 2 is not a score from 0 to 1" in message
+
+
+def test_weighted_labels_are_refused(judged):
+    (judged.folder / "gold.csv").write_text("subject_id,score,weight\n" + "".join(f"r{n},1,2\n" for n in range(30)))
+    assert "not drawn with equal chances" in refused(judged, gold="gold.csv")
+
+
+def test_too_few_labels_are_refused_with_the_least_number(judged):
+    judged.gold(rows_of(21, wrong=lambda _: 0))
+    assert "needs 22" in refused(judged)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--target", "1"), ("--alpha", "0"), ("--target", "nan"), ("--window", "2")]
+)
+def test_rates_out_of_range_are_refused(judged, option, value):
+    assert option in refused(judged, option, value)
+
+
+def test_labels_in_csv_and_in_words_are_the_same_as_in_json(judged):
+    before = calibrate(judged)
+    rows = rows_of(200, wrong=good_above(0.8))
+    text = "subject_id,label,labeller\n" + "".join(f"{row.id},{'pass' if row.gold else 'fail'},ada\n" for row in rows)
+    (judged.folder / "gold.csv").write_text(text)
+    after = judged.document("calibrate", "pipeline.yaml", "--gold", "gold.csv")
+    assert after["stages"] == before["stages"]
+
+
+def test_stage_under_several_fingerprints_is_refused(project):
+    rows = rows_of(60, wrong=lambda _: 0)
+    project.write(rows[:30], model="m-1")
+    project.run()
+    (project.folder / "replies.jsonl").unlink()
+    project.write(rows[30:], model="m-2")
+    project.run()
+    project.gold(rows)
+    message = refused(project)
+    assert "answered under 2 fingerprints" in message
+    assert "--run ID" in message
+
+
+def test_verdicts_of_another_prompt_than_the_files_are_refused(judged):
+    changed = cascade()
+    changed["judges"][0]["hybrid/cascade"]["stages"][0]["llm/judge"]["criteria"] = [CHEAP, "and more"]
+    judged.pipeline(changed)
+    assert "another judge than the file has now" in refused(judged)
+
+
+def test_one_class_of_labels_is_still_calibrated(project):
+    project.write([Row(f"r{n}", (1.0, 0.9), (1.0, 0.9), 1.0) for n in range(200)])
+    project.run()
+    assert calibrate(project)["stages"][0]["threshold"] == 0.9
+    stage = calibrate(project, "--signals", "model", code=3)["stages"][0]
+    assert any(reason.startswith("one_class") for reason in stage["reasons"])
+
+
+def test_missing_verdicts_are_asked_for_and_only_these(project):
+    rows = rows_of(60, wrong=lambda _: 0)
+    project.write(rows)
+    project.pipeline(cascade())
+    project.document("run", "pipeline.yaml", "--limit", "30")
+    message = refused(project)
+    assert "--judge-missing" in message
+    found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--judge-missing")
+    assert found["population"]["n"] == 60
+    assert found["cascade"]["last_stage"]["value"] == 1.0
+
+
+def test_judges_without_a_cascade_are_taken_from_cheap_to_dear(project):
+    rows = rows_of(100, wrong=lambda confidence: 0 if confidence >= 0.8 else 0.4)
+    project.write(rows)
+    pipeline = cascade()
+    cheap, dear = pipeline["judges"][0]["hybrid/cascade"]["stages"]
+    cheap["llm/judge"]["as"], dear["llm/judge"]["as"] = "cheap", "dear"
+    pipeline["judges"] = [cheap, dear]
+    project.pipeline(pipeline)
+    project.run()
+    found = calibrate(project)
+    assert [stage["label"] for stage in found["stages"]] == ["cheap"]
+    assert found["cascade"]["last_stage"]["value"] == 1.0
+    alone = calibrate(project, "--judge", "dear")
+    assert alone["cascade"] is None
+    assert alone["stages"][0]["label"] == "dear"
+    project.pipeline(cascade())
+    assert calibrate(project)["stages"][0]["fingerprint"] == found["stages"][0]["fingerprint"]

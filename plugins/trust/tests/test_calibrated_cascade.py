@@ -1,0 +1,174 @@
+"""The cascade that goes by a calibration: what it keeps, what it refuses, and how it is revoked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from trust_project import CHEAP, Row, cascade, rows_of
+
+SURE = rows_of(120, wrong=lambda confidence: 0 if confidence >= 0.8 else 0.4)
+
+
+@pytest.fixture
+def calibrated(project):
+    """A project that is calibrated, and goes by it."""
+    project.write(SURE)
+    project.run()
+    project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    project.pipeline(cascade(calibration="calibration.json"))
+    return project
+
+
+def test_what_reaches_the_threshold_is_kept_and_says_so(calibrated):
+    calibrated.run()
+    threshold = json.loads((calibrated.folder / "calibration.json").read_text())["stages"][0]["threshold"]
+    kept = {row.id for row in SURE if row.cheap[1] >= threshold}
+    for verdict in calibrated.verdicts():
+        told = verdict["signals"]["calibration"]
+        assert verdict["calibrated"] is told["kept"] is (verdict["subject_id"] in kept)
+        assert (verdict["judge_kind"] == "hybrid") is (verdict["subject_id"] not in kept)
+        assert told["threshold"] == threshold
+        assert told["reasons"] == ([] if told["kept"] else ["below_threshold"])
+
+
+def test_null_threshold_always_escalates(project):
+    project.write(rows_of(60, wrong=lambda _: 0.5))
+    project.run()
+    project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", code=3)
+    project.pipeline(cascade(calibration="calibration.json"))
+    assert project.run()["judges"]["both"]["escalated"] == 60
+    assert {verdict["calibrated"] for verdict in project.verdicts()} == {False}
+    assert project.verdicts()[0]["signals"]["calibration"]["reasons"] == ["no_threshold"]
+
+
+def events(project):
+    return sum(1 for _ in project.call("ledger", "export", "--ledger", "ledger.db").stdout.splitlines())
+
+
+def refused_run(project):
+    before = events(project)
+    message = project.refused("run", "pipeline.yaml")
+    assert events(project) == before  # nothing was asked, nothing recorded
+    return message
+
+
+def test_changed_prompt_is_refused_by_the_option_that_differs(calibrated):
+    changed = cascade(calibration="calibration.json")
+    changed["judges"][0]["hybrid/cascade"]["stages"][0]["llm/judge"]["criteria"] = [CHEAP, "and kindness"]
+    calibrated.pipeline(changed)
+    message = refused_run(calibrated)
+    assert "both.stages[0] is not the judge that was calibrated" in message
+    assert "criteria was" in message
+    assert "and kindness" in message
+
+
+def test_changed_recording_is_refused(calibrated):
+    with (calibrated.folder / "replies.jsonl").open("a") as file:
+        file.write((calibrated.folder / "replies.jsonl").read_text().splitlines()[1] + "\n")
+    assert "a file that it reads has another content" in refused_run(calibrated)
+
+
+def test_changed_last_stage_needs_no_new_calibration(calibrated):
+    changed = cascade(calibration="calibration.json")
+    changed["judges"][0]["hybrid/cascade"]["stages"][1]["llm/judge"]["retries"] = 0
+    calibrated.pipeline(changed)
+    calibrated.run()
+
+
+def test_other_number_of_stages_is_refused(calibrated):
+    changed = cascade(calibration="calibration.json")
+    stages = changed["judges"][0]["hybrid/cascade"]["stages"]
+    stages.append(stages[1])
+    calibrated.pipeline(changed)
+    assert "has 1 steps and the cascade 2" in refused_run(calibrated)
+
+
+def test_edit_by_hand_is_refused(calibrated):
+    path = calibrated.folder / "calibration.json"
+    path.write_text(path.read_text().replace('"target": 0.9', '"target": 0.99'))
+    assert "(digest)" in refused_run(calibrated)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("{nope", "cannot be read"), ("[]", "no calibration"), (None, "no calibration at")]
+)
+def test_file_that_is_no_calibration_is_refused(calibrated, text, said):
+    path = calibrated.folder / "calibration.json"
+    path.unlink() if text is None else path.write_text(text)
+    assert said in refused_run(calibrated)
+
+
+def test_calibration_and_threshold_together_are_an_error(calibrated):
+    calibrated.pipeline(cascade(calibration="calibration.json", escalation_threshold=0.7))
+    assert "leave escalation_threshold out" in calibrated.refused("check", "pipeline.yaml")
+
+
+def test_audit_without_a_calibration_is_an_error(project):
+    project.write(SURE[:3])
+    project.pipeline(cascade(audit={"rate": 0.1}))
+    assert "audit watches a calibration" in project.refused("check", "pipeline.yaml")
+
+
+def drifted(rate):
+    """Rows of another time, on which the cheap judge is wrong at *rate* however confident it is; the dear one is still right."""
+    rows = rows_of(600, wrong=lambda _: rate, seed=9)
+    return [Row(f"n{number}", (row.cheap[0], 1.0), row.dear, row.gold) for number, row in enumerate(rows)]
+
+
+@pytest.fixture
+def shifting(project):
+    """A project whose rows are of two times: the calibration is of the first, the second has shifted."""
+    rows = [*SURE, *drifted(0.5)]
+    project.write(rows)
+    project.gold(SURE)
+    project.lines("rows.jsonl", [{"id": row.id, "input": "?", "output": f"answer-{row.id}"} for row in SURE])
+    project.run()
+    project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    project.lines(
+        "rows.jsonl", [{"id": row.id, "input": "?", "output": f"answer-{row.id}"} for row in rows[len(SURE) :]]
+    )
+    project.pipeline(cascade(calibration="calibration.json", audit={"rate": 0.2, "seed": 1}))
+    return project
+
+
+def told(project, type_):
+    lines = project.call("ledger", "export", "--ledger", "ledger.db").stdout.splitlines()
+    return [
+        json.loads(event["payload"]) if isinstance(event["payload"], str) else event["payload"]
+        for event in map(json.loads, lines)
+        if event["type"] == type_
+    ]
+
+
+def test_audits_revoke_a_calibration_that_holds_no_more_also_for_later_runs(shifting):
+    shifting.run()
+    (revoked,) = told(shifting, "calibration.revoked")
+    assert revoked["label"] == "both.stages[0]"
+    assert revoked["e_value"] >= 10
+    assert 0 < revoked["losses"] <= revoked["n"] <= 60
+    verdicts = shifting.verdicts()
+    audited = [verdict["signals"]["audit"] for verdict in verdicts if "audit" in verdict["signals"]]
+    assert all(one["propensity"] == 0.2 and one["stage"] == 1 for one in audited)
+    assert sum(one["loss"] for one in audited) >= revoked["losses"]
+    assert verdicts[-1]["calibrated"] is False
+    assert verdicts[-1]["signals"]["calibration"]["reasons"] == ["revoked"]
+    shifting.run()
+    assert {verdict["calibrated"] for verdict in shifting.verdicts()} == {False}
+    assert len(told(shifting, "calibration.revoked")) == 1
+
+
+def test_same_subjects_are_audited_once_over_all_runs(shifting):
+    shifting.pipeline(cascade(calibration="calibration.json", audit={"rate": 0.02, "seed": 1}))
+    shifting.run()
+    first = [one["who"] for one in told(shifting, "calibration.audited")]
+    shifting.run()
+    assert [one["who"] for one in told(shifting, "calibration.audited")] == first
+    assert len(set(first)) == len(first) > 0
+
+
+def test_ledger_with_audits_verifies_and_calibrates_again(shifting):
+    shifting.run()
+    assert shifting.document("ledger", "verify", "--ledger", "ledger.db")["ok"] is True
+    found = shifting.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    assert found["population"]["n"] == 720

@@ -1,0 +1,293 @@
+"""The figures that a calibration and its audits have to reach, by simulation with fixed seeds and on recorded judges."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from trust_project import cascade
+
+from dicast import ChatRequest, GoldLabel, Reply
+from dicast.testing import FakeChatModel, run_pipeline
+from dicast_trust.calibration import Calibration
+from dicast_trust.e_process import ln_above
+from dicast_trust.labels_needed import least_n
+from dicast_trust.ladder import Labelled, RungTest, climb, thresholds
+from dicast_trust.outcomes import Outcome
+from dicast_trust.rules import Rules
+from dicast_trust.signals import QUANTILES, cross_fitted, fit, fold, scores
+from dicast_trust.verdicts import Stage
+
+RISK, ALPHA = 0.1, 0.1
+DATA = os.environ.get("DICAST_OUTSIDE_DATA")
+outside = [
+    pytest.mark.outside_data,
+    pytest.mark.skipif(DATA is None, reason="DICAST_OUTSIDE_DATA does not name the folder of the outside data"),
+]
+
+
+def violations(signals, wrong, n, *, times=1000, seed=0):
+    """In which share of calibrations, from *n* labels drawn with replacement, what is kept of the whole population is wrong too often."""
+    random, at = np.random.default_rng(seed), thresholds(signals)
+    bad = found = 0
+    for _ in range(times):
+        drawn = random.integers(0, len(signals), n)
+        labelled = Labelled(signals[drawn], wrong[drawn], np.arange(n))
+        threshold = climb(labelled, at, RungTest(RISK, ALPHA)).threshold
+        if threshold is not None:
+            found += 1
+            bad += wrong[signals >= threshold].mean() > RISK
+    return bad / times, found / times
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slope", [0.2, 0.5, 1.5])
+def test_thresholds_are_wrong_in_at_most_alpha_of_1000_calibrations(slope):
+    random = np.random.default_rng(1)
+    signals = np.round(random.random(5_000), 2)
+    wrong = (random.random(5_000) < 0.1 + slope * (0.7 - signals).clip(-0.2, 0.5) * 0.4).astype(int)
+    share, found = violations(signals, wrong, 200)
+    assert share <= 0.12
+    assert found > 0 or slope == 0.2
+
+
+def test_thresholds_are_wrong_in_at_most_alpha_where_every_rung_is_at_the_boundary():
+    random = np.random.default_rng(2)
+    signals = random.choice([0.5, 0.7, 0.9], 20_000)
+    wrong = (random.random(20_000) < RISK * 1.001).astype(int)
+    assert violations(signals, wrong, 150)[0] <= 0.12
+
+
+@pytest.mark.slow
+def test_thresholds_of_a_cross_fitted_model_are_wrong_in_at_most_alpha():
+    random = np.random.default_rng(3)
+    size, n, bad = 4_000, 200, 0
+    x = random.normal(size=(size, 3))
+    wrong = (random.random(size) < 1 / (1 + np.exp(1.5 + 1.2 * x[:, 0] + 0.5 * x[:, 1]))).astype(int)
+    for draw in range(200):
+        drawn = random.integers(0, size, n)
+        agrees = 1.0 - wrong[drawn]
+        folds = np.array([fold(draw, str(one)) for one in drawn])
+        own = cross_fitted(x[drawn], agrees, folds, ("a", "b", "c"))
+        everyone = scores(fit(x[drawn], agrees, ("a", "b", "c")), x)
+        threshold = climb(
+            Labelled(own, wrong[drawn], np.arange(n)), thresholds(everyone, QUANTILES), RungTest(RISK, ALPHA)
+        ).threshold
+        bad += threshold is not None and wrong[everyone >= threshold].mean() > RISK
+    assert bad / 200 <= 0.12
+
+
+def evidence(losses, risk, most):
+    """The evidence after each of *most* audits, of many streams at once: a row a stream."""
+    found = np.ones_like(losses, dtype=float)
+    n = np.arange(1, most + 1)
+    for j, begin in enumerate(range(0, most, 25)):
+        share = 6 / (math.pi**2 * (j + 1) ** 2)
+        since = losses[:, begin:].cumsum(1)
+        bet = np.exp(np.minimum(ln_above(since, np.broadcast_to(n[: most - begin], since.shape), risk), 700))
+        found[:, begin:] += share * (bet - 1)
+    return found
+
+
+def test_shifted_stream_is_revoked_within_60_audits_at_the_median():
+    random = np.random.default_rng(4)
+    losses = (random.random((400, 200)) < 0.3).astype(int)
+    crossed = evidence(losses, RISK, 200) >= 1 / ALPHA
+    first = np.where(crossed.any(1), crossed.argmax(1) + 1, 201)
+    assert np.median(first) <= 60
+
+
+@pytest.mark.slow
+def test_stream_at_the_boundary_is_revoked_in_at_most_alpha_within_1000_audits():
+    random = np.random.default_rng(5)
+    losses = (random.random((1_000, 1_000)) < RISK).astype(int)
+    assert (evidence(losses, RISK, 1_000) >= 1 / ALPHA).any(1).mean() <= ALPHA
+
+
+@pytest.mark.slow
+def test_labels_that_are_needed_are_those_with_which_calibrations_succeed():
+    shares, errors, test = np.array([0.4, 0.3, 0.3]), np.array([0.03, 0.06, 0.2]), RungTest(RISK, ALPHA)
+    found = least_n(shares, errors, test, 22, np.random.default_rng(6))
+    random, needed = np.random.default_rng(7), None
+    for n in range(22, 600, 4):
+        passed = 0
+        for _ in range(200):
+            counts = random.multinomial(n, shares).cumsum()
+            wrong = random.binomial(np.diff(counts, prepend=0), errors).cumsum()
+            first = int((counts >= max(test.least, math.ceil(0.3 * n))).argmax())
+            rung = Labelled(
+                np.ones(counts[first]),
+                np.r_[np.ones(wrong[first]), np.zeros(counts[first] - wrong[first])].astype(int),
+                np.arange(counts[first]),
+            )
+            passed += climb(rung, [1.0], test).threshold is not None
+        if passed >= 160:
+            needed = n
+            break
+    assert needed / 1.5 <= found <= needed * 1.5
+
+
+def population(n):
+    """A stage with *n* verdicts, all labelled."""
+    random = np.random.default_rng(8)
+    sure, right = random.random(n), random.random(n)
+    stage, labels = Stage("judge", None), {}
+    for number in range(n):
+        score = float(right[number] < 0.6 + 0.39 * sure[number])
+        key = "row", f"r{number}"
+        stage.outcomes[key] = Outcome(*key, None, "run", score, float(sure[number]), None, None, None, {})
+        labels[key] = GoldLabel(key[1], 1.0, "row")
+    return stage, labels
+
+
+def test_10000_labels_are_calibrated_within_2_seconds():
+    stage, labels = population(10_000)
+    began = time.process_time()
+    found = Calibration.of_labels(labels, [stage], Rules(signals="confidence"))
+    assert time.process_time() - began <= 2
+    assert found.steps[0].climb.threshold is not None
+    assert len(found.steps[0].climb.rungs) == 50
+
+
+# Recorded judges: LLMBar Natural
+
+
+def pairs():
+    with gzip.open(Path(str(DATA), "llmbar_natural.jsonl.gz")) as file:
+        return [json.loads(line) for line in file]
+
+
+def votes(model):
+    """Of each pair, the share of all prompts and orders that vote for output 1, and whether people prefer it."""
+    shares, gold = [], []
+    for pair in pairs():
+        said = [
+            one["winner"]
+            for name, orders in pair["judgments"].items()
+            if name.split("/")[0] == model
+            for one in orders.values()
+        ]
+        shares.append(np.mean([{"1": 1.0, "2": 0.0}.get(one, 0.5) for one in said]))
+        gold.append(float(pair["label"] == 1))
+    return np.array(shares), np.array(gold)
+
+
+class TestLLMBar:
+    pytestmark = outside
+
+    @pytest.mark.parametrize(
+        ("model", "threshold", "kept", "errors", "upper"),
+        [("PaLM2", 1.0, 44, 1, 0.08555), ("ChatGPT", None, None, None, None), ("GPT-4", 0.5, 100, 4, None)],
+    )
+    def test_recorded_votes_are_calibrated_as_published(self, model, threshold, kept, errors, upper):
+        shares, gold = votes(model)
+        stage, labels = Stage("jury", None), {}
+        for number, (share, label) in enumerate(zip(shares, gold, strict=True)):
+            key = "row", f"r{number}"
+            stage.outcomes[key] = Outcome(
+                *key, None, "run", float(share), float(max(share, 1 - share)), None, None, None, {}
+            )
+            labels[key] = GoldLabel(key[1], float(label), "row")
+        found = Calibration.of_labels(labels, [stage], Rules()).steps[0].climb
+        assert found.threshold == threshold
+        if found.chosen is not None:
+            assert (found.chosen.n, found.chosen.errors) == (kept, errors)
+            assert upper is None or found.chosen.upper == pytest.approx(upper, abs=5e-6)
+
+    @pytest.mark.parametrize("model", ["PaLM2", "ChatGPT", "GPT-4"])
+    def test_recorded_judges_keep_to_the_target(self, model):
+        shares, gold = votes(model)
+        signals, wrong = np.maximum(shares, 1 - shares), ((shares >= 0.5) != (gold >= 0.5)).astype(int)
+        assert violations(signals, wrong, 100)[0] <= 0.12
+
+    @pytest.mark.slow
+    def test_cascade_of_recorded_judges_from_calibration_to_the_other_half(self, project):
+        """Calibrate on half of the pairs, go by it on the other half, both orders asked, all through the command line."""
+        rows = [
+            {"id": pair["id"], "input": pair["input"], "output": pair["output_1"], "reference": pair["output_2"]}
+            for pair in pairs()
+        ]
+        record(project, rows)
+        first, second = rows[::2], rows[1::2]
+        labels = {pair["id"]: float(pair["label"] == 1) for pair in pairs()}
+        project.lines("rows.jsonl", first)
+        project.lines("gold.jsonl", [{"subject_id": row["id"], "score": labels[row["id"]]} for row in first])
+        project.pipeline(judges(ask_all=True))
+        project.run()
+        found = project.call(
+            "calibrate",
+            "pipeline.yaml",
+            "--gold",
+            "gold.jsonl",
+            "--agree",
+            "winner",
+            "--target",
+            "0.8",
+            "--alpha",
+            "0.2",
+        )
+        assert found.exit_code in (0, 3), found.output
+        assert "This holds for subjects drawn as these labels were." in found.stdout
+        document = json.loads((project.folder / "calibration.json").read_text())
+        assert document["cascade"]["last_stage"]["value"] > 0.8
+        stage = document["stages"][0]
+        assert stage["threshold"] is not None
+        assert stage["upper"] <= 0.2
+
+        project.lines("rows.jsonl", second)
+        project.pipeline(judges(calibration="calibration.json"))
+        project.run()
+        verdicts = project.verdicts()
+        kept = [one for one in verdicts if one["calibrated"]]
+        assert len(verdicts) == 50
+        assert 0 < len(kept) < 50
+        assert all(one["confidence"] >= stage["threshold"] for one in kept)
+        assert np.mean([one["score"] == labels[one["subject_id"]] for one in kept]) >= 0.7
+
+        changed = judges(calibration="calibration.json")
+        changed["judges"][0]["hybrid/cascade"]["stages"][0]["llm/pairwise"]["criteria"].append("is short")
+        project.pipeline(changed)
+        assert "is not the judge that was calibrated: criteria was" in project.refused("run", "pipeline.yaml")
+
+
+RECORDED = {"a quick look": "ChatGPT/CoT", "a long look": "GPT-4/Metrics_Reference"}
+
+
+def judges(**options):
+    stages = [
+        {"llm/pairwise": {"model": "grader", "labels": ["Output (a)", "Output (b)"], "criteria": [text]}}
+        for text in RECORDED
+    ]
+    pipeline = cascade()
+    pipeline["judges"] = [{"hybrid/cascade": {"as": "pair", "stages": stages, **options}}]
+    return pipeline
+
+
+def record(project, rows):
+    """Write what the two judges replied in both orders as a recording for ``replay/chat``."""
+    recorded = {pair["id"]: pair["judgments"] for pair in pairs()}
+
+    def reply(request: ChatRequest) -> Reply:
+        asked = "\n".join(str(message.content) for message in request.messages)
+        text = next(text for text in RECORDED if text in asked)
+        row = next(
+            row for row in rows if row["output"] in asked and row["reference"] in asked and row["input"] in asked
+        )
+        name = RECORDED[text]
+        swapped = asked.find(row["reference"]) < asked.find(row["output"])
+        winner = recorded[row["id"]][name][f"swap={swapped}"]["winner"]
+        first = "2" if swapped else "1"
+        return Reply("Output (a)" if winner == first else "Output (b)", model=name.split("/")[0])
+
+    project.lines("rows.jsonl", rows)
+    recording = judges(ask_all=True)
+    recording["define"]["grader"]["replay/chat"]["record"] = "model"
+    del recording["ledger"]
+    run_pipeline(yaml.safe_dump(recording), components={"model": FakeChatModel(reply)})

@@ -1,0 +1,218 @@
+"""``dicast label`` and ``dicast labels``: labels at a terminal, in and out of a ledger, and what labellers agree on."""
+
+from __future__ import annotations
+
+import csv
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import krippendorff
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trust_project import Row, rows_of
+
+from dicast import GoldLabel, Subject
+from dicast_trust.labellers import Labellers
+from dicast_trust.prompt import Prompt
+
+SUBJECTS = [Subject("row", f"r{number}", "?", "!") for number in range(4)]
+
+
+def asked(keys, *, lines=(), enough=lambda _: None):
+    """What a person labels who presses *keys*, and what was shown."""
+    said, pressed, typed = [], iter(keys), iter(lines)
+    prompt = Prompt(
+        "ada", lambda one: iter([one.id]), lambda: next(pressed), lambda _: next(typed), said.append, enough
+    )
+    return [(subject.id, label.score) for subject, label in prompt.labels(SUBJECTS)], said
+
+
+def test_keys_are_scores():
+    assert asked("ynt1")[0] == [("r0", 1.0), ("r1", 0.0), ("r2", 0.5), ("r3", 1.0)]
+
+
+def test_score_can_be_typed_and_a_wrong_one_is_asked_again():
+    labels, said = asked("==sq", lines=["7", "0.25"])
+    assert labels == [("r0", 0.25)]
+    assert "'7' is not a number from 0 to 1" in said
+
+
+def test_skipped_subjects_have_no_label():
+    assert asked("ysyq")[0] == [("r0", 1.0), ("r2", 1.0)]
+
+
+def test_undo_asks_about_the_last_one_again():
+    assert asked("yuny" + "q")[0] == [("r0", 0.0), ("r1", 1.0)]
+
+
+@pytest.mark.parametrize("end", ["q", "\x03", "\x04"])
+def test_end_keeps_what_was_labelled(end):
+    assert asked("yn" + end)[0] == [("r0", 1.0), ("r1", 0.0)]
+
+
+def test_other_keys_show_what_the_keys_are():
+    assert any("u: ask about the one before again" in line for line in asked("xq")[1])
+
+
+def test_asking_ends_where_it_is_enough():
+    labels, said = asked("yyyy", enough=lambda given: "enough" if len(given) == 2 else None)
+    assert (len(labels), said[-1]) == (2, "enough")
+
+
+@pytest.fixture
+def judged(project):
+    project.write(rows_of(40, wrong=lambda _: 0))
+    project.run()
+    return project
+
+
+def test_without_a_terminal_it_says_what_to_do(judged):
+    message = judged.refused("label", "pipeline.yaml")
+    assert "dicast labels import FILE" in message
+
+
+def test_ledger_or_run_that_is_not_there_is_refused(project):
+    assert "ledger" in project.refused("label", "last", "--ledger", "none.db")
+
+
+def at_a_terminal(*arguments, keys, folder):
+    """Call the command line at a pseudo-terminal, press a key each time that one is asked for, and return what was printed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "dicast", *map(str, arguments)]
+    environ = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environ) as process:
+        os.close(theirs)
+        shown, left, until = "", list(keys), time.monotonic() + 30
+        while time.monotonic() < until:
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(ours, 65536).decode(errors="replace")
+                except OSError:
+                    break
+            elif process.poll() is not None:
+                break
+            if process.poll() is None and left and shown.count("q quit") > len(keys) - len(left):
+                time.sleep(0.2)  # what is typed before the terminal gives single keys is thrown away
+                os.write(ours, left.pop(0).encode())
+        if process.poll() is None and time.monotonic() >= until:
+            process.kill()
+    os.close(ours)
+    return shown, process.returncode
+
+
+def test_person_at_a_terminal_is_shown_the_evidence_and_no_verdict(judged):
+    shown, code = at_a_terminal(
+        "label", "pipeline.yaml", "--random", "3", "--labeller", "ada", keys="ynt", folder=judged.folder
+    )
+    assert code == 0, shown
+    assert "answer-r" in shown
+    assert "confidence" not in shown
+    assert "3 labels of ada" in shown
+    human = [one for one in judged.verdicts() if one["judge"] == "human"]
+    assert sorted(one["score"] for one in human) == [0.0, 0.5, 1.0]
+    assert {(one["judge_kind"], one["basis"], one["signals"]["labeller"]) for one in human} == {
+        ("human", "human", "ada")
+    }
+    lines = judged.call("labels", "export", "--ledger", "ledger.db").stdout.splitlines()
+    assert len(lines) == 3
+    assert judged.document("ledger", "verify", "--ledger", "ledger.db")["ok"] is True
+
+
+def imported(project, rows, *options, name="labels.jsonl"):
+    project.lines(name, [{"subject_id": row.id, "score": row.gold} for row in rows])
+    return project.document("labels", "import", name, "--ledger", "ledger.db", *options)
+
+
+def test_labels_in_the_ledger_stand_where_a_file_does(judged):
+    rows = rows_of(40, wrong=lambda _: 0)
+    assert imported(judged, rows, "--labeller", "ada") == {"imported": 40, "labellers": ["ada"]}
+    of_file = judged.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    of_ledger = judged.document("calibrate", "pipeline.yaml", "--gold", "ledger")
+    assert of_ledger["stages"] == of_file["stages"]
+
+
+def test_export_and_import_are_the_same_labels(judged, tmp_path):
+    imported(judged, rows_of(40, wrong=lambda _: 0), "--labeller", "ada")
+    judged.call("labels", "export", "--out", "out.csv", "--ledger", "ledger.db")
+    with (judged.folder / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["subject_id"], float(row["score"]), row["labeller"]) for row in rows] == [
+        (row.id, row.gold, "ada") for row in rows_of(40, wrong=lambda _: 0)
+    ]
+    found = judged.document("calibrate", "pipeline.yaml", "--gold", "out.csv")
+    assert found["gold"]["n"] == 40
+
+
+def test_labels_of_subjects_that_were_not_read_are_refused_by_line(judged):
+    judged.lines("labels.jsonl", [{"subject_id": "r1", "score": 1}, {"subject_id": "r99x", "score": 1}])
+    message = judged.refused("labels", "import", "labels.jsonl", "--ledger", "ledger.db")
+    assert "labels.jsonl:2: the ledger has read no subject 'r99x'" in message
+
+
+def test_labels_that_differ_are_refused_until_somebody_decides(judged):
+    rows = rows_of(40, wrong=lambda _: 0)
+    imported(judged, rows, "--labeller", "ada")
+    flipped = [Row(row.id, row.cheap, row.dear, 1 - row.gold if row.id == "r0" else row.gold) for row in rows]
+    imported(judged, flipped, "--labeller", "bob")
+    assert "two labels that differ" in judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger")
+    found = judged.document("labels", "agreement", "--ledger", "ledger.db")
+    assert [one["subject_id"] for one in found["differ"]] == ["r0"]
+    assert (found["labellers"], found["pairs"][0]["n"], found["pairs"][0]["agree"]) == (
+        {"ada": 40, "bob": 40},
+        40,
+        39 / 40,
+    )
+    assert "is no terminal" in judged.refused("labels", "adjudicate", "--ledger", "ledger.db")
+    imported(judged, rows[:1], "--labeller", "eve", "--adjudicated")
+    assert judged.document("labels", "agreement", "--ledger", "ledger.db")["differ"] == []
+    judged.document("calibrate", "pipeline.yaml", "--gold", "ledger")
+
+
+@pytest.mark.slow
+def test_labels_that_were_not_drawn_at_random_do_not_calibrate(judged):
+    shown, code = at_a_terminal(
+        "label", "pipeline.yaml", "--stratified", "--labeller", "ada", keys="yyq", folder=judged.folder
+    )
+    assert code == 0, shown
+    assert "drawn at random" in judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger")
+    judged.call("labels", "export", "--out", "out.jsonl", "--ledger", "ledger.db")
+    assert "not drawn with equal chances" in judged.refused("calibrate", "pipeline.yaml", "--gold", "out.jsonl")
+
+
+@pytest.mark.slow
+def test_labelling_goes_on_until_the_judge_is_calibrated(project):
+    project.write([Row(f"r{number}", (1.0, 0.9), (1.0, 0.9), 1.0) for number in range(30)])
+    project.run()
+    options = ("--until-calibrated", "--target", "0.6", "--alpha", "0.4", "--labeller", "ada")
+    shown, code = at_a_terminal("label", "pipeline.yaml", *options, keys="y" * 30, folder=project.folder)
+    assert code == 0, shown
+    (line,) = [line for line in shown.splitlines() if line.startswith("calibrated after")]
+    assert "both.stages[0] >= 0.9" in line
+    assert int(line.split()[2]) < 10
+
+
+LABELS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=40)
+
+
+@given(LABELS)
+def test_alpha_is_krippendorffs(labels):
+    newest = {(who, subject): score for who, subject, score in labels}
+    found = Labellers.of(
+        [GoldLabel(f"r{subject}", float(score), "row", f"l{who}") for (who, subject), score in newest.items()]
+    )
+    table = [
+        [float(newest[who, subject]) if (who, subject) in newest else float("nan") for subject in range(10)]
+        for who in range(3)
+    ]
+    counts = [sum((who, subject) in newest for who in range(3)) for subject in range(10)]
+    values = {score for (who, subject), score in newest.items() if counts[subject] > 1}
+    if len(values) < 2:
+        assert found.alpha() is None
+    else:
+        expected = krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
+        assert found.alpha() == pytest.approx(expected, abs=1e-9)

@@ -1,0 +1,223 @@
+"""What a run is going to take, said before it is bought."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import dicast
+from dicast import ConfigError
+from dicast_trust.moments import Moments
+from dicast_trust.plan import make_plan, plan
+from dicast_trust.plan_asked import Asked
+from dicast_trust.plan_cost import from_rows, from_size
+from dicast_trust.plan_labels import chance, labels_document
+from dicast_trust.plan_width import (
+    high_spread,
+    least_difference,
+    mcnemar_subjects,
+    subjects_for_difference,
+    subjects_for_width,
+    width,
+)
+
+
+def moments(xs, ys=None):
+    found = Moments()
+    for x, y in zip(xs, ys or [0.0] * len(xs), strict=True):
+        found.add(x, y)
+    return found
+
+
+COSTS = st.lists(st.floats(0.001, 10), min_size=5, max_size=40)
+
+
+@given(COSTS, st.integers(1, 100_000), st.sampled_from([0.8, 0.9, 0.95]))
+def test_the_cost_of_the_rest_by_the_mean(costs, rest, level):
+    found, m = from_rows(moments(costs), rest, level), len(costs)
+    mean, spread = np.mean(costs), np.std(costs, ddof=1)
+    q = stats.t.ppf((1 + level) / 2, m - 1) * spread / mean * math.sqrt(1 / m + 1 / rest)
+    wanted = (rest * mean * math.exp(-q), rest * mean, rest * mean * math.exp(q))
+    assert (found.low, found.mid, found.high) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_cost_of_the_rest_by_the_size_of_rows(seed):
+    rng = np.random.default_rng(seed)
+    paid, rest = rng.uniform(100, 5000, 30), rng.uniform(100, 9000, 400)
+    costs = 0.01 + 0.0002 * paid + rng.normal(0, 0.05, 30)
+    found = from_size(moments(paid.tolist(), costs.tolist()), moments(rest.tolist()), 0.9)
+    line = stats.linregress(paid, costs)
+    error = math.sqrt(((costs - line.intercept - line.slope * paid) ** 2).sum() / 28)
+    mid = 400 * (line.intercept + line.slope * rest.mean())
+    apart = 1 / 30 + (rest.mean() - paid.mean()) ** 2 / ((paid - paid.mean()) ** 2).sum() + 1 / 400
+    q = stats.t.ppf(0.95, 28) * error * math.sqrt(apart) / (mid / 400)
+    assert (found.low, found.mid, found.high) == pytest.approx((mid * math.exp(-q), mid, mid * math.exp(q)), rel=1e-9)
+    assert from_size(moments(paid.tolist(), rng.permutation(costs).tolist()), moments(rest.tolist()), 0.9) is None
+    assert from_size(moments(paid.tolist()[:9], costs.tolist()[:9]), moments(rest.tolist()), 0.9) is None
+
+
+def test_what_is_settled_is_the_least_and_the_projection_the_most():
+    found = from_rows(moments([1.0, 2.0, 3.0, 4.0, 5.0]), 10, 0.9)
+    assert found.within(15.0, None).low > 15
+    assert found.within(15.0, 20.0).high == found.within(15.0, 20.0).mid == 35.0
+
+
+@given(st.floats(0.01, 0.5), st.floats(0.005, 0.5), st.floats(1, 4))
+def test_the_width_and_the_subjects_it_takes_belong_together(spread, wanted, effect):
+    n = subjects_for_width(spread, wanted, effect)
+    assert n == max(1, math.ceil(effect * (2 * 1.959963984540054 * spread / wanted) ** 2))
+    assert width(spread, n, effect) <= wanted * (1 + 1e-9)
+    assert n == 1 or width(spread, n - 1, effect) > wanted * (1 - 1e-9)
+
+
+def test_the_high_width_and_the_power_are_the_textbooks():
+    assert high_spread(0.3, 20) == pytest.approx(0.3 * math.sqrt(19 / stats.chi2.ppf(0.2, 19)), rel=1e-9)
+    assert least_difference(0.4, 200, 1.5, 0.8) == pytest.approx(
+        (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * 0.4 * math.sqrt(1.5 / 200), rel=1e-9
+    )
+    n = subjects_for_difference(0.4, 0.05, 1.0, 0.9)
+    assert least_difference(0.4, n, 1.0, 0.9) <= 0.05 < least_difference(0.4, n - 1, 1.0, 0.9)
+    assert mcnemar_subjects(0.2, 0.3, 0.8) is None
+    assert mcnemar_subjects(0.2, 0.1, 0.8) == math.ceil(
+        ((1.959963984540054 * math.sqrt(0.2) + stats.norm.ppf(0.8) * math.sqrt(0.2 - 0.01)) / 0.1) ** 2
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [20, 40])
+def test_the_range_holds_the_cost_of_cascades_in_86_to_94_percent(rows):
+    """A quarter of rows is escalated to a stage of log-normal cost, ten times as dear. With a seed; ``benchmarks/plan.py`` has more."""
+    rng, inside, runs = np.random.default_rng(5), 0, 1500
+    for _ in range(runs):
+        costs = 0.001 * rng.lognormal(0, 0.3, 1000)
+        costs += (rng.random(1000) < 0.25) * 0.01 * rng.lognormal(0, 0.4, 1000)
+        found = from_rows(moments(costs[:rows].tolist()), 1000 - rows, 0.9)
+        inside += found.low <= costs[rows:].sum() <= found.high
+    assert 0.84 <= inside / runs <= 0.96
+
+
+# The command
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A pipeline file, and its rows."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    lines = [
+        json.dumps({"id": str(at), "output": "x " * int(rng.integers(1, 9)), "reference": str(int(rng.random() < 0.7))})
+        for at in range(200)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    (tmp_path / "p.yaml").write_text(
+        "name: planned\nsource: {rows/jsonl: {path: rows.jsonl, shuffle: 1}}\nmetrics: [check/equals: {value: x}, check/regex: {pattern: x}]\n"
+        "ledger: {ledger/sqlite: {path: ledger.db}}\n"
+    )
+    return tmp_path
+
+
+def cli(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "dicast", *arguments], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def planned(*arguments):
+    done = CliRunner().invoke(plan, [*arguments, "--json"], catch_exceptions=False)
+    return json.loads(done.stdout)
+
+
+def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(project):
+    found = planned("p.yaml")
+    assert found["cost"]["usd"] == {
+        "low": "0",
+        "mid": None,
+        "high": "0",
+        "settled": "0",
+        "projected": "0",
+        "n": 0,
+        "s": None,
+        "from": "bound",
+    }
+    assert found["rows"] == {"seen": 0, "left": 200}
+    assert found["width"] is None
+    assert "0 rows have a score" in found["reasons"]["width"]
+
+
+def test_a_pilot_is_bought_and_the_run_goes_on_from_it(project):
+    found = planned("p.yaml", "--pilot", "20")
+    assert (found["rows"], found["resume"]) == ({"seen": 20, "left": 180}, True)
+    assert found["width"]["subjects"] == 200
+    done = dicast.prospect(project / "p.yaml")
+    assert done.read(lambda ledger: sum(1 for entry in ledger.read(dicast.Query(types=("subject.read",))))) == 20
+    run = cli("run", "p.yaml", "--resume", found["run_id"], "--json")
+    document = json.loads(run)
+    assert (document["subjects"], document["run_id"]) == (200, found["run_id"])
+    assert document["plan"]["subjects"] == {"planned": 200, "judged": 200}
+    assert document["plan"]["width"]["planned"] == found["width"]["width"]
+    ids = done.read(lambda ledger: [e.event.subject_id for e in ledger.read(dicast.Query(types=("eval.completed",)))])
+    assert sorted(ids, key=int) == [str(at) for at in range(200)]  # in random order, and none twice
+    assert "plan: an interval" in cli("show", found["run_id"], "--ledger", "ledger.db")
+
+
+def test_a_plan_goes_by_the_scores_of_the_earlier_run(project):
+    dicast.run(project / "p.yaml")
+    found = planned("p.yaml", "--solve", "n", "--width", "0.05")
+    scores = [verdict.score for verdict in dicast.run(project / "p.yaml").verdicts]
+    spread = np.std(scores, ddof=1)
+    assert (found["rows"], found["resume"]) == ({"seen": 200, "left": 200}, False)
+    assert found["width"]["width"] == pytest.approx(2 * 1.959963984540054 * spread / math.sqrt(200))
+    assert found["solve"]["subjects"] == max(1, math.ceil((2 * 1.959963984540054 * spread / 0.05) ** 2))
+
+
+def test_another_pipeline_is_no_earlier_run(project):
+    dicast.run(project / "p.yaml")
+    text = (project / "p.yaml").read_text().replace("pattern: x", "pattern: y")
+    (project / "p.yaml").write_text(text)
+    assert planned("p.yaml")["rows"]["seen"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"pilot": 3}, "a pilot of 3 rows says nothing"),
+        ({"solve": "n"}, "how many subjects for what"),
+        ({"solve": "audit"}, "the rate of audits for which width"),
+    ],
+)
+def test_what_makes_no_plan_is_refused_and_buys_nothing(project, arguments, wrong):
+    with pytest.raises(ConfigError, match=wrong):
+        make_plan(Asked(project / "p.yaml", **arguments))
+    assert not (project / "ledger.db").exists()
+
+
+def test_a_small_pilot_says_that_its_range_is_too_narrow(project):
+    found = planned("p.yaml", "--pilot", "6")
+    assert any("too narrow" in one for one in found["words"])
+
+
+def test_labels_for_given_rates():
+    found = labels_document("0.5:0.01,0.5:0.3")
+    n = found["labels"]
+    assert 44 <= n <= 400
+    assert chance([(0.5, 0.01), (0.5, 0.3)], n, 0.9, 0.1, 0) >= 0.8
+    assert labels_document("1:0.4")["labels"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [(None, "add --rates"), ("a:b", "not share:error"), ("0.5:0.1", "add up to 0.5"), ("1:2", "from 0 to 1")],
+)
+def test_wrong_rates_are_refused(text, wrong):
+    with pytest.raises(ConfigError, match=wrong):
+        labels_document(text)

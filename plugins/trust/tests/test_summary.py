@@ -1,0 +1,17 @@
+"""What a run's summary says of verdicts that a calibration has kept."""
+
+from __future__ import annotations
+
+from trust_project import cascade, rows_of
+
+
+def test_summary_tells_calibrated_models_from_others(project):
+    rows = rows_of(120, wrong=lambda confidence: 0 if confidence >= 0.8 else 0.4)
+    project.write(rows)
+    project.run()
+    project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    project.pipeline(cascade(calibration="calibration.json"))
+    shown = " ".join(project.call("run", "pipeline.yaml").stdout.split())
+    kept = sum(verdict["calibrated"] for verdict in project.verdicts())
+    assert f"on models that are calibrated: {kept}, on models that are not calibrated: {120 - kept}" in shown
+    assert project.run()["score"]["calibrated"] == kept

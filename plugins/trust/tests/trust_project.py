@@ -1,0 +1,148 @@
+"""A project of its own for each test: rows, a cascade of two recorded judges, a ledger, and the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+from click.testing import CliRunner, Result
+
+from dicast import ChatRequest, Reply
+from dicast.testing import FakeChatModel, run_pipeline
+
+CHEAP, DEAR = "a quick look", "a long look"
+Said = tuple[float, float]
+"""A score and a confidence."""
+
+
+@attrs.frozen
+class Row:
+    """A row with what each judge says of it, and its label."""
+
+    id: str
+    cheap: Said
+    dear: Said
+    gold: float
+    session: str | None = None
+
+
+def cascade(**options: Any) -> dict[str, Any]:
+    """A pipeline whose cascade asks a cheap judge and a dear one, of which the replies are recorded."""
+    stages = [{"llm/judge": {"model": "grader", "criteria": [text]}} for text in (CHEAP, DEAR)]
+    return {
+        "name": "cascade",
+        "define": {"grader": {"replay/chat": {"path": "replies.jsonl"}}},
+        "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+        "judges": [{"hybrid/cascade": {"as": "both", "stages": stages, **options}}],
+        "ledger": {"ledger/sqlite": {"path": "ledger.db"}},
+    }
+
+
+def replies(rows: Sequence[Row], model: str = "m-1") -> Callable[[ChatRequest], Reply]:
+    """What the judges reply about *rows*."""
+    by_id = {row.id: row for row in rows}
+
+    def reply(request: ChatRequest) -> Reply:
+        asked = "\n".join(str(message.content) for message in request.messages)
+        found = re.search(r"answer-(\S+)", request.messages[-1].content)
+        seal = re.search(r"^seal: (\S+)$", request.messages[-1].content, re.MULTILINE)
+        assert found
+        assert seal
+        score, confidence = by_id[found[1]].cheap if CHEAP in asked else by_id[found[1]].dear
+        said = {"seal": seal[1], "score": score, "confidence": confidence, "rationale": "because"}
+        return Reply(json.dumps(said), model=model)
+
+    return reply
+
+
+@attrs.define
+class Project:
+    """A folder with a pipeline."""
+
+    folder: Path
+    runner: CliRunner = attrs.field(factory=CliRunner)
+
+    def write(self, rows: Sequence[Row], pipeline: Mapping[str, Any] | None = None, model: str = "m-1") -> None:
+        """Write the rows, the labels, the pipeline, and what its judges reply, all asked."""
+        lines = [
+            {"id": row.id, "input": "?", "output": f"answer-{row.id}"}
+            | ({"session_id": row.session} if row.session else {})
+            for row in rows
+        ]
+        self.lines("rows.jsonl", lines)
+        self.gold(rows)
+        recording = cascade(ask_all=True)
+        recording["define"]["grader"]["replay/chat"]["record"] = "model"
+        del recording["ledger"]
+        run_pipeline(yaml.safe_dump(recording), components={"model": FakeChatModel(replies(rows, model))})
+        self.pipeline(cascade(ask_all=True) if pipeline is None else pipeline)
+
+    def pipeline(self, pipeline: Mapping[str, Any], name: str = "pipeline.yaml") -> None:
+        """Write a pipeline."""
+        (self.folder / name).write_text(yaml.safe_dump(pipeline, sort_keys=False))
+
+    def gold(self, rows: Sequence[Row], name: str = "gold.jsonl") -> None:
+        """Write the labels of *rows*."""
+        self.lines(name, [{"subject_id": row.id, "score": row.gold} for row in rows])
+
+    def lines(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Write JSON lines."""
+        (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def call(self, *arguments: object, input: str | None = None) -> Result:
+        """Call the command line as its users do."""
+        (installed,) = entry_points(group="console_scripts", name="dicast")
+        return self.runner.invoke(_command(installed.load()), [str(argument) for argument in arguments], input=input)
+
+    def run(self, name: str = "pipeline.yaml") -> dict[str, Any]:
+        """The document of a run."""
+        return self.document("run", name)
+
+    def document(self, *arguments: object, code: int = 0) -> dict[str, Any]:
+        """The document that a command prints."""
+        found = self.call(*arguments, "--json")
+        assert found.exit_code == code, found.output
+        loaded: dict[str, Any] = json.loads(found.stdout)
+        return loaded
+
+    def refused(self, *arguments: object) -> str:
+        """The message of a command that is refused."""
+        found = self.call(*arguments)
+        assert found.exit_code == 2, found.output
+        return found.stderr
+
+    def verdicts(self, run: str = "last") -> list[dict[str, Any]]:
+        """The verdicts of a run."""
+        found: list[dict[str, Any]] = self.document("verdicts", "--run", run, "--ledger", "ledger.db")["verdicts"]
+        return found
+
+
+def _command(main: Any) -> Any:
+    import click
+
+    @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def command(ctx: click.Context, arguments: tuple[str, ...]) -> None:
+        ctx.exit(main(list(arguments)))
+
+    return command
+
+
+def rows_of(n: int, *, wrong: Callable[[float], float], seed: int = 0, sessions: int = 0) -> list[Row]:
+    """*n* rows: the cheap judge's confidence is one of 0.5, 0.6 … 1.0, and it is wrong as often as *wrong* says; the dear one is right."""
+    draw = random.Random(seed)
+    rows = []
+    for number in range(n):
+        gold, confidence = float(draw.random() < 0.5), draw.choice([0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+        score = 1 - gold if draw.random() < wrong(confidence) else gold
+        session = f"s{number % sessions}" if sessions else None
+        rows.append(Row(f"r{number}", (score, confidence), (gold, 0.9), gold, session))
+    return rows

@@ -1,0 +1,201 @@
+"""Baselines: runs under names that stay, and as files that another machine reads and verifies."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dicast
+from dicast._kernel.cli import main
+from dicast._kernel.records.portable import portable, read_portable
+from dicast._kernel.values import Head, Results
+
+PIPELINE = """
+name: answers
+source: {rows/jsonl: {path: rows.jsonl}}
+metrics: [check/contains: {value: Ankara}, proxy/format]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": str(number), "output": text} for number, text in enumerate(("Ankara", "Bonn", "in Ankara", ""))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "answers.yaml").write_text(PIPELINE)
+    return tmp_path
+
+
+@pytest.fixture
+def say(capfd):
+    """``dicast …``: its exit code, what it prints and what it says of an error; a document with --json."""
+
+    def say(*arguments):
+        capfd.readouterr()
+        code = main([*map(str, arguments)])
+        out, err = capfd.readouterr()
+        return code, json.loads(out) if "--json" in arguments else out, err
+
+    return say
+
+
+def run(folder, **changes):
+    return dicast.run(folder / "answers.yaml", overrides=changes)
+
+
+def compared(found):
+    return found["baseline"]["run_id"]
+
+
+def test_a_saved_name_stands_for_its_run_until_it_moves(folder, say):
+    first = run(folder).run_id
+    code, saved, _ = say("baseline", "save", "main", "--json")
+    assert (code, saved) == (0, {"name": "main", "run_id": first, "pipeline": "answers", "file": None})
+    second = run(folder, baseline={"run": "main", "compare": ["stats/paired"]})
+    assert second.baseline["run_id"] == first
+    assert second.comparison["stats/paired"]["criteria"]["check/contains"]["n_pairs"] == 3
+    say("baseline", "save", "main", second.run_id[-8:])
+    assert run(folder, baseline={"run": "main"}).baseline["run_id"] == second.run_id
+    listed = say("baseline", "list", "--json")[1]["baselines"]
+    assert [(one["name"], one["run_id"], one["pipeline"]) for one in listed] == [("main", second.run_id, "answers")]
+
+
+def test_names_are_events_and_removing_one_is_an_event_too(folder, say):
+    run(folder)
+    say("baseline", "save", "main")
+    say("baseline", "save", "release-1.0")
+    assert say("baseline", "rm", "main")[0] == 0
+    assert [one["name"] for one in say("baseline", "list", "--json")[1]["baselines"]] == ["release-1.0"]
+    events = [json.loads(line) for line in say("ledger", "export")[1].splitlines()]
+    told = [(one["type"], one["payload"]["name"]) for one in events if one["type"].startswith("baseline.")]
+    assert told == [("baseline.saved", "main"), ("baseline.saved", "release-1.0"), ("baseline.removed", "main")]
+    assert say("ledger", "verify", "--json")[1]["ok"]
+
+
+def test_a_name_that_is_not_there_is_a_wrong_request_with_the_nearest(folder, say):
+    run(folder)
+    say("baseline", "save", "main")
+    for arguments in (
+        ("baseline", "rm", "mian"),
+        ("run", "answers.yaml", "--set", "baseline={run: mian}"),
+        ("compare", "mian", "last"),
+    ):
+        code, _, said = say(*arguments)
+        assert code == 2
+        assert "did you mean 'main'?" in said
+
+
+@pytest.mark.parametrize("name", ["last", "01M88CYJBC0DCMBCG78TR7DMW0", "", "../x", "a b", "-x", "x" * 65])
+def test_a_name_that_would_mean_something_else_is_refused(folder, say, name):
+    run(folder)
+    code, _, said = say("baseline", "save", "--", name)
+    assert code == 2
+    assert "is no name for a baseline" in said
+
+
+def test_a_trace_cannot_save_a_baseline(folder, say):
+    """An event of that type in a trace is the trace's own."""
+    event = {"type": "baseline.saved", "time": "2026-01-01T00:00:00Z", "session_id": "s", "turn_id": "s/1"}
+    done = {**event, "type": "turn.completed", "payload": {"stop_reason": "end_turn", "tool_call_count": 0}}
+    lines = [{**event, "payload": {"name": "main"}}, done]
+    (folder / "trace.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    dicast.run({"source": {"traces/events": {"path": "trace.jsonl"}}, "judges": ["heuristic/turn"]})
+    assert say("baseline", "list", "--json")[1] == {"baselines": []}
+
+
+def test_a_file_is_compared_on_another_machine(folder, say, tmp_path_factory, monkeypatch):
+    first = run(folder)
+    assert say("baseline", "save", "main", "--file", "out/main.json")[0] == 0
+    other = tmp_path_factory.mktemp("other")
+    for name in ("rows.jsonl", "answers.yaml", "out/main.json"):
+        shutil.copy(folder / name, other)
+    monkeypatch.chdir(other)
+    second = run(other, baseline={"run": "main.json", "compare": ["stats/paired"]})
+    assert (second.baseline["run_id"], second.baseline["differs"]) == (first.run_id, [])
+    code, found, _ = say("compare", "main.json", "last", "--json")
+    assert (code, found["comparable"], found["a"]["run_id"]) == (0, True, first.run_id)
+    assert found["comparisons"]["stats/paired"]["criteria"]["check/contains"]["mean_difference"] == 0.0
+    code, _, said = say("compare", "main.json", second.run_id, "--json")
+    assert code == 0
+    told = json.loads((other / "main.json").read_text())
+    assert told["document"]["score"]["mean"] == first.score["mean"]
+    assert "Ankara" not in (other / "main.json").read_text()
+
+
+def test_a_files_head_is_in_the_ledger_that_it_comes_from(folder, say):
+    run(folder)
+    say("baseline", "save", "main", "--file", "main.json")
+    head = json.loads((folder / "main.json").read_text())["ledger"]["head"]
+    run(folder)
+    assert say("ledger", "verify", "--head", head["digest"], "--json")[1]["ok"]
+
+
+def test_another_pipeline_is_not_comparable_with_a_file(folder, say):
+    run(folder)
+    say("baseline", "save", "main", "--file", "main.json")
+    run(folder, **{"metrics.check/contains.value": "Bonn"})
+    code, _, said = say("compare", "main.json", "last")
+    assert code == 2
+    assert "metrics[check/contains]" in said
+
+
+@pytest.mark.parametrize("edit", [("0.5", "0.6"), ('"subject_id":"1"', '"subject_id":"7"'), ("answers", "other")])
+def test_a_file_that_was_edited_by_hand_is_refused_by_name(folder, say, edit):
+    run(folder)
+    say("baseline", "save", "main", "--file", "main.json")
+    text = (folder / "main.json").read_text()
+    assert edit[0] in text
+    (folder / "main.json").write_text(text.replace(*edit, 1))
+    for arguments in (
+        ("run", "answers.yaml", "--set", "baseline={run: main.json}"),
+        ("compare", "main.json", "last"),
+    ):
+        code, out, said = say(*arguments)
+        assert (code, out) == (2, "")
+        assert "main.json" in said
+        assert "was changed after it was saved" in said
+
+
+def test_a_file_may_be_laid_out_anew(folder, say):
+    """Its digest is that of what it says, not of its bytes."""
+    run(folder)
+    say("baseline", "save", "main", "--file", "main.json")
+    told = json.loads((folder / "main.json").read_text())
+    (folder / "main.json").write_text(json.dumps(dict(sorted(told.items())), indent=3))
+    assert say("compare", "main.json", "last", "--allow-incomparable")[0] == 2  # it is the same run
+    run(folder)
+    assert say("compare", "main.json", "last")[0] == 0
+
+
+def test_a_file_of_another_version_says_so(folder, say):
+    run(folder)
+    (folder / "new.json").write_text('{"format": "dicast.baseline/2", "rows": []}')
+    code, _, said = say("compare", "new.json", "last")
+    assert code == 2
+    assert "'dicast.baseline/2'" in said
+
+
+def test_a_run_that_has_not_ended_cannot_be_saved(folder, say):
+    code, _, said = say("baseline", "save", "main")
+    assert code == 2
+    run(folder)
+    code, _, said = say("baseline", "save", "main", "rows.jsonl")
+    assert code == 2
+
+
+numbers = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False))
+metrics = st.dictionaries(st.text(max_size=5), st.recursive(numbers, lambda one: st.dictionaries(st.text(max_size=5), one, min_size=1)))  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=5), metrics)))
+def test_what_is_written_is_read_back(tmp_path_factory, rows):
+    made = Results("RUN", "name", lambda: iter([(i, {"subject_kind": "row", "row": {"id": i}, "metrics": m}) for i, m in rows]), {"a": "b"})  # fmt: skip
+    path = tmp_path_factory.mktemp("file") / "b.json"
+    path.write_bytes(portable(made, {}, Head(1, "0" * 64)))
+    read = read_portable(path)
+    assert [(id_, record["metrics"]) for id_, record in read.records()] == rows
+    assert (read.run_id, read.name, read.differs(made)) == ("RUN", "name", [])

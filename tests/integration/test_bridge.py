@@ -1,0 +1,108 @@
+"""``dicast bridge``: one scale beside another, by anchors that both judges have judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import dicast
+from dicast._kernel.cli import main
+from dicast_trust.bridge import paired_difference
+
+PIPELINE = """
+name: {name}
+source: {{rows/jsonl: {{path: {data}}}}}
+metrics: [{{check/icontains: {{as: words, value: {word}}}}}]
+ledger: {{ledger/sqlite: {{path: ledger.db}}}}
+"""
+
+
+def run(name, word, data="rows.jsonl"):
+    Path(f"{name}.yaml").write_text(PIPELINE.format(name=name, word=word, data=data))
+    return dicast.run(f"{name}.yaml").run_id
+
+
+@pytest.fixture
+def anchors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Path("rows.jsonl").open("w") as file:
+        for n in range(80):
+            text = " ".join(word for word, every in (("yes", 2), ("good", 3)) if n % every == 0) or "no"
+            file.write(json.dumps({"id": str(n), "output": text, "session_id": f"s{n // 4}"}) + "\n")
+
+
+def bridge(capsys, *args):
+    code = main(["bridge", *args, "--ledger", "ledger.db", "--json"])
+    out = capsys.readouterr()
+    return code, json.loads(out.out)
+
+
+def test_the_new_scale_beside_the_old_one(anchors, capsys):
+    old, new = run("old", "yes"), run("new", "good")
+    capsys.readouterr()
+    code, found = bridge(capsys, old, new)
+    assert (code, found["n"], found["sessions"]) == (0, 80, 20)
+    assert found["difference"] == pytest.approx(27 / 80 - 40 / 80)
+    assert found["words"].startswith("the new judge scores -0.1625")
+    assert found["shifted"] is None
+    _, shifted = bridge(capsys, old, new, "--shift", new)
+    assert shifted["shifted"]["shifted_mean"] == pytest.approx(found["old_mean"])
+    assert main(["bridge", old, new, "--ledger", "ledger.db"]) == 0
+    assert "80 anchors in 20 sessions" in capsys.readouterr().out
+
+
+def test_other_contents_are_no_anchors(anchors, capsys):
+    old = run("old", "yes")
+    lines = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    with Path("more.jsonl").open("w") as file:
+        file.writelines(
+            json.dumps(one | ({"output": "changed"} if n < 60 else {})) + "\n" for n, one in enumerate(lines)
+        )
+    new = run("new", "yes", "more.jsonl")
+    capsys.readouterr()
+    _, found = bridge(capsys, old, new)
+    assert (found["n"], found["different_content"], found["difference"]) == (20, 60, None)
+    assert found["reasons"]["difference"] == "20 anchors of the 30 needed"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("last", "last"), "are the same run"),
+        (("last", "nowhere"), "has no run"),
+        (("last", "old", "--judge", "wrods"), ""),
+    ],
+)
+def test_what_is_no_bridge_is_refused(anchors, capsys, args, message):
+    old, _ = run("old", "yes"), run("new", "good")
+    args = [old if one == "old" else one for one in args]
+    assert main(["bridge", *args, "--ledger", "ledger.db"]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "wrods" not in args or "did you mean 'words'" in err
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(-8, 8), st.integers(0, 9)), min_size=30, max_size=60))
+def test_intervals_are_those_of_a_clustered_regression(pairs):
+    differences, sessions = [d / 8 for d, _ in pairs], [str(s) for _, s in pairs]
+    found = paired_difference(differences, sessions)
+    groups = len(set(sessions))
+    if groups < 2 or found["t"] is None:
+        assert found["difference"] == pytest.approx(np.mean(differences))
+        return
+    theirs = sm.OLS(differences, np.ones(len(pairs))).fit(
+        cov_type="cluster", cov_kwds={"groups": np.unique(sessions, return_inverse=True)[1], "use_correction": False}
+    )
+    error = float(theirs.bse[0]) * (groups / (groups - 1)) ** 0.5
+    reach = stats.t.ppf(0.975, groups - 1) * error
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(
+        (found["difference"] - reach, found["difference"] + reach), rel=1e-7, abs=1e-9
+    )

@@ -1,0 +1,175 @@
+"""The files by which others use this repository in CI: the composite action, and the hook of pre-commit."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+EXPRESSION = re.compile(r"\$\{\{ *(.*?) *\}\}")
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the action's steps are for bash")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("answers.jsonl", "pipeline.yaml"):
+        shutil.copy(ROOT / "examples" / "qa-rows" / name, tmp_path / name)
+    return tmp_path
+
+
+def environment(**more):
+    ours = ("GITHUB_", "GITLAB_", "DICAST_")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return clean | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | more
+
+
+def step(number, folder, **inputs):
+    """Run the action's step as GitHub's runner does: its inputs in the environment, bash with its options."""
+    given = {name: one.get("default", "") for name, one in ACTION["inputs"].items()} | inputs
+    known = {f"inputs.{name}": value for name, value in given.items()} | {"github.action_path": str(ROOT)}
+    wanted = ACTION["runs"]["steps"][number]
+    assert not EXPRESSION.search(wanted["run"]), "an input inside a script is code: hand it over in the environment"
+    own = {name: EXPRESSION.sub(lambda found: known[found[1]], text) for name, text in wanted["env"].items()}
+    (folder / "step.sh").write_text(wanted["run"])
+    own |= {"GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    own |= {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(folder)}
+    command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(folder / "step.sh")]
+    return subprocess.run(command, cwd=folder, env=environment(**own), capture_output=True, text=True, check=False)
+
+
+def test_the_action_has_what_github_asks_for():
+    assert {"name", "description", "runs"} <= ACTION.keys()
+    assert ACTION["runs"]["using"] == "composite"
+    assert all({"name", "shell", "run"} <= one.keys() for one in ACTION["runs"]["steps"])
+    assert all(one["description"] for one in ACTION["inputs"].values())
+    used = {name for text in EXPRESSION.findall((ROOT / "action.yml").read_text()) for name in [text]}
+    known = {f"inputs.{name}" for name in ACTION["inputs"]} | {"github.action_path", "steps.judge.outputs.exit-code"}
+    assert used <= known
+    assert {name for name in used if name.startswith("inputs.")} == {f"inputs.{name}" for name in ACTION["inputs"]}
+
+
+@needs_bash
+def test_the_action_judges_and_keeps_the_exit_code(folder):
+    done = step(1, folder, pipeline="pipeline.yaml", junit="out/junit results.xml")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "output").read_text() == "exit-code=0\n"
+    assert (folder / "summary.md").read_text().startswith("## `qa-rows`: passed")
+    assert (folder / "out" / "junit results.xml").is_file()
+    (folder / "output").unlink()
+    done = step(1, folder, pipeline="pipeline.yaml", options="--set gate.min_score=0.99 --set 'name=two words'")
+    assert done.returncode == 1
+    assert (folder / "output").read_text() == "exit-code=1\n"
+    assert "## `two words`: failed" in (folder / "summary.md").read_text()
+    assert "::error file=pipeline.yaml" in done.stdout
+
+
+@needs_bash
+def test_nothing_in_the_actions_options_is_carried_out(folder):
+    done = step(
+        1, folder, pipeline="$(touch a).yaml", options="--set name=$(touch${IFS}b) --set 'gate.min_score=`touch c`'"
+    )
+    assert done.returncode == 2
+    assert not {"a", "b", "c"} & {path.name for path in folder.iterdir()}
+
+
+@needs_bash
+def test_the_action_takes_what_is_installed_where_that_is_said(folder):
+    done = step(0, folder, install="none")
+    assert (done.returncode, "version" in done.stdout) == (0, True)
+
+
+def test_the_action_builds_every_part_of_the_repository():
+    """What it hands to pip holds each member of the workspace that is needed, and nothing that is not there."""
+    script = ACTION["runs"]["steps"][0]["run"]
+    named = re.findall(r'"\$DICAST_ACTION"(/[\w/*]*)?', script)
+    folders = {path for pattern in named for path in ([ROOT] if not pattern else ROOT.glob(pattern.strip("/")))}
+    assert all((path / "pyproject.toml").is_file() for path in folders)
+    assert {
+        path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] in ("plugins", "contrib")
+    } <= folders
+    assert {ROOT, ROOT / "framework", ROOT / "rubrics", ROOT / "web"} <= folders
+
+
+def entry(folder, *files):
+    (hook,) = HOOKS
+    command = [*shlex.split(hook["entry"]), *files]
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+
+
+def test_the_hook_has_what_pre_commit_asks_for():
+    (hook,) = HOOKS
+    assert {"id", "name", "entry", "language", "files"} <= hook.keys()
+    assert re.search(hook["files"], "evals/answers.dicast.yaml")
+    assert not re.search(hook["files"], "docker-compose.yaml")
+
+
+def test_the_hook_checks_all_files_it_is_given(folder):
+    shutil.copy(folder / "pipeline.yaml", folder / "b.dicast.yaml")
+    assert entry(folder, "pipeline.yaml", "b.dicast.yaml").returncode == 0
+    text = (folder / "b.dicast.yaml").read_text().replace("diff/match", "diff/mach")
+    (folder / "b.dicast.yaml").write_text(text)
+    done = entry(folder, "b.dicast.yaml", "pipeline.yaml")
+    assert done.returncode == 2
+    assert re.search(r"^b\.dicast\.yaml:\d+:\d+: .*did you mean 'diff/match'", done.stderr, re.MULTILINE)
+    assert "pipeline.yaml: ok" in done.stdout
+
+
+def page_files(folder):
+    """The files that the page on CI has, in *folder*; return those of CI systems, by name."""
+    text = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL))
+    for name, content in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return {name: yaml.safe_load(content) for name, content in found.items() if name.startswith(".")}
+
+
+def run_line(line, folder, **more):
+    return subprocess.run(
+        shlex.split(line), cwd=folder, env=environment(**more), capture_output=True, text=True, check=False
+    )
+
+
+def test_the_workflow_on_the_page_judges_as_it_says(tmp_path):
+    files = page_files(tmp_path)
+    steps = files[".github/workflows/evals.yml"]["jobs"]["judge"]["steps"]
+    (line,) = [one["run"] for one in steps if one.get("run", "").startswith("dicast")]
+    done = run_line(line, tmp_path, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "## `capitals`: passed" in (tmp_path / "summary.md").read_text()
+    uploaded = next(one["with"]["path"].split() for one in steps if "upload" in one.get("uses", ""))
+    assert all((tmp_path / name).is_file() for name in uploaded)
+
+
+def test_the_workflow_by_the_action_gives_what_the_action_takes(tmp_path):
+    files = page_files(tmp_path)
+    steps = files[".github/workflows/evals-by-action.yml"]["jobs"]["judge"]["steps"]
+    given = next(one["with"] for one in steps if one.get("uses", "").startswith("./"))
+    assert given.keys() <= ACTION["inputs"].keys()
+    done = step(1, tmp_path, **given)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_gitlab_job_on_the_page_writes_the_report_that_it_names(tmp_path):
+    job = page_files(tmp_path)[".gitlab-ci.yml"]["judge"]
+    (line,) = [one for one in job["script"] if one.startswith("dicast")]
+    done = run_line(line, tmp_path, GITLAB_CI="true")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / job["artifacts"]["reports"]["junit"]).is_file()
+    assert all((tmp_path / name).is_file() for name in job["artifacts"]["paths"])
+
+
+def test_the_hook_on_the_page_is_one_that_is_offered(tmp_path):
+    (repo,) = page_files(tmp_path)[".pre-commit-config.yaml"]["repos"]
+    assert {one["id"] for one in repo["hooks"]} <= {one["id"] for one in HOOKS}
