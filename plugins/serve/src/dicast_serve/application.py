@@ -162,6 +162,11 @@ def application(
         data = [{"name": name, "head": head} for name, head in zip(served.ledgers, heads, strict=True)]
         return Response(dumped({"data": data}), media_type="application/json")
 
+    async def session(request: Request) -> Response:
+        values_of((), request.query_params.multi_items(), {})
+        given = token_of(request, cookie)
+        return Response(dumped({"may_label": given is not None and tokens.may_label(given)}), media_type="application/json")
+
     async def description(request: Request) -> Response:
         return Response(dumped(openapi.document()), media_type="application/json")
 
@@ -183,6 +188,7 @@ def application(
     routes: list[BaseRoute] = [
         *api,
         Path_("/ledgers", ledgers, methods=["GET"]),
+        Path_("/session", session, methods=["GET"]),
         Path_("/openapi.json", description, methods=["GET"]),
         Path_("/events", events, methods=["GET"]),
         Path_("/labels", labels, methods=["POST"]),

@@ -29,6 +29,11 @@ def agreement(ledger: Ledger, given: Values) -> Document:
     return {**reader("agreement")(ledger, **given)}
 
 
+def agreement_days(ledger: Ledger, given: Values) -> Document:
+    """Agreement day by day."""
+    return {**reader("agreement_days")(ledger, **given)}
+
+
 def compare(ledger: Ledger, given: Values) -> Document:
     """The document of ``dicast compare``, of runs in this ledger and of nothing else."""
     runs = {side: known_run(ledger, given[side]) for side in ("a", "b")}

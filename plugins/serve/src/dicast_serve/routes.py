@@ -92,6 +92,19 @@ ROUTES = (
         ),
         ("n", "within", "kappa", "alpha", "alpha_ci", "base_rate", "failures", "worst"),
     ),
+    Route(
+        "/analytics/agreement/days",
+        "How many subjects judges, runs or versions of a rubric agree on, by the day of the newest verdict on each.",
+        figures.agreement_days,
+        (
+            text("judge", "Of this judge; give it for each of them.", many=True),
+            text("run", "Only verdicts of this run; may be repeated.", many=True),
+            choice("between", "What is compared.", ("judges", "runs", "rubrics")),
+            KIND,
+            number("window", "How far apart scores may be and agree.", 0.15),
+        ),
+        ("window", "raters", "n", "within", "data"),
+    ),
     Route("/analytics/backlog", "What was begun and has not ended.", figures.backlog, (KIND, RUN), ("open", "data")),
     Route(
         "/runs",
