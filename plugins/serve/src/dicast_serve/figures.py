@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from dicast import Ledger, known_run
-from dicast.reading import begun, reader
+from dicast.reading import begun, judged, reader
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
@@ -86,6 +86,22 @@ def backlog(ledger: Ledger, given: Values) -> Document:
             {"judge": judge, "subject_kind": kind, "open": count, "oldest": oldest[judge, kind]}
             for (judge, kind), count in sorted(counts.items())
         ],
+    }
+
+
+def judges(ledger: Ledger, given: Values) -> Document:
+    """Who has judged what: each judge by kind of subject, with its verdicts and failures counted."""
+    found = judged(ledger)
+    counts: Counter[tuple[str, str, str | None]] = Counter()
+    for code, count in Counter(found.codes).items():
+        maker = found.makers[code]
+        counts[maker.judge, maker.kind, maker.judge_kind] += count
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0][0], one[0][1], one[0][2] or ""))
+    return {
+        "data": [
+            {"judge": judge, "subject_kind": kind, "judge_kind": by, "count": count}
+            for (judge, kind, by), count in ordered
+        ]
     }
 
 

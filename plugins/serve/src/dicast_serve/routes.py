@@ -106,6 +106,7 @@ ROUTES = (
         ("window", "raters", "n", "within", "data"),
     ),
     Route("/analytics/backlog", "What was begun and has not ended.", figures.backlog, (KIND, RUN), ("open", "data")),
+    Route("/judges", "Who has judged what, the one with most verdicts first.", figures.judges, (), ("data",)),
     Route(
         "/runs",
         "The runs, the one that began last first.",
