@@ -6,12 +6,13 @@ const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer:
 
 /**
  * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, name?, arguments?, result?, failed?}`.
- * The turn or the call that is `own` is marked, and scrolled to. `verdict(id)` gives what was said of a turn, or null.
+ * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` gives what was said of a turn, or null.
  */
-export function Conversation({ turns, own = null, verdict = () => null }) {
+export function Conversation({ turns, own = null, verdict = () => null, follow = true }) {
   const marked = useRef(null);
   useEffect(() => {
     // A panel is shown only after what is in it was drawn.
+    if (!follow) return undefined;
     const later = requestAnimationFrame(() => marked.current?.scrollIntoView({ block: "start" }));
     return () => cancelAnimationFrame(later);
   }, [own]);

@@ -50,8 +50,8 @@ function Found({ document, at, all, onAll }) {
 function Comparison({ name, found, at }) {
   const criteria = Object.entries(found?.criteria ?? {}).filter(([, one]) => one !== null && typeof one === "object" && ("mean_difference" in one || "delta" in one));
   if (criteria.length === 0) return null;
-  return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">criterion</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p</th><th scope="col">in words</th></tr></thead>
+  return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">criterion</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
     <tbody>${criteria.map(([criterion, one]) => html`<tr><th scope="row" dir="auto">${criterion}</th><td class="num strong"><${Figure} value=${one.mean_difference ?? one.delta} path=${at(`criteria[${JSON.stringify(criterion)}].${"mean_difference" in one ? "mean_difference" : "delta"}`)} form=${signed} /></td>
       <td class="still">${one.ci_low === null || one.ci_low === undefined ? "–" : html`<${Figure} value=${one.ci_low} path=${at(`criteria[${JSON.stringify(criterion)}].ci_low`)} form=${signed} /> to <${Figure} value=${one.ci_high} path=${at(`criteria[${JSON.stringify(criterion)}].ci_high`)} form=${signed} />`}</td>
-      <td class="num"><${Figure} value=${one.p_value} path=${at(`criteria[${JSON.stringify(criterion)}].p_value`)} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
+      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
 }

@@ -9,7 +9,7 @@ export function Costs({ from, tick }) {
   const all = useAnswer(address("/analytics/cost", { include_eval: "true" }), tick);
   const saved = useAnswer(address("/analytics/savings", { from }), tick);
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
-      <div><p class="soft">the agent's own calls, always</p><${Answer} answer=${own}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${own.at("total_usd")} /></p>`}</${Answer}></div>
+      <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${own.at("total_usd")} /></p>`}</${Answer}></div>
       <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${all.at("total_usd")} /></p>`}</${Answer}></div></div>
     <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<p class="empty">No turns were judged in this time.</p>` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
@@ -17,5 +17,5 @@ export function Costs({ from, tick }) {
         <td class="num"><${Usd} value=${row.judge_cost_usd_total} path=${saved.at(`data[${number}].judge_cost_usd_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">Judging and saved: turns in the chosen time. Saved is what asking the expensive judge for every verdict would have cost more; – where it was never asked.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The two sums are of the whole ledger; the table is of turns in the chosen time. Saved is what asking the expensive judge for every verdict would have cost more; – where it was never asked.</p>`}</${Answer}></${Tile}>`;
 }

@@ -10,7 +10,6 @@ import { Answer, Gate, Line, Tile, when } from "./parts.js";
 import { alter, ofRun, place } from "./router.js";
 
 const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
-const FLOOR = 0.6;
 
 /** The start of the period: at midnight, so that the address of an answer is the same all day. The API's own default is 7 days. */
 const since = (days) => (Number(days) === 7 ? null : `${new Date(Date.now() - Number(days) * 86400000).toISOString().slice(0, 10)}T00:00:00Z`);
@@ -28,12 +27,12 @@ export function Overview({ live, query, mayLabel }) {
     ${nothing ? html`<${Nothing} />` : html`
       ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} tick=${live.tick} banner />`}
       <div class="board">
-        <${LastRun} runs=${runs} tick=${live.tick} />
-        ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} tick=${live.tick} />
-          <${Agreement} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
-          <${Backlog} tick=${live.tick} />
-          <${Costs} days=${days} from=${since(days)} tick=${live.tick} />`}
-        <${News} live=${live} />
+        <div class="stack"><${LastRun} runs=${runs} tick=${live.tick} />
+          ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} tick=${live.tick} />`}
+          <${Backlog} tick=${live.tick} /></div>
+        <div class="stack">${kind === null ? null : html`<${Agreement} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
+            <${Costs} from=${since(days)} tick=${live.tick} />`}
+          <${News} live=${live} /></div>
       </div>`}`;
 }
 
@@ -54,7 +53,7 @@ function Quality({ kind, days, tick, banner = false }) {
   }
   return html`<${Tile} title="Quality by model" id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
-    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">👎<span class="hidden">thumbs down</span></th></tr></thead>
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">thumbs down</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
         <td><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
@@ -62,7 +61,7 @@ function Quality({ kind, days, tick, banner = false }) {
         <td class="num"><${Figure} value=${row.p10_score} path=${answer.at(`data[${number}].p10_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
         <td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">The dashed line is the floor of ${FLOOR}. A mean is of all verdicts, whatever their confidence.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean is of all verdicts, whatever their confidence.</p>`}</${Answer}></${Tile}>`;
 }
 
 /** The last run that had a gate, and those of the same name before it. */

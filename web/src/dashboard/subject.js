@@ -27,10 +27,13 @@ export function Evidence({ data, id, kind }) {
   const content = data.content ?? {};
   const inside = turns !== null && kind !== "workload";
   if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
-  return html`${inside ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name="Output" value=${content.output} />`}
+  return html`${inside ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name="Output" value=${content.output} />`}
     <${Material} name="Reference" value=${content.reference} />
     ${Object.keys(content.context ?? {}).length ? html`<details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(content.context)}</pre></details>` : null}`;
 }
+
+/** Whether what was judged stands so far down in its conversation that a reader would have to look for it. */
+const isFar = (turns, id) => turns.findIndex((turn) => turn.id === id || turn.messages.some((one) => one.id === id)) > 3;
 
 const written = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, (_, each) => (each instanceof Num ? each.value : each), 2));
 
