@@ -49,7 +49,21 @@ function messageOf(text, status) {
   }
 }
 
-export const ask = (url) => read(url);
+let asking = 0;
+
+/** While something is asked for the page says so to those who do not see it; what an answer leads to is asked for a moment later. */
+export async function ask(url) {
+  document.documentElement.setAttribute("aria-busy", "true");
+  asking += 1;
+  try {
+    return await read(url);
+  } finally {
+    setTimeout(() => {
+      asking -= 1;
+      if (asking === 0) document.documentElement.removeAttribute("aria-busy");
+    }, 60);
+  }
+}
 export const send = (url, body) => read(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 
 /**

@@ -29,10 +29,9 @@ export function Overview({ live, query, mayLabel }) {
       <div class="board">
         <div class="stack"><${LastRun} runs=${runs} tick=${live.tick} />
           ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} tick=${live.tick} />`}
-          <${Backlog} tick=${live.tick} /></div>
+          <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
         <div class="stack">${kind === null ? null : html`<${Agreement} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
-            <${Costs} from=${since(days)} tick=${live.tick} />`}
-          <${News} live=${live} /></div>
+            <${Costs} from=${since(days)} tick=${live.tick} />`}</div>
       </div>`}`;
 }
 
