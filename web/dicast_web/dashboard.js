@@ -35,8 +35,8 @@
   </ol>`}function Ns({message:t,own:n}){return t.kind==="call"?c`<${Ss} call=${t} own=${n} />`:t.kind==="note"?c`<p class="note" dir="auto">${t.text}</p>`:t.role==="system"||t.role==="developer"?c`<details class="policy"><summary>${zr[t.role]}</summary><div class="text" dir="auto">${t.text}</div></details>`:c`<div class=${`said ${t.role==="user"?"user":"assistant"}`}>
     <div class="who">${zr[t.role]??t.role}</div><div class="text" dir="auto">${t.text}</div></div>`}function Ss({call:t,own:n}){let e=n!==null&&t.id===n,r=t.failed?"fail":t.result===void 0?"open":"pass",o=t.failed?"failed":t.result===void 0?"no result":"returned";return c`<details class=${e?"call own":"call"} open=${e}>
     <summary><span class="tool" dir="auto">${t.name}</span><span class="brief" dir="auto">${t.arguments??""}</span><${Y} outcome=${r} word=${o} /></summary>
-    ${t.arguments===void 0?null:c`<h4>Arguments</h4><pre dir="auto" tabindex="0">${t.arguments}</pre>`}
-    ${t.result===void 0?null:c`<h4>${t.failed?"Error":"Result"}</h4><pre dir="auto" tabindex="0">${t.result}</pre>`}
+    ${t.arguments===void 0?null:c`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${t.arguments}</pre>`}
+    ${t.result===void 0?null:c`<p class="part">${t.failed?"Error":"Result"}</p><pre dir="auto" tabindex="0">${t.result}</pre>`}
   </details>`}var $e=(t,n)=>T(`/analytics/turns/${encodeURIComponent(n)}`,{subject_kind:t});function Vr({kind:t,id:n,live:e,mayLabel:r,query:o}){let[i,s]=N(0),a=A($e(t,n),e.tick+i),[u,l]=N(o.blind==="1");return c`<${M} answer=${a}>${({data:f})=>c`<div class="top"><div><p class="small">${t.replaceAll("_"," ")}${f.session_id===null?"":c` of session <code dir="auto">${f.session_id}</code>`}</p><h1 class="id" dir="auto">${n}</h1></div></div>
     <div class="story"><div class="what"><h2>What was judged</h2><${ye} data=${f} id=${n} kind=${t} /></div>
     <div class="said-of"><h2>What was said of it</h2>

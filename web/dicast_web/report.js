@@ -242,8 +242,8 @@
   </ol>`}function au({message:t,own:n}){return t.kind==="call"?c`<${uu} call=${t} own=${n} />`:t.kind==="note"?c`<p class="note" dir="auto">${t.text}</p>`:t.role==="system"||t.role==="developer"?c`<details class="policy"><summary>${yo[t.role]}</summary><div class="text" dir="auto">${t.text}</div></details>`:c`<div class=${`said ${t.role==="user"?"user":"assistant"}`}>
     <div class="who">${yo[t.role]??t.role}</div><div class="text" dir="auto">${t.text}</div></div>`}function uu({call:t,own:n}){let e=n!==null&&t.id===n,r=t.failed?"fail":t.result===void 0?"open":"pass",o=t.failed?"failed":t.result===void 0?"no result":"returned";return c`<details class=${e?"call own":"call"} open=${e}>
     <summary><span class="tool" dir="auto">${t.name}</span><span class="brief" dir="auto">${t.arguments??""}</span><${K} outcome=${r} word=${o} /></summary>
-    ${t.arguments===void 0?null:c`<h4>Arguments</h4><pre dir="auto" tabindex="0">${t.arguments}</pre>`}
-    ${t.result===void 0?null:c`<h4>${t.failed?"Error":"Result"}</h4><pre dir="auto" tabindex="0">${t.result}</pre>`}
+    ${t.arguments===void 0?null:c`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${t.arguments}</pre>`}
+    ${t.result===void 0?null:c`<p class="part">${t.failed?"Error":"Result"}</p><pre dir="auto" tabindex="0">${t.result}</pre>`}
   </details>`}function Je({title:t,onClose:n,actions:e,children:r}){let o=tt(null);return z(()=>{let i=o.current,a=document.activeElement;return i.showModal(),i.querySelector(".drawer-body").focus(),()=>{i.open&&i.close(),a instanceof HTMLElement&&a.focus({preventScroll:!0})}},[]),c`<dialog class="drawer" ref=${o} aria-label=${t} onClick=${i=>{i.target===o.current&&n()}}
     onCancel=${i=>{i.preventDefault(),n()}}>
     <div class="drawer-frame">

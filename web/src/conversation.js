@@ -43,7 +43,7 @@ function Call({ call, own }) {
   const word = call.failed ? "failed" : call.result === undefined ? "no result" : "returned";
   return html`<details class=${isOwn ? "call own" : "call"} open=${isOwn}>
     <summary><span class="tool" dir="auto">${call.name}</span><span class="brief" dir="auto">${call.arguments ?? ""}</span><${Mark} outcome=${outcome} word=${word} /></summary>
-    ${call.arguments === undefined ? null : html`<h4>Arguments</h4><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
-    ${call.result === undefined ? null : html`<h4>${call.failed ? "Error" : "Result"}</h4><pre dir="auto" tabindex="0">${call.result}</pre>`}
+    ${call.arguments === undefined ? null : html`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
+    ${call.result === undefined ? null : html`<p class="part">${call.failed ? "Error" : "Result"}</p><pre dir="auto" tabindex="0">${call.result}</pre>`}
   </details>`;
 }

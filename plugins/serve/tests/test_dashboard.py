@@ -41,6 +41,8 @@ def turns(model, sessions):
             ended = {"tool_use_id": call["tool_use_id"], "error": "timeout", "output": "found", "success": not failed}
             yield {"type": "tool.failed" if failed else "tool.completed", **place, "payload": ended}
             yield {"type": "llm.call_completed", **place, "payload": {"model": model, "cost_usd": "0.0012"}}
+            if failed:
+                yield {"type": "feedback.explicit", **place, "payload": {"rating": "thumbs_down"}}
             yield {"type": "turn.completed", **place, "payload": {"stop_reason": stop, "signals_extra": said}}
 
 
@@ -361,13 +363,23 @@ def test_subjects_are_labelled_one_after_the_other(chromium, fresh):
     assert found == {"human": "2"}
 
 
+NOTHING = """
+import contextlib, dicast
+pipeline = {"judges": ["heuristic/turn"], "ledger": {"ledger/sqlite": {"path": "ledger.db"}}}
+with contextlib.suppress(dicast.DataError):
+    dicast.run(pipeline, subjects=[])
+"""
+
+
 def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
-    place = Workplace(tmp_path)
-    place.run("none", [])
-    running = Server(place)
+    subprocess.run([sys.executable, "-c", NOTHING], cwd=tmp_path, check=True)
+    running = Server(Workplace(tmp_path))
     try:
-        with Tab(chromium, running) as page:
-            settled(page)
-            assert "verdict" in page.locator("main").inner_text()
+        with Tab(chromium, running, wait="text=Nothing has been judged yet") as page:
+            assert "dicast run" in page.locator("main").inner_text()
+            page.get_by_role("link", name="Runs").click()
+            page.wait_for_selector("text=No run yet")
+            page.get_by_role("link", name="Compare").click()
+            page.wait_for_selector("text=A comparison needs two runs")
     finally:
         running.end()
