@@ -165,7 +165,9 @@ def application(
     async def session(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
         given = token_of(request, cookie)
-        return Response(dumped({"may_label": given is not None and tokens.may_label(given)}), media_type="application/json")
+        return Response(
+            dumped({"may_label": given is not None and tokens.may_label(given)}), media_type="application/json"
+        )
 
     async def description(request: Request) -> Response:
         return Response(dumped(openapi.document()), media_type="application/json")
