@@ -3,13 +3,13 @@ import { html, useState } from "../html.js";
 import { Figure, score, signed } from "../figures.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
-import { Answer, Problem, when } from "./parts.js";
+import { Answer, LABELS, Problem, when } from "./parts.js";
 import { alter, ofRun, ofSubject } from "./router.js";
 
 const FLIPS = 200; // that are drawn; the count is of all
 
 export function Compare({ query }) {
-  const runs = useAnswer(address("/runs", { limit: 200 }), 0);
+  const runs = useAnswer(address("/runs", { limit: 200, without: LABELS }), 0);
   const listed = runs.document?.data ?? [];
   const [a, b] = sides(listed, query);
   const [all, setAll] = useState(false);

@@ -3,14 +3,14 @@ import { html, useEffect, useState } from "../html.js";
 import { Figure } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
-import { Answer, when } from "./parts.js";
+import { Answer, LABELS, when } from "./parts.js";
 import { alter, ofSubject } from "./router.js";
 import { Evidence, subjectAddress } from "./subject.js";
 
 export function Label({ mayLabel, query, live }) {
-  const runs = useAnswer(address("/runs", { limit: 100 }), 0);
+  const runs = useAnswer(address("/runs", { limit: 100, without: LABELS }), 0);
   if (!mayLabel) return html`<h1>Label</h1><p class="lead">This token may read and not label. Start <code>dicast serve</code> with <code>--label-token-file FILE</code>, and open the address with the token of that file.</p>`;
-  const listed = (runs.document?.data ?? []).filter((one) => one.name !== "labels");
+  const listed = runs.document?.data ?? [];
   const run = listed.find((one) => one.run_id === query.run) ?? listed[0];
   return html`<div class="top"><h1>Label</h1>${run ? html`<label class="pick">run <select value=${run.run_id} onChange=${(event) => alter({ run: event.currentTarget.value, cursor: "" })}>${listed.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)}</option>`)}</select></label>` : null}</div>
     <${Answer} answer=${runs}>${() => (run ? html`<${Queue} run=${run.run_id} cursor=${query.cursor ?? null} live=${live} key=${run.run_id} />` : html`<p class="empty">There is no run whose subjects could be labelled.</p>`)}</${Answer}>`;

@@ -6,7 +6,7 @@ import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
 import { Costs } from "./costs.js";
 import { Course } from "./course.js";
-import { Answer, Gate, Line, Tile, when } from "./parts.js";
+import { Answer, Gate, LABELS, Line, Tile, when } from "./parts.js";
 import { alter, ofRun, place } from "./router.js";
 
 const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
@@ -16,7 +16,7 @@ const since = (days) => (Number(days) === 7 ? null : `${new Date(Date.now() - Nu
 
 export function Overview({ live, query, mayLabel }) {
   const judges = useAnswer(address("/judges"), live.tick);
-  const runs = useAnswer(address("/runs", { limit: 20 }), live.tick);
+  const runs = useAnswer(address("/runs", { limit: 20, without: LABELS }), live.tick);
   const kinds = [...new Set((judges.document?.data ?? []).map((one) => one.subject_kind))];
   const kind = kinds.includes(query.kind) ? query.kind : (kinds[0] ?? null);
   const days = query.days in PERIODS ? query.days : "7";

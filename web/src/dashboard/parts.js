@@ -8,6 +8,9 @@ export const day = (time) => (time ? time.slice(0, 10) : "");
 export const when = (time) => (time ? `${time.slice(0, 10)} ${time.slice(11, 16)}` : "–");
 export const clock = (time) => (time ? time.slice(11, 19) : "");
 
+/** The runs that hold a single verdict of a person each: they are no releases. */
+export const LABELS = "labels";
+
 const GATE = { passed: ["pass", "passed"], failed: ["fail", "failed"], undecided: ["none", "undecided"] };
 export function Gate({ run }) {
   if (run.state !== "completed" && run.state !== undefined && run.gate === null) return html`<${Mark} outcome="open" word=${run.state} />`;

@@ -4,7 +4,7 @@ import { Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { answer as gateAnswer, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
-import { Answer, Gate, Problem, Usd, when } from "./parts.js";
+import { Answer, Gate, LABELS, Problem, Usd, when } from "./parts.js";
 import { alter, ofRun, ofSubject, place } from "./router.js";
 
 const PAGE = 50;
@@ -36,11 +36,12 @@ function More({ found }) {
   return found.more ? html`<p><button class="chip" type="button" onClick=${found.next}>Show more</button></p>` : null;
 }
 
-export function Runs({ live }) {
-  const found = usePages(address("/runs", { limit: PAGE }), live.tick);
+export function Runs({ live, query }) {
+  const found = usePages(address("/runs", { limit: PAGE, without: query.labels === "1" ? null : LABELS }), live.tick);
   const [picked, pick] = useState([]);
   const toggle = (id) => pick(picked.includes(id) ? picked.filter((one) => one !== id) : [...picked, id].slice(-2));
   return html`<div class="top"><h1>Runs</h1>${picked.length === 2 ? html`<a class="action" href=${place(["compare"], { a: picked[0], b: picked[1] })}>Compare the two</a>` : html`<span class="soft">Choose two to compare them.</span>`}</div>
+    <label class="pick"><input type="checkbox" checked=${query.labels === "1"} onChange=${(event) => alter({ labels: event.currentTarget.checked ? "1" : "" })} /> also verdicts of people, each of which is a run</label>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col">rests on</th><th scope="col" class="num">scored</th><th scope="col" class="num">of</th><th scope="col" class="num">cost</th><th scope="col">state</th></tr></thead>

@@ -113,6 +113,7 @@ ROUTES = (
         runs.runs,
         (
             text("name", "Only runs of the pipeline with this name."),
+            text("without", "No runs of the pipeline with this name, such as labels."),
             whole("limit", "At most so many.", 20, 1, 1000),
             text("cursor", "What next_cursor said: the runs after it."),
         ),

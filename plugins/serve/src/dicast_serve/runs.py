@@ -23,7 +23,8 @@ class NotFound(ConfigError):
 
 def runs(ledger: Ledger, given: Values) -> Document:
     """The runs, the one that began last first; those after *cursor* where it is given."""
-    found = past_runs(ledger, given["name"], None)
+    left_out = given["without"]
+    found = (one for one in past_runs(ledger, given["name"], None) if left_out is None or one["name"] != left_out)
     if given["cursor"] is not None:
         found = _after(found, given["cursor"])
     page = list(islice(found, given["limit"] + 1))
