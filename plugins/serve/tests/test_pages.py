@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -108,3 +112,36 @@ def test_once_json_has_the_new_answers_too(ledger):
     for path in ("/judges", "/analytics/agreement/days?judge=a&judge=b"):
         done = CliRunner().invoke(serve, ["--ledger", str(ledger), "--once-json", path], catch_exceptions=False)
         assert json.loads(done.stdout)["data"]
+
+
+def test_turns_that_a_watch_has_not_judged_yet_are_counted(tmp_path):
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M")
+    turns = [
+        {"type": "turn.completed", "time": f"{now}:0{number}.000Z", "session_id": "s", "turn_id": f"s/{number}"}
+        for number in (1, 2)
+    ]
+    lines = [json.dumps({**turn, "payload": {"stop_reason": "end_turn"}}) + "\n" for turn in turns]
+    (tmp_path / "trace.jsonl").write_text("".join(lines))
+    (tmp_path / "watch.yaml").write_text(
+        f"source: {{traces/events: {{path: {tmp_path}/trace.jsonl, subjects: [turn]}}}}\n"
+        f"judges: [heuristic/turn]\nledger: {{ledger/sqlite: {{path: {tmp_path}/ledger.db}}}}\n"
+    )
+    dicast = Path(sys.executable).with_name("dicast")
+    watch = [dicast, "watch", "watch.yaml", "--once"]
+    subprocess.run(watch, cwd=tmp_path, check=False, capture_output=True)
+
+    def waiting():
+        done = CliRunner().invoke(serve, ["--ledger", str(tmp_path / "ledger.db"), "--once-json", "/analytics/backlog"])
+        return json.loads(done.stdout)["waiting"]
+
+    assert waiting() == {"turns": 2, "oldest": f"{now}:01.000Z", "more": False}
+    ended = {
+        "type": "session.ended",
+        "time": f"{now}:09.000Z",
+        "session_id": "s",
+        "payload": {"disposition": "completed"},
+    }
+    with (tmp_path / "trace.jsonl").open("a") as file:
+        file.write(json.dumps(ended) + "\n")
+    subprocess.run(watch, cwd=tmp_path, check=False, capture_output=True)
+    assert waiting() == {"turns": 0, "oldest": None, "more": False}

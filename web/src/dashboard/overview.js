@@ -80,8 +80,9 @@ function LastRun({ runs, tick }) {
 
 function Backlog({ tick }) {
   const answer = useAnswer(address("/analytics/backlog"), tick);
-  return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<p class="big"><${Figure} value=${document.open} path=${answer.at("open")} /></p>
-    <p class="soft">${Number(document.open) === 0 ? "Everything that was begun has ended." : "begun and not ended: judges that are at work or wait for what follows (lookahead)"}</p>
+  return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judges at work on</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
+      <div><p class="soft">turns that wait for what follows</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
+    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "Everything that was begun has ended, and no watched turn waits." : "A judge that was interrupted stays here until it is asked again.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}</p>
     ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">open</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
 }
 

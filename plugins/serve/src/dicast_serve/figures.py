@@ -10,6 +10,8 @@ from typing import Any
 from dicast import Ledger, known_run
 from dicast.reading import begun, judged, reader
 
+from .waiting import waiting
+
 Values = Mapping[str, Any]
 Document = dict[str, Any]
 
@@ -72,7 +74,7 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
 
 
 def backlog(ledger: Ledger, given: Values) -> Document:
-    """What was begun and has not ended, by judge and kind of subject, with the oldest of each."""
+    """What was begun and has not ended, by judge and kind of subject, with the oldest of each; and the turns that wait to be begun."""
     run_id = None if given["run"] is None else known_run(ledger, given["run"])
     wanted = given["subject_kind"]
     open_ = [entry.event for entry in begun(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
@@ -82,6 +84,7 @@ def backlog(ledger: Ledger, given: Values) -> Document:
         oldest.setdefault((str(event.payload["judge"]), str(event.subject_kind)), event.time)
     return {
         "open": len(open_),
+        "waiting": waiting(ledger, run_id),
         "data": [
             {"judge": judge, "subject_kind": kind, "open": count, "oldest": oldest[judge, kind]}
             for (judge, kind), count in sorted(counts.items())

@@ -105,7 +105,13 @@ ROUTES = (
         ),
         ("window", "raters", "n", "within", "data"),
     ),
-    Route("/analytics/backlog", "What was begun and has not ended.", figures.backlog, (KIND, RUN), ("open", "data")),
+    Route(
+        "/analytics/backlog",
+        "What was begun and has not ended.",
+        figures.backlog,
+        (KIND, RUN),
+        ("open", "waiting", "data"),
+    ),
     Route("/judges", "Who has judged what, the one with most verdicts first.", figures.judges, (), ("data",)),
     Route(
         "/runs",
