@@ -25,6 +25,8 @@ class Route:
     answer: Answer
     parameters: tuple[Parameter, ...]
     members: tuple[str, ...]
+    light: bool = False
+    """Whether the answer takes little time and memory, however many verdicts there are."""
 
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
@@ -77,6 +79,7 @@ ROUTES = (
         runs.subject,
         (in_path("id", "The subject's id."), text("subject_kind", "What kind of subject it is.", default="turn")),
         ("data",),
+        light=True,
     ),
     Route(
         "/analytics/agreement",
@@ -111,6 +114,7 @@ ROUTES = (
         figures.backlog,
         (KIND, RUN),
         ("open", "waiting", "data"),
+        light=True,
     ),
     Route("/judges", "Who has judged what, the one with most verdicts first.", figures.judges, (), ("data",)),
     Route(
@@ -124,6 +128,7 @@ ROUTES = (
             text("cursor", "What next_cursor said: the runs after it."),
         ),
         ("data", "next_cursor"),
+        light=True,
     ),
     Route(
         "/runs/{run_id}",
@@ -131,6 +136,7 @@ ROUTES = (
         runs.run,
         (in_path("run_id", "An id, its first or last characters, or last."),),
         ("run", "document"),
+        light=True,
     ),
     Route(
         "/runs/{run_id}/rows",

@@ -24,7 +24,9 @@ class NotFound(ConfigError):
 def runs(ledger: Ledger, given: Values) -> Document:
     """The runs, the one that began last first; those after *cursor* where it is given."""
     left_out = given["without"]
-    found = (one for one in past_runs(ledger, given["name"], None) if left_out is None or one["name"] != left_out)
+    found = iter(past_runs(ledger, given["name"], None))
+    if left_out is not None:
+        found = (one for one in found if one["name"] != left_out)
     if given["cursor"] is not None:
         found = _after(found, given["cursor"])
     page = list(islice(found, given["limit"] + 1))
