@@ -6,15 +6,15 @@ import { Course } from "./course.js";
 import { Answer, Tile } from "./parts.js";
 import { alter, ofSubject, place } from "./router.js";
 
-export function Agreement({ kind, judges, tick, query, mayLabel }) {
+export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
   const found = (judges.document?.data ?? []).filter((one) => one.subject_kind === kind);
   const names = [...new Set(found.map((one) => one.judge))];
   const [one, two] = pair(found, names, query);
   const window_ = within(query.window);
   const asked = { judge: [one, two], subject_kind: kind, window: window_ };
   const enough = names.length > 1 && kind !== null;
-  const whole = useAnswer(enough ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
-  const days = useAnswer(enough ? address("/analytics/agreement/days", asked) : null, tick);
+  const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
+  const days = useAnswer(whole.document === null ? null : address("/analytics/agreement/days", asked), tick);
   return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far it can be believed.</p>` : html`
     <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" /></div>
     <${Answer} answer=${whole}>${(document) => html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>

@@ -4,10 +4,10 @@ import { Figure, score } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { Answer, Tile, Usd } from "./parts.js";
 
-export function Costs({ from, tick }) {
-  const own = useAnswer(address("/analytics/cost"), tick);
-  const all = useAnswer(address("/analytics/cost", { include_eval: "true" }), tick);
-  const saved = useAnswer(address("/analytics/savings", { from }), tick);
+export function Costs({ later, from, tick }) {
+  const own = useAnswer(later ? null : address("/analytics/cost"), tick);
+  const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true" }), tick);
+  const saved = useAnswer(later ? null : address("/analytics/savings", { from }), tick);
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
       <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${own.at("total_usd")} /></p>`}</${Answer}></div>
       <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${all.at("total_usd")} /></p>`}</${Answer}></div></div>

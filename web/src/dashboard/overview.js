@@ -20,18 +20,20 @@ export function Overview({ live, query, mayLabel }) {
   const kinds = [...new Set((judges.document?.data ?? []).map((one) => one.subject_kind))];
   const kind = kinds.includes(query.kind) ? query.kind : (kinds[0] ?? null);
   const days = query.days in PERIODS ? query.days : "7";
+  const quality = useAnswer(kind === null ? null : address("/analytics/quality", { subject_kind: kind, from: since(days) }), live.tick);
+  const later = quality.document === null && quality.error === null; // over many verdicts answers take seconds: the more important first
   const nothing = runs.document && judges.document && runs.document.data.length === 0 && kind === null;
   return html`<div class="top"><h1>Today</h1>${kind === null ? null : html`<div class="picks">
       ${kinds.length > 1 ? html`<label class="pick">of <select value=${kind} onChange=${(event) => alter({ kind: event.currentTarget.value })}>${kinds.map((one) => html`<option value=${one}>${named(one)}</option>`)}</select></label>` : null}
       <label class="pick">over <select value=${days} onChange=${(event) => alter({ days: event.currentTarget.value })}>${Object.entries(PERIODS).map(([key, word]) => html`<option value=${key}>${word}</option>`)}</select></label></div>`}</div>
     ${nothing ? html`<${Nothing} />` : html`
-      ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} tick=${live.tick} banner />`}
+      ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} banner />`}
       <div class="board">
         <div class="stack"><${LastRun} runs=${runs} tick=${live.tick} />
-          ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} tick=${live.tick} />`}
+          ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
           <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
-        <div class="stack">${kind === null ? null : html`<${Agreement} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
-            <${Costs} from=${since(days)} tick=${live.tick} />`}</div>
+        <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
+            <${Costs} later=${later} from=${since(days)} tick=${live.tick} />`}</div>
       </div>`}`;
 }
 
@@ -43,8 +45,7 @@ function Nothing() {
 }
 
 /** How good the work of each model was; as a banner only those that are under the floor. */
-function Quality({ kind, days, tick, banner = false }) {
-  const answer = useAnswer(address("/analytics/quality", { subject_kind: kind, from: since(days) }), tick);
+function Quality({ kind, days, answer, banner = false }) {
   const under = (answer.document?.data ?? []).map((row, number) => [row, number]).filter(([row]) => row.below_floor === true);
   if (banner) {
     return under.length === 0 ? null : html`<div class="floor" role="status">${under.map(([row, number]) => html`<p><strong dir="auto">${row.chosen_model ?? "Work of no known model"}</strong> is under the floor: ${named(kind)} have a mean of
