@@ -4,7 +4,7 @@ import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const target = process.argv[2] ?? "dicast_web";
-const pages = ["report"];
+const pages = ["dashboard", "report"];
 
 await build({
   entryPoints: pages.flatMap((page) => [`src/${page}/${page}.js`, `src/${page}/${page}.css`]),

@@ -6,12 +6,13 @@ const WHO = { user: "User", assistant: "Assistant", system: "Policy", developer:
 
 /**
  * `turns` are `{id, messages}` with messages `{kind: said|call|note, role?, text?, name?, arguments?, result?, failed?}`.
- * The turn or the call that is `own` is marked, and scrolled to. `verdict(id)` gives what was said of a turn, or null.
+ * The turn or the call that is `own` is marked, and, unless `follow` is false, scrolled to. `verdict(id)` gives what was said of a turn, or null.
  */
-export function Conversation({ turns, own = null, verdict = () => null }) {
+export function Conversation({ turns, own = null, verdict = () => null, follow = true }) {
   const marked = useRef(null);
   useEffect(() => {
     // A panel is shown only after what is in it was drawn.
+    if (!follow) return undefined;
     const later = requestAnimationFrame(() => marked.current?.scrollIntoView({ block: "start" }));
     return () => cancelAnimationFrame(later);
   }, [own]);
@@ -42,7 +43,7 @@ function Call({ call, own }) {
   const word = call.failed ? "failed" : call.result === undefined ? "no result" : "returned";
   return html`<details class=${isOwn ? "call own" : "call"} open=${isOwn}>
     <summary><span class="tool" dir="auto">${call.name}</span><span class="brief" dir="auto">${call.arguments ?? ""}</span><${Mark} outcome=${outcome} word=${word} /></summary>
-    ${call.arguments === undefined ? null : html`<h4>Arguments</h4><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
-    ${call.result === undefined ? null : html`<h4>${call.failed ? "Error" : "Result"}</h4><pre dir="auto" tabindex="0">${call.result}</pre>`}
+    ${call.arguments === undefined ? null : html`<p class="part">Arguments</p><pre dir="auto" tabindex="0">${call.arguments}</pre>`}
+    ${call.result === undefined ? null : html`<p class="part">${call.failed ? "Error" : "Result"}</p><pre dir="auto" tabindex="0">${call.result}</pre>`}
   </details>`;
 }

@@ -14,7 +14,7 @@ from .._toolkit.installing import how_to_install
 Reader = Callable[..., Mapping[str, Any]]
 """Takes a ledger, and options by their names; returns the document that the command of the same name prints with ``--json``."""
 
-_EXTRAS = {"compare": "stats"}
+_EXTRAS = {"compare": "stats", "conversation": "report"}
 
 
 def reader(name: str) -> Reader:

@@ -116,17 +116,25 @@ class Asked:
         :raises ConfigError: when it does not have what was asked for, or that is not two raters.
         :raises DataError: when the labels are wrong, or about other subjects.
         """
-        runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
-        between = self.between or self._usual(runs)
-        ratings = Ratings()
-        ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
-        self._check(ratings, between)
+        ratings, between = self.ratings(ledger)
         gold = None if self.gold is None else ratings.read_gold(self.gold)
         comparison = Comparison(between, ratings.raters, window, worst, gold)
         comparison.read(ratings)
         if gold is not None and not comparison.matched:
             raise DataError(self._no_match(comparison, ratings))
         return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
+
+    def ratings(self, ledger: Ledger) -> tuple[Ratings, Between]:
+        """What the wanted raters have said, and what makes two raters of them.
+
+        :raises ConfigError: when the ledger does not have what was asked for, or that is not two raters.
+        """
+        runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
+        between = self.between or self._usual(runs)
+        ratings = Ratings()
+        ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
+        self._check(ratings, between)
+        return ratings, between
 
     def _prevalences(self, ledger: Ledger, ratings: Ratings, gold: str | None) -> Prevalences:
         of = None if self.of is None else known_run(ledger, self.of)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -56,6 +55,7 @@ def serve(
         return
     from .guard import Tokens
     from .listening import hosts_of, listen, listener
+    from .pages import pages
 
     labelling = None if label_token_file is None else _token(label_token_file, "--label-token-file")
     reading = secrets.token_urlsafe(24) if token_file is None else _token(token_file, "--token-file")
@@ -63,7 +63,7 @@ def serve(
         raise ConfigError("--token-file and --label-token-file hold the same token: who reads could give verdicts, too")
     with listener(host, port) as socket:
         port = socket.getsockname()[1]
-        app = application(paths, Tokens(reading, labelling), hosts_of(host, port, names), f"dicast_{port}", _pages())
+        app = application(paths, Tokens(reading, labelling), hosts_of(host, port, names), f"dicast_{port}", pages())
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{port}/"
         click.echo(f"serving {', '.join(map(str, paths))} at {address}")
@@ -71,11 +71,6 @@ def serve(
             click.echo(f"open {address}?token={reading}")
             click.echo(f"or send the header Authorization: Bearer {reading}")
         listen(app, socket)
-
-
-def _pages() -> list[Any]:
-    """The routes of the pages beside the API."""
-    return []
 
 
 def _usual() -> Path:

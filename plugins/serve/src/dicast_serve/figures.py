@@ -8,7 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from dicast import Ledger, known_run
-from dicast.reading import begun, reader
+from dicast.reading import begun, judged, reader
+
+from .waiting import waiting
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
@@ -27,6 +29,11 @@ def cost(ledger: Ledger, given: Values) -> Document:
 def agreement(ledger: Ledger, given: Values) -> Document:
     """The document of ``dicast agreement``."""
     return {**reader("agreement")(ledger, **given)}
+
+
+def agreement_days(ledger: Ledger, given: Values) -> Document:
+    """Agreement day by day."""
+    return {**reader("agreement_days")(ledger, **given)}
 
 
 def compare(ledger: Ledger, given: Values) -> Document:
@@ -67,7 +74,7 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
 
 
 def backlog(ledger: Ledger, given: Values) -> Document:
-    """What was begun and has not ended, by judge and kind of subject, with the oldest of each."""
+    """What was begun and has not ended, by judge and kind of subject, with the oldest of each; and the turns that wait to be begun."""
     run_id = None if given["run"] is None else known_run(ledger, given["run"])
     wanted = given["subject_kind"]
     open_ = [entry.event for entry in begun(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
@@ -77,10 +84,27 @@ def backlog(ledger: Ledger, given: Values) -> Document:
         oldest.setdefault((str(event.payload["judge"]), str(event.subject_kind)), event.time)
     return {
         "open": len(open_),
+        "waiting": waiting(ledger, run_id),
         "data": [
             {"judge": judge, "subject_kind": kind, "open": count, "oldest": oldest[judge, kind]}
             for (judge, kind), count in sorted(counts.items())
         ],
+    }
+
+
+def judges(ledger: Ledger, given: Values) -> Document:
+    """Who has judged what: each judge by kind of subject, with its verdicts and failures counted."""
+    found = judged(ledger)
+    counts: Counter[tuple[str, str, str | None]] = Counter()
+    for code, count in Counter(found.codes).items():
+        maker = found.makers[code]
+        counts[maker.judge, maker.kind, maker.judge_kind] += count
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0][0], one[0][1], one[0][2] or ""))
+    return {
+        "data": [
+            {"judge": judge, "subject_kind": kind, "judge_kind": by, "count": count}
+            for (judge, kind, by), count in ordered
+        ]
     }
 
 

@@ -92,7 +92,7 @@ class Guard:
             return welcome
         given = token_of(request, self.cookie)
         if given is None or not self.tokens.may_read(given):
-            response = error_response(401, "the request needs the header Authorization: Bearer TOKEN")
+            response = _closed(request)
             response.headers["www-authenticate"] = "Bearer"
             return response
         return None
@@ -101,6 +101,15 @@ class Guard:
         if request.method != "GET" or request.url.path != "/":
             return None
         return parse_qs(request.url.query).get("token", [None])[0]
+
+
+def _closed(request: Request) -> Response:
+    """That the token is missing: as a page for a browser that opens the dashboard, else as JSON."""
+    if request.url.path == "/" and "text/html" in request.headers.get("accept", ""):
+        from .pages import CLOSED
+
+        return Response(CLOSED, 401, media_type="text/html")
+    return error_response(401, "the request needs the header Authorization: Bearer TOKEN")
 
 
 def token_of(request: Request, cookie: str) -> str | None:

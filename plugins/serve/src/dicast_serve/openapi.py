@@ -81,7 +81,14 @@ def _others() -> dict[str, Any]:
         "parameters": [],
         "responses": _responses(_object(("data",))),
     }
-    return {"/events": {"get": events}, "/labels": {"post": label}, "/ledgers": {"get": ledgers}}
+    session = {
+        "summary": "What the token of the request allows.",
+        "operationId": "session",
+        "parameters": [],
+        "responses": _responses(_object(("may_label",))),
+    }
+    reads = {"/events": events, "/ledgers": ledgers, "/session": session}
+    return {"/labels": {"post": label}, **{path: {"get": one} for path, one in reads.items()}}
 
 
 def _parameter(one: Parameter) -> dict[str, Any]:

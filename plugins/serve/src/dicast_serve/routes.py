@@ -25,6 +25,8 @@ class Route:
     answer: Answer
     parameters: tuple[Parameter, ...]
     members: tuple[str, ...]
+    light: bool = False
+    """Whether the answer takes little time and memory, however many verdicts there are."""
 
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
@@ -77,6 +79,7 @@ ROUTES = (
         runs.subject,
         (in_path("id", "The subject's id."), text("subject_kind", "What kind of subject it is.", default="turn")),
         ("data",),
+        light=True,
     ),
     Route(
         "/analytics/agreement",
@@ -92,17 +95,40 @@ ROUTES = (
         ),
         ("n", "within", "kappa", "alpha", "alpha_ci", "base_rate", "failures", "worst"),
     ),
-    Route("/analytics/backlog", "What was begun and has not ended.", figures.backlog, (KIND, RUN), ("open", "data")),
+    Route(
+        "/analytics/agreement/days",
+        "How many subjects judges, runs or versions of a rubric agree on, by the day of the newest verdict on each.",
+        figures.agreement_days,
+        (
+            text("judge", "Of this judge; give it for each of them.", many=True),
+            text("run", "Only verdicts of this run; may be repeated.", many=True),
+            choice("between", "What is compared.", ("judges", "runs", "rubrics")),
+            KIND,
+            number("window", "How far apart scores may be and agree.", 0.15),
+        ),
+        ("window", "raters", "n", "within", "data"),
+    ),
+    Route(
+        "/analytics/backlog",
+        "What was begun and has not ended.",
+        figures.backlog,
+        (KIND, RUN),
+        ("open", "waiting", "data"),
+        light=True,
+    ),
+    Route("/judges", "Who has judged what, the one with most verdicts first.", figures.judges, (), ("data",)),
     Route(
         "/runs",
         "The runs, the one that began last first.",
         runs.runs,
         (
             text("name", "Only runs of the pipeline with this name."),
+            text("without", "No runs of the pipeline with this name, such as labels."),
             whole("limit", "At most so many.", 20, 1, 1000),
             text("cursor", "What next_cursor said: the runs after it."),
         ),
         ("data", "next_cursor"),
+        light=True,
     ),
     Route(
         "/runs/{run_id}",
@@ -110,6 +136,7 @@ ROUTES = (
         runs.run,
         (in_path("run_id", "An id, its first or last characters, or last."),),
         ("run", "document"),
+        light=True,
     ),
     Route(
         "/runs/{run_id}/rows",

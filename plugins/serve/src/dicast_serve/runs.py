@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Entry, Ledger, Query, known_run
-from dicast.reading import FAILED, USD_UNKNOWN, Judged, Maker, judged, past_runs, run_document, verdict_of
+from dicast import ConfigError, Entry, Ledger, PluginError, Query, known_run
+from dicast.reading import FAILED, USD_UNKNOWN, Judged, Maker, judged, past_runs, reader, run_document, verdict_of
 
 from .documents import without_rationale, written
 
@@ -23,7 +23,10 @@ class NotFound(ConfigError):
 
 def runs(ledger: Ledger, given: Values) -> Document:
     """The runs, the one that began last first; those after *cursor* where it is given."""
-    found = past_runs(ledger, given["name"], None)
+    left_out = given["without"]
+    found = iter(past_runs(ledger, given["name"], None))
+    if left_out is not None:
+        found = (one for one in found if one["name"] != left_out)
     if given["cursor"] is not None:
         found = _after(found, given["cursor"])
     page = list(islice(found, given["limit"] + 1))
@@ -113,18 +116,28 @@ def subject(ledger: Ledger, given: Values) -> Document:
     said = [entry for entry in entries if entry.event.type == "eval.completed"]
     failed = [entry for entry in entries if entry.event.type == "eval.failed"]
     content: Any = read[-1].payload.get("content") if read else None
+    session_id = entries[0].event.session_id
     return {
         "data": {
             f"{kind}_id" if kind == "turn" else "subject_id": id,
             "subject_kind": kind,
-            "session_id": entries[0].event.session_id,
+            "session_id": session_id,
             "content": content,
+            "conversation": None if session_id is None else _conversation(ledger, session_id),
             "evaluations": [_evaluation(entry) for entry in said],
             "failures": [
                 {"run_id": entry.event.run_id, **entry.event.payload, "chain": _place(entry)} for entry in failed
             ],
         }
     }
+
+
+def _conversation(ledger: Ledger, session_id: str) -> Any:
+    """The turns of the session; null where no run recorded them, or what draws them is not installed."""
+    try:
+        return reader("conversation")(ledger, session_id=session_id)["turns"]
+    except PluginError:
+        return None
 
 
 def _evaluation(entry: Entry) -> Document:

@@ -1,0 +1,128 @@
+"""How long answers of ``dicast serve`` and the dashboard's first page take over many verdicts, and how much memory the server needs.
+
+    uv run python benchmarks/serve.py --verdicts 1000000
+    uv run python benchmarks/serve.py --ledger BIG.db     # one that own_reading.py has made before
+
+Each answer of the first page is asked for once, of a server that has just started, one after the other; then a second server is opened in
+Chromium. Making the ledger takes some three minutes and 3 GB for a million verdicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+TOKEN = "a-token-for-measuring"
+ANSWER_SECONDS, PAGE_SECONDS, MEGABYTES = 1.0, 1.5, 300
+"""The targets."""
+ASKED = (
+    *("/runs?limit=20&without=labels", "/judges", "/analytics/quality?subject_kind=turn", "/analytics/backlog"),
+    *(f"/analytics/agreement{part}?judge=a&judge=b&subject_kind=turn&window=0.15" for part in ("", "/days")),
+    *("/analytics/cost", "/analytics/cost?include_eval=true", "/analytics/savings"),
+)
+STAGES = (
+    ("the page is drawn", "document.querySelector('#last')"),
+    ("the last run and its gate", "document.querySelector('[data-path^=\"/runs\"]')"),
+    ("quality by model", "document.querySelector('[data-path*=\"mean_score\"]')"),
+    ("everything", "!document.documentElement.hasAttribute('aria-busy')"),
+)
+
+
+@attrs.frozen
+class Server:
+    """A server that runs."""
+
+    address: str
+    pid: int
+
+    def ask(self, path: str) -> float:
+        """The seconds that an answer takes."""
+        request = urllib.request.Request(self.address + path, headers={"authorization": f"Bearer {TOKEN}"})
+        began = time.perf_counter()
+        with urllib.request.urlopen(request) as answer:
+            answer.read()
+        return time.perf_counter() - began
+
+    def megabytes(self) -> float:
+        """The most memory that it has had, in MB."""
+        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
+
+
+@contextmanager
+def served(ledger: Path, folder: Path) -> Iterator[Server]:
+    """A server over *ledger* that has just started."""
+    (folder / "token").write_text(TOKEN, encoding="ascii")
+    dicast = str(Path(sys.executable).with_name("dicast"))
+    command = [dicast, "serve", "--ledger", str(ledger), "--port", "0", "--token-file", "token"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield Server(process.stdout.readline().split()[-1].rstrip("/"), process.pid)
+        process.terminate()
+
+
+def first_page(server: Server) -> Iterator[tuple[str, float]]:
+    """The seconds until each stage of the first page."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        began = time.perf_counter()
+        page.goto(f"{server.address}/?token={TOKEN}")
+        for name, shown in STAGES:
+            page.wait_for_function(f"() => {shown}", timeout=300_000)
+            yield name, time.perf_counter() - began
+        browser.close()
+
+
+def measured(ledger: Path, folder: Path) -> Iterator[tuple[str, float, float]]:
+    """Each figure with its target."""
+    with served(ledger, folder) as server:
+        for path in ASKED:
+            yield f"{path}, s", server.ask(path), ANSWER_SECONDS
+        yield "memory after these, MB", server.megabytes(), MEGABYTES
+    if shutil.which("chromium") is None:
+        return
+    with served(ledger, folder) as server:
+        for name, seconds in first_page(server):
+            yield f"first page, {name}, s", seconds, PAGE_SECONDS
+        yield "memory with the page open, MB", server.megabytes(), MEGABYTES
+
+
+def main() -> int:
+    """Print the figures; a missed target is information."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--verdicts", type=int, default=1_000_000)
+    parser.add_argument("--ledger", type=Path)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    figures = []
+    with tempfile.TemporaryDirectory() as name:
+        folder, ledger = Path(name), given.ledger and given.ledger.absolute()
+        if ledger is None:
+            maker = Path(__file__).with_name("own_reading.py")
+            subprocess.run([sys.executable, str(maker), name, str(given.verdicts)], check=True)
+            ledger = folder / "ledger.db"
+        for what, value, target in measured(ledger, folder):
+            figures.append({"name": what, "value": round(value, 2), "target": target})
+            if not given.json:
+                print(f"{what}: {value:.2f} ({target:g}) {'ok' if value <= target else 'MISSED'}", flush=True)
+    if given.json:
+        print(json.dumps(figures, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

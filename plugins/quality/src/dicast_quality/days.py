@@ -1,0 +1,81 @@
+"""Agreement day by day: of the subjects whose last verdict fell on a day, how many raters agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dicast import Ledger
+
+from .agreement import Asked
+from .ratings import Between, Ratings
+from .reliability import NOISE
+
+_DAY = 86_400_000
+"""Milliseconds."""
+
+
+def read_agreement_days(
+    ledger: Ledger,
+    *,
+    judge: Sequence[str] = (),
+    run: Sequence[str] = (),
+    between: Between | None = None,
+    subject_kind: str | None = None,
+    window: float = 0.15,
+) -> dict[str, Any]:
+    """The ``n`` and ``within`` of ``dicast agreement``, by the day (UTC) of the newest of each subject's verdicts, and in all.
+
+    A subject is within *window* when the highest and the lowest of its raters' scores lie no further apart.
+
+    :raises ConfigError: when the ledger does not have what was asked for, or that is not two raters.
+    """
+    asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
+    ratings, between = asked.ratings(ledger)
+    days: dict[int, list[int]] = {}
+    for time, spread in _spreads(ratings):
+        counts = days.setdefault(time // _DAY, [0, 0])
+        counts[0] += 1
+        counts[1] += spread <= window + NOISE
+    n, within = (sum(counts[place] for counts in days.values()) for place in (0, 1))
+    return {
+        "between": between,
+        "window": window,
+        "raters": list(ratings.raters),
+        "n": n,
+        "within": within / n if n else None,
+        "data": [{"day": _written(day), "n": n, "within": within / n} for day, (n, within) in sorted(days.items())],
+    }
+
+
+def _spreads(ratings: Ratings) -> Iterator[tuple[int, float]]:
+    """The time of the newest verdict, and the spread of scores, of each subject that two raters have scored."""
+    times = ratings.judged.times
+    if len(ratings.newest) == 2 and not ratings.contents.several:
+        yield from _pairs(ratings)
+        return
+    for place in ratings.places():
+        unit = ratings.unit(place)
+        scored = {rater: score for rater, score in unit.scores.items() if score is not None}
+        if len(scored) > 1:
+            yield max(times[unit.rows[rater]] for rater in scored), _spread(scored.values())
+
+
+def _pairs(ratings: Ratings) -> Iterator[tuple[int, float]]:
+    """Likewise of two raters, without an object a subject."""
+    first, second = ratings.newest.values()
+    score, times = ratings.score, ratings.judged.times
+    for place, row in first.items():
+        other = second.get(place)
+        if other is not None and (one := score(row)) is not None and (two := score(other)) is not None:
+            yield max(times[row], times[other]), abs(one - two)
+
+
+def _spread(scores: Iterable[float]) -> float:
+    found = list(scores)
+    return max(found) - min(found)
+
+
+def _written(day: int) -> str:
+    return datetime.fromtimestamp(day * _DAY / 1000, UTC).date().isoformat()

@@ -1,0 +1,63 @@
+"""The dashboard: one page, its script and its style. All three need the token, as every answer does."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+_PAGE = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>dicast</title>
+<link rel="stylesheet" href="/dashboard.css">
+<script src="/dashboard.js" defer></script>
+</head>
+<body>
+<noscript>This page draws its figures with a script; allow it to run.</noscript>
+<div id="dashboard"></div>
+</body>
+</html>
+"""
+
+CLOSED = b"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<title>dicast: the token is missing</title></head>
+<body>
+<h1>This dashboard needs its token</h1>
+<p>Open the address that <code>dicast serve</code> has printed. It ends in <code>?token=</code> and the token.</p>
+<p>Where the token is in a file, write the address like that yourself. The browser then keeps the token; the address does not.</p>
+</body>
+</html>
+"""
+"""What a browser without the token is told."""
+
+
+def pages() -> list[BaseRoute]:
+    """The routes of the dashboard."""
+    web = files("dicast_web")
+    script, style = (web.joinpath(f"dashboard.{kind}").read_bytes() for kind in ("js", "css"))
+    return [
+        _page("/", _PAGE, "text/html"),
+        _page("/dashboard.js", script, "text/javascript"),
+        _page("/dashboard.css", style, "text/css"),
+    ]
+
+
+def _page(path: str, body: bytes, media_type: str) -> Route:
+    tag = f'"{sha256(body).hexdigest()[:32]}"'
+
+    async def answer(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"etag": tag})
+        return Response(body, media_type=media_type, headers={"etag": tag})
+
+    return Route(path, answer, methods=["GET"])

@@ -1,0 +1,386 @@
+"""The dashboard as a reader has it: in a real Chromium over a real server, in both themes, wide and narrow."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+DICAST = Path(sys.executable).with_name("dicast")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+EVERYTHING = "() => document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+NUMBERS = "() => [...document.querySelectorAll('[data-path]')].map((each) => [each.dataset.path, each.dataset.value])"
+STEP = re.compile(r'\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\.?([^.\[\]"]+)')
+
+
+def turns(model, sessions):
+    """The trace of an agent that fails with its tools when it is the small model."""
+    for session in sessions:
+        for turn in (1, 2):
+            place = {
+                "session_id": session,
+                "turn_id": f"{session}/{turn}",
+                "time": f"2026-03-01T12:0{turn}:00.000Z",
+            }
+            said = {"user_prompt_text": f"Where is order {turn}? {HOSTILE}", "final_response_text": f"Gone. {HOSTILE}"}
+            call = {"tool_use_id": f"call-{session}-{turn}", "tool_name": "find", "input": {"order": HOSTILE}}
+            failed = model == "small"
+            stop = "max_tokens" if failed else "end_turn"
+            yield {"type": "route.decided", **place, "payload": {"chosen_model": model}}
+            yield {"type": "tool.called", **place, "payload": call}
+            ended = {"tool_use_id": call["tool_use_id"], "error": "timeout", "output": "found", "success": not failed}
+            yield {"type": "tool.failed" if failed else "tool.completed", **place, "payload": ended}
+            yield {"type": "llm.call_completed", **place, "payload": {"model": model, "cost_usd": "0.0012"}}
+            if failed:
+                yield {"type": "feedback.explicit", **place, "payload": {"rating": "thumbs_down"}}
+            yield {"type": "turn.completed", **place, "payload": {"stop_reason": stop, "signals_extra": said}}
+
+
+class Workplace:
+    """A folder with a ledger, and runs that are written to it by another process."""
+
+    def __init__(self, folder):
+        self.folder, self.ledger = folder, folder / "ledger.db"
+
+    def run(self, name, trace):
+        lines = [json.dumps(line) + "\n" for line in trace]
+        (self.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        pipeline = {
+            "name": name,
+            "source": {"traces/events": {"path": f"{name}.jsonl", "subjects": ["turn"]}},
+            "judges": [{"heuristic/turn": {"as": judge}} for judge in ("first", "second")],
+            "gate": {"on": "first", "min_score": 0.7},
+            "ledger": {"ledger/sqlite": {"path": "ledger.db"}},
+        }
+        (self.folder / f"{name}.yaml").write_text(json.dumps(pipeline), encoding="utf-8")
+        command = [DICAST, "run", f"{name}.yaml"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+
+
+class Server:
+    """``dicast serve`` over a ledger."""
+
+    def __init__(self, place):
+        for name, token in (("read.token", READING), ("label.token", LABELLING)):
+            (place.folder / name).write_text(token)
+        arguments = ["--port", "0", "--token-file", "read.token", "--label-token-file", "label.token"]
+        command = [DICAST, "serve", "--ledger", "ledger.db", *arguments]
+        self.process = subprocess.Popen(command, cwd=place.folder, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().split()[-1]
+
+    def get(self, path):
+        """The answer's JSON with every number as its token."""
+        request = urllib.request.Request(
+            self.address.rstrip("/") + path, headers={"authorization": f"Bearer {READING}"}
+        )
+        with urllib.request.urlopen(request) as answer:
+            return json.loads(answer.read(), parse_float=str, parse_int=str)
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+class Tab:
+    """A page in a browser, and what it should never do: ask another server, open a dialog, complain."""
+
+    def __init__(self, browser, server, hash="", *, token=LABELLING, width=1280, theme="light", wait="main h1"):
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.requests, self.dialogs, self.complaints = [], [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", self._dismiss)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.server = server
+        self.page.goto(f"{server.address}?token={token}{hash}")
+        self.page.wait_for_selector(wait)
+
+    def _dismiss(self, dialog):
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def __enter__(self):
+        return self.page
+
+    def __exit__(self, *error):
+        self.context.close()
+        if error[0] is None:
+            assert self.dialogs == []
+            assert self.complaints == []
+            assert [one for one in self.requests if not one.startswith((self.server.address, "data:"))] == []
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The system's Chromium, headless; never one that playwright downloads."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def support(tmp_path_factory):
+    """A ledger with two runs of the same name over an agent's trace."""
+    place = Workplace(tmp_path_factory.mktemp("support"))
+    sessions = ["chat", f"hostile {HOSTILE}"]
+    place.run("nightly", [*turns("small", sessions[:1]), *turns("large", sessions[1:])])
+    place.run("nightly", [*turns("small", sessions[:1]), *turns("large", sessions[1:])])
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(support):
+    """A server over that ledger."""
+    running = Server(support)
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """A ledger of its own with one run, and a server over it."""
+    place = Workplace(tmp_path)
+    place.run("nightly", turns("large", ["chat"]))
+    running = Server(place)
+    yield place, running
+    running.end()
+
+
+def found_at(document, path):
+    for number, quoted, name in STEP.findall(path):
+        document = document[int(number)] if number else document[json.loads(f'"{quoted}"') if quoted else name]
+    return document
+
+
+def settled(page):
+    page.wait_for_function("() => !document.documentElement.hasAttribute('aria-busy')")
+    page.evaluate(EVERYTHING)
+
+
+def places(server):
+    two, one = (run["run_id"] for run in server.get("/runs")["data"][:2])
+    return {
+        "today": "#/",
+        "runs": "#/runs",
+        "run": f"#/run/{one}",
+        "subject": "#/subject/turn/chat%2F1",
+        "compare": f"#/compare?a={one}&b={two}",
+        "label": "#/label",
+    }
+
+
+@pytest.mark.parametrize("view", ["today", "runs", "run", "subject", "compare", "label"])
+def test_every_number_is_the_token_that_the_api_wrote(chromium, server, view):
+    with Tab(chromium, server, places(server)[view]) as page:
+        settled(page)
+        numbers = page.evaluate(NUMBERS)
+    assert len(numbers) >= (1 if view == "label" else 8)
+    for path, value in numbers:
+        address, _, inside = path.partition("#")
+        assert (path, found_at(server.get(address), inside)) == (path, value)
+
+
+def test_the_first_page_has_each_tile_and_the_floor(chromium, server):
+    with Tab(chromium, server, wait=".floor") as page:
+        settled(page)
+        assert page.locator(".tile h2").all_inner_texts() == [
+            *("Last run", "Quality by model", "Pending", "As it comes", "Agreement", "Cost of judging")
+        ]
+        assert page.locator(".floor p").count() == 1
+        assert page.locator(".floor").inner_text().startswith("small is under the floor")
+        paths = " ".join(path for path, _ in page.evaluate(NUMBERS))
+    for wanted in ("/analytics/quality", "/analytics/agreement?", "/analytics/agreement/days", "/analytics/backlog"):
+        assert wanted in paths
+    for wanted in ("/analytics/cost#", "/analytics/cost?include_eval=true", "/analytics/savings", "/runs?"):
+        assert wanted in paths
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("view", ["today", "runs", "run", "subject", "compare", "label"])
+def test_nothing_stands_in_the_way_of_anybody(chromium, server, view, width, theme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    with Tab(chromium, server, places(server)[view], width=width, theme=theme) as page:
+        settled(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
+            "rgb(250, 249, 246)" if theme == "light" else "rgb(22, 24, 27)"
+        )
+
+
+def test_a_hostile_row_does_nothing(chromium, server):
+    from urllib.parse import quote
+
+    id = f"hostile {HOSTILE}/1"
+    with Tab(chromium, server, f"#/subject/turn/{quote(id, safe='')}") as page:
+        settled(page)
+        assert page.locator("h1").inner_text() == id
+        assert page.get_by_text(f"Gone. {HOSTILE}").first.is_visible()
+        assert page.locator("main img, main script").count() == 0
+
+
+def test_the_token_does_not_stay_in_the_address_nor_where_a_script_reads_it(chromium, server):
+    with Tab(chromium, server, "#/runs") as page:
+        assert page.url == f"{server.address}#/runs"
+        assert page.evaluate("document.cookie") == ""
+        assert page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])") == "[{},{}]"
+
+
+def test_without_the_token_a_browser_is_told_where_it_is(chromium, server):
+    context = chromium.new_context()
+    page = context.new_page()
+    assert page.goto(server.address).status == 401
+    assert "dicast serve" in page.locator("body").inner_text()
+    context.close()
+
+
+def test_who_may_only_read_is_not_asked_for_a_verdict(chromium, server):
+    with Tab(chromium, server, "#/subject/turn/chat%2F1", token=READING) as page:
+        settled(page)
+        assert page.get_by_role("button", name="Give the verdict").count() == 0
+        page.get_by_role("link", name="Label").click()
+        page.wait_for_selector("text=This token may read and not label")
+
+
+def test_a_verdict_tells_its_whole_story(chromium, server):
+    document = server.get("/analytics/turns/chat%2F1")["data"]
+    newest = document["evaluations"][-1]
+    with Tab(chromium, server, f"#/subject/turn/chat%2F1?eval={newest['chain']['seq']}") as page:
+        settled(page)
+        card = page.locator(".card.chosen")
+        told = card.inner_text()
+        assert page.get_by_role("list", name="Conversation").count() == 1
+    for wanted in (newest["rubric_id"], newest["fingerprint"], newest["eval_id"], newest["run_id"]):
+        assert wanted in told
+    chain = newest["chain"]
+    assert chain["prev"] in told
+    assert f"dicast ledger verify --head {chain['digest']}" in told
+
+
+def test_the_keyboard_is_enough(chromium, server):
+    with Tab(chromium, server, wait="table a, .tile a") as page:
+        settled(page)
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        reached = set()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("document.activeElement.tagName + ':' + (document.activeElement.type ?? '')"))
+        assert {"A:", "SELECT:select-one", "INPUT:range"} <= reached
+        page.get_by_role("link", name="Runs", exact=True).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1:has-text('Runs')")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.locator("tbody a").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1:has-text('nightly')")
+        page.go_back()
+        page.wait_for_selector("h1:has-text('Runs')")
+
+
+def test_a_verdict_appears_without_a_reload(chromium, fresh):
+    place, server = fresh
+    with Tab(chromium, server, wait=".state.pass") as page:
+        settled(page)
+        before = page.locator("[data-path*='verdict_count']").first.get_attribute("data-value")
+        place.run("later", turns("large", ["new"]))
+        page.wait_for_selector(".line-id:has-text('new/2')")
+        page.wait_for_function(
+            "(before) => document.querySelector(\"[data-path*='verdict_count']\")?.dataset.value !== before", arg=before
+        )
+        shown = page.locator("[data-path*='verdict_count']").first.get_attribute("data-value")
+    assert (before, shown) == ("4", "8")
+
+
+def test_it_says_when_it_is_not_connected(chromium, fresh):
+    _, server = fresh
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{server.address}?token={READING}")
+    page.wait_for_selector(".state.pass")
+    server.end()
+    page.wait_for_selector(".state:has-text('not connected')")
+    context.close()
+
+
+def test_a_persons_verdict_is_recorded_and_agreement_moves(chromium, fresh):
+    _, server = fresh
+    with Tab(chromium, server, "#/subject/turn/chat%2F1") as page:
+        settled(page)
+        page.get_by_label("blind").check()
+        assert page.locator(".card .big").count() == 0
+        page.get_by_role("button", name="Bad").click()
+        page.get_by_label("Why").fill("It did not answer.")
+        page.get_by_role("button", name="Give the verdict").click()
+        page.wait_for_selector("blockquote:has-text('It did not answer.')")
+        page.get_by_role("link", name="Today").click()
+        page.wait_for_selector("[data-path*='/analytics/agreement?'][data-path$='#within']")
+        asked = page.locator("[data-path$='#within']").first
+        assert "judge=human" in asked.get_attribute("data-path")
+        page.wait_for_function("() => document.querySelector(\"[data-path$='#within']\").dataset.value === '0.0'")
+    verdict = server.get("/analytics/turns/chat%2F1")["data"]["evaluations"][-1]
+    assert (verdict["judge_kind"], verdict["score"], verdict["signals"]["reason"]) == (
+        *("human", "0.0"),
+        "It did not answer.",
+    )
+
+
+def test_subjects_are_labelled_one_after_the_other(chromium, fresh):
+    _, server = fresh
+    with Tab(chromium, server, "#/label", wait="h2.id") as page:
+        for id in ("chat/1", "chat/2"):
+            page.wait_for_selector(f"h2.id:has-text('{id}')")
+            assert page.locator(".card .big").count() == 0
+            page.get_by_role("button", name="Good").click()
+            page.get_by_role("button", name="Give the verdict").click()
+        page.wait_for_selector("text=These are done.")
+    found = {one["judge_kind"]: one["count"] for one in server.get("/judges")["data"] if one["judge_kind"] == "human"}
+    assert found == {"human": "2"}
+
+
+NOTHING = """
+import contextlib, dicast
+pipeline = {"judges": ["heuristic/turn"], "ledger": {"ledger/sqlite": {"path": "ledger.db"}}}
+with contextlib.suppress(dicast.DataError):
+    dicast.run(pipeline, subjects=[])
+"""
+
+
+def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
+    subprocess.run([sys.executable, "-c", NOTHING], cwd=tmp_path, check=True)
+    running = Server(Workplace(tmp_path))
+    try:
+        with Tab(chromium, running, wait="text=Nothing has been judged yet") as page:
+            assert "dicast run" in page.locator("main").inner_text()
+            page.get_by_role("link", name="Runs").click()
+            page.wait_for_selector("text=No run yet")
+            page.get_by_role("link", name="Compare").click()
+            page.wait_for_selector("text=A comparison needs two runs")
+    finally:
+        running.end()

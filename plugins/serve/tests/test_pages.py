@@ -1,0 +1,147 @@
+"""What the dashboard asks for beside the answers of commands, and how it is handed out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from dicast_serve.application import application
+from dicast_serve.command import serve
+from dicast_serve.guard import Tokens
+from dicast_serve.pages import pages
+
+READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
+HOST = "127.0.0.1:8600"
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def browser(ledger):
+    """Asks as a browser does: with a cookie, and no other sign of the token."""
+    app = application([ledger], Tokens(READING, LABELLING), [HOST], "dicast_8600", pages())
+    with TestClient(app, f"http://{HOST}", raise_server_exceptions=False) as asking:
+        yield asking
+
+
+def test_agreement_by_day_sums_to_agreement(client):
+    for window in ("0", "0.15", "1"):
+        whole = client.get(f"/analytics/agreement?judge=a&judge=b&window={window}").json()
+        days = client.get(f"/analytics/agreement/days?judge=a&judge=b&window={window}").json()
+        assert (days["n"], days["within"], days["window"]) == (whole["n"], whole["within"], whole["window"])
+        assert sum(one["n"] for one in days["data"]) == whole["n"]
+        assert all(one["day"] < two["day"] for one, two in pairwise(days["data"]))
+
+
+def test_agreement_by_day_moves_with_a_persons_verdict(client):
+    client.post("/labels", json={"subject_id": "s/1", "score": 0.5}, headers=bearer(LABELLING))
+    apart = abs(client.get("/analytics/turns/s/1").json()["data"]["evaluations"][0]["score"] - 0.5)
+    for window in (apart - 0.01, apart + 0.01):
+        days = client.get(f"/analytics/agreement/days?judge=a&judge=human&window={window:.2f}").json()
+        assert (days["n"], days["within"]) == (1, float(window > apart))
+
+
+def test_agreement_by_day_of_three_judges_is_that_of_their_spread(client):
+    client.post("/labels", json={"subject_id": "s/1", "score": 0}, headers=bearer(LABELLING))
+    asked = "judge=a&judge=b&judge=human"
+    whole = client.get(f"/analytics/agreement?{asked}").json()
+    days = client.get(f"/analytics/agreement/days?{asked}").json()
+    assert (days["n"], days["within"]) == (whole["n"], whole["within"])
+
+
+def test_judges_are_counted(client):
+    client.post("/labels", json={"subject_id": "s/1", "score": 0.5}, headers=bearer(LABELLING))
+    found = {(one["judge"], one["judge_kind"]): one["count"] for one in client.get("/judges").json()["data"]}
+    assert found == {("a", "heuristic"): 4, ("b", "heuristic"): 4, ("human", "human"): 1}
+
+
+def test_a_subject_has_the_conversation_that_it_is_part_of(client):
+    turns = client.get("/analytics/turns/s/2").json()["data"]["conversation"]
+    assert [turn["id"] for turn in turns] == ["s/1", "s/2"]
+    assert [(one["role"], one["text"]) for one in turns[1]["messages"]] == [
+        ("user", "Where is Canberra?"),
+        ("assistant", "In Australia, 2."),
+    ]
+
+
+def test_a_token_says_what_it_allows(client):
+    assert client.get("/session").json() == {"may_label": False}
+    assert client.get("/session", headers=bearer(LABELLING)).json() == {"may_label": True}
+
+
+def test_the_address_with_the_token_becomes_a_cookie_that_no_script_reads(browser):
+    welcome = browser.get(f"/?token={READING}", follow_redirects=False)
+    assert (welcome.status_code, welcome.headers["location"]) == (303, "/")
+    assert {"httponly", "samesite=strict"} <= {
+        part.strip().lower() for part in welcome.headers["set-cookie"].split(";")
+    }
+    page = browser.get("/")
+    assert page.status_code == 200
+    assert READING not in page.text
+    assert browser.get("/session").json() == {"may_label": False}
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard.js", "/dashboard.css"])
+def test_the_page_needs_the_token_and_runs_nothing_but_its_own_script(browser, path):
+    assert browser.get(path).status_code == 401
+    browser.get(f"/?token={READING}")
+    answer = browser.get(path)
+    policy = answer.headers["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "script-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"} <= set(policy)
+    assert browser.get(path, headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+
+
+def test_without_a_token_a_browser_reads_what_to_do_and_a_program_reads_json(browser):
+    shown = browser.get("/", headers={"accept": "text/html"})
+    assert (shown.status_code, shown.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "dicast serve" in shown.text
+    assert browser.get("/").json()["error"]["message"].startswith("the request needs the header")
+
+
+def test_once_json_has_the_new_answers_too(ledger):
+    for path in ("/judges", "/analytics/agreement/days?judge=a&judge=b"):
+        done = CliRunner().invoke(serve, ["--ledger", str(ledger), "--once-json", path], catch_exceptions=False)
+        assert json.loads(done.stdout)["data"]
+
+
+def test_turns_that_a_watch_has_not_judged_yet_are_counted(tmp_path):
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M")
+    turns = [
+        {"type": "turn.completed", "time": f"{now}:0{number}.000Z", "session_id": "s", "turn_id": f"s/{number}"}
+        for number in (1, 2)
+    ]
+    lines = [json.dumps({**turn, "payload": {"stop_reason": "end_turn"}}) + "\n" for turn in turns]
+    (tmp_path / "trace.jsonl").write_text("".join(lines))
+    (tmp_path / "watch.yaml").write_text(
+        f"source: {{traces/events: {{path: {tmp_path}/trace.jsonl, subjects: [turn]}}}}\n"
+        f"judges: [heuristic/turn]\nledger: {{ledger/sqlite: {{path: {tmp_path}/ledger.db}}}}\n"
+    )
+    dicast = Path(sys.executable).with_name("dicast")
+    watch = [dicast, "watch", "watch.yaml", "--once"]
+    subprocess.run(watch, cwd=tmp_path, check=False, capture_output=True)
+
+    def waiting():
+        done = CliRunner().invoke(serve, ["--ledger", str(tmp_path / "ledger.db"), "--once-json", "/analytics/backlog"])
+        return json.loads(done.stdout)["waiting"]
+
+    assert waiting() == {"turns": 2, "oldest": f"{now}:01.000Z", "more": False}
+    ended = {
+        "type": "session.ended",
+        "time": f"{now}:09.000Z",
+        "session_id": "s",
+        "payload": {"disposition": "completed"},
+    }
+    with (tmp_path / "trace.jsonl").open("a") as file:
+        file.write(json.dumps(ended) + "\n")
+    subprocess.run(watch, cwd=tmp_path, check=False, capture_output=True)
+    assert waiting() == {"turns": 0, "oldest": None, "more": False}

@@ -1,0 +1,62 @@
+// How far two judges agree, in all and day by day, within a window that is chosen here.
+import { html, useState } from "../html.js";
+import { Figure, percent, score } from "../figures.js";
+import { address, useAnswer } from "./api.js";
+import { Course } from "./course.js";
+import { Answer, Tile } from "./parts.js";
+import { alter, ofSubject, place } from "./router.js";
+
+export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
+  const found = (judges.document?.data ?? []).filter((one) => one.subject_kind === kind);
+  const names = [...new Set(found.map((one) => one.judge))];
+  const [one, two] = pair(found, names, query);
+  const window_ = within(query.window);
+  const asked = { judge: [one, two], subject_kind: kind, window: window_ };
+  const enough = names.length > 1 && kind !== null;
+  const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
+  const days = useAnswer(whole.document === null ? null : address("/analytics/agreement/days", asked), tick);
+  return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far it can be believed.</p>` : html`
+    <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" /></div>
+    <${Answer} answer=${whole}>${(document) => html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>
+        <span class="soft"> of <${Figure} value=${document.n} path=${whole.at("n")} /> subjects within <${Figure} value=${document.window} path=${whole.at("window")} /></span></p>
+      <${Slider} value=${window_} />
+      <${Over} days=${days} />
+      <p class="soft">alpha <${Figure} value=${document.alpha} path=${whole.at("alpha")} form=${score} />${document.alpha_ci === null ? null : html` (95 %: <${Figure} value=${document.alpha_ci[0]} path=${whole.at("alpha_ci[0]")} form=${score} /> to <${Figure} value=${document.alpha_ci[1]} path=${whole.at("alpha_ci[1]")} form=${score} />)`},
+        ${" "}kappa <${Figure} value=${document.kappa} path=${whole.at("kappa")} form=${score} />. At 1 they agree always, at 0 as often as by chance.</p>
+      <${Worst} document=${document} at=${whole.at} />`}</${Answer}>
+    ${mayLabel ? html`<p><a href=${place(["label"])}>Give verdicts of your own</a></p>` : null}`}</${Tile}>`;
+}
+
+/** Which two are compared: those that were chosen, else a person with the judge that has judged most, else the two that have. */
+function pair(found, names, query) {
+  const person = found.find((one) => one.judge_kind === "human")?.judge;
+  const first = names.includes(query.one) ? query.one : (names.find((name) => name !== person) ?? names[0] ?? null);
+  const others = names.filter((name) => name !== first);
+  const second = others.includes(query.two) ? query.two : others.includes(person) ? person : (others[0] ?? null);
+  return [first, second];
+}
+
+const within = (text) => (text !== undefined && Number(text) >= 0 && Number(text) <= 1 ? String(Number(text)) : "0.15");
+
+function Pick({ word, names, value, name }) {
+  return html`<label class="pick">${word} <select value=${value} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${names.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
+}
+
+function Slider({ value }) {
+  const [moved, move] = useState(null);
+  const now = moved ?? value;
+  return html`<label class="slider"><span>window ${Number(now).toFixed(2)}</span><input type="range" min="0" max="0.5" step="0.01" value=${now}
+    onInput=${(event) => move(event.currentTarget.value)} onChange=${(event) => { alter({ window: event.currentTarget.value }); move(null); }} /></label>`;
+}
+
+function Over({ days }) {
+  if (days.error || !days.document || days.document.data.length === 0) return null;
+  return html`<${Course} label="Agreement by day" points=${days.document.data.map((one, number) => ({ value: one.within, path: days.at(`data[${number}].within`), title: `${one.day}: ${percent(one.within)} of ${one.n}` }))} />
+    <div class="ends"><span>${days.document.data[0].day}</span>${days.document.data.length > 1 ? html`<span>${days.document.data.at(-1).day}</span>` : null}</div>`;
+}
+
+function Worst({ document, at }) {
+  if (document.worst.length === 0) return null;
+  return html`<details><summary>Furthest apart</summary><ol class="lines">${document.worst.map((one, number) => html`<li><a class="line" href=${ofSubject(one.subject_kind, one.subject_id)}>
+    <span class="line-id" dir="auto">${one.subject_id}</span>${Object.entries(one.scores).map(([judge, value]) => html`<span class="soft"><span dir="auto">${judge}</span> <${Figure} value=${value} path=${at(`worst[${number}].scores[${JSON.stringify(judge)}]`)} form=${score} /></span>`)}</a></li>`)}</ol></details>`;
+}

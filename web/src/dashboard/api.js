@@ -1,0 +1,89 @@
+// What the API answers, read exactly: every number keeps its token. The browser keeps answers by their ETag.
+import { readExactly } from "../figures.js";
+import { useEffect, useRef, useState } from "../html.js";
+
+/** An answer that is not one: `status`, and the message that the API gave. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+let ledger = null;
+
+/** Which ledger is asked about from now on; null is the first. */
+export const choose = (name) => {
+  ledger = name;
+};
+export const chosen = () => ledger;
+
+/** `/path?a=1&b=2`; what is null is left out, and a list comes once for each. */
+export function address(path, values = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...values, ledger })) {
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== null && one !== undefined && one !== "") query.append(name, one);
+  }
+  return query.size ? `${path}?${query}` : path;
+}
+
+async function read(url, options) {
+  let response;
+  try {
+    response = await fetch(url, { credentials: "same-origin", ...options });
+  } catch {
+    throw new Refused(0, "The server does not answer. Is dicast serve running?");
+  }
+  const text = await response.text();
+  if (!response.ok) throw new Refused(response.status, messageOf(text, response.status));
+  return readExactly(text);
+}
+
+function messageOf(text, status) {
+  if (status === 401) return "The token is not valid any more. Open the address that dicast serve has printed.";
+  try {
+    const { message, errors } = JSON.parse(text).error;
+    return [message, ...errors.map((one) => one.hint).filter(Boolean)].join(" · ");
+  } catch {
+    return `The server answered ${status}.`;
+  }
+}
+
+let asking = 0;
+
+/** While something is asked for the page says so to those who do not see it; what an answer leads to is asked for a moment later. */
+export async function ask(url) {
+  document.documentElement.setAttribute("aria-busy", "true");
+  asking += 1;
+  try {
+    return await read(url);
+  } finally {
+    setTimeout(() => {
+      asking -= 1;
+      if (asking === 0) document.documentElement.removeAttribute("aria-busy");
+    }, 60);
+  }
+}
+export const send = (url, body) => read(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
+/**
+ * The answer at `url`, asked for again when `tick` moves; until the new one is there the old one stays. `{document, error, at}` with
+ * `at(path)` for the place of a number: the address, `#`, and the path in the document. A url of null is not asked for.
+ */
+export function useAnswer(url, tick = 0) {
+  const [found, setFound] = useState({ url: null, document: null, error: null });
+  const last = useRef(null);
+  useEffect(() => {
+    if (url === null) return undefined;
+    let wanted = true;
+    last.current = url;
+    ask(url).then(
+      (document) => wanted && setFound({ url, document, error: null }),
+      (error) => wanted && setFound({ url, document: null, error }),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [url, tick]);
+  return { ...found, fresh: found.url === url, at: (path) => `${found.url}#${path}` };
+}

@@ -1,0 +1,57 @@
+// Two runs compared: differences with their intervals and words, and the subjects that flipped.
+import { html, useState } from "../html.js";
+import { Figure, score, signed } from "../figures.js";
+import { Mark } from "../marks.js";
+import { address, useAnswer } from "./api.js";
+import { Answer, LABELS, Problem, when } from "./parts.js";
+import { alter, ofRun, ofSubject } from "./router.js";
+
+const FLIPS = 200; // that are drawn; the count is of all
+
+export function Compare({ query }) {
+  const runs = useAnswer(address("/runs", { limit: 200, without: LABELS }), 0);
+  const listed = runs.document?.data ?? [];
+  const [a, b] = sides(listed, query);
+  const [all, setAll] = useState(false);
+  const answer = useAnswer(a && b && a !== b ? address("/compare", { a, b, allow_incomparable: query.any === "1" ? "true" : null }) : null, 0);
+  return html`<div class="top"><h1>Compare</h1></div>
+    <div class="picks"><${Side} word="baseline" name="a" runs=${listed} value=${a} /><${Side} word="with" name="b" runs=${listed} value=${b} />
+      <label class="pick"><input type="checkbox" checked=${query.any === "1"} onChange=${(event) => alter({ any: event.currentTarget.checked ? "1" : "" })} /> also where they differ in more than the task</label></div>
+    ${runs.document && listed.length < 2 ? html`<p class="empty">A comparison needs two runs.</p>` : a === b && a ? html`<p class="empty">Choose two different runs.</p>` : html`
+    <${Answer} answer=${answer} none=${(error) => html`<${Problem} error=${error} />`}>${(document) => html`<${Found} document=${document} at=${answer.at} all=${all} onAll=${() => setAll(true)} />`}</${Answer}>`}`;
+}
+
+/** The runs that are asked for; without them the newest and the one before it of the same name. */
+function sides(listed, query) {
+  const b = query.b ?? (listed.find((one, number) => listed.some((other, place) => place > number && other.name === one.name)) ?? listed[0])?.run_id;
+  const place = listed.findIndex((one) => one.run_id === b);
+  const before = listed.find((one, number) => number > place && one.name === listed[place]?.name);
+  return [query.a ?? before?.run_id ?? listed.find((one) => one.run_id !== b)?.run_id, b];
+}
+
+function Side({ word, name, runs, value }) {
+  const other = value && !runs.some((one) => one.run_id === value) ? [value] : [];
+  return html`<label class="pick">${word} <select value=${value ?? ""} onChange=${(event) => alter({ [name]: event.currentTarget.value })}>${runs.map((one) => html`<option value=${one.run_id}>${one.name} · ${when(one.started_at)}${one.gate ? ` · ${one.gate}` : ""}</option>`)}${other.map((id) => html`<option value=${id}>${id}</option>`)}</select></label>`;
+}
+
+function Found({ document, at, all, onAll }) {
+  return html`${document.words ? html`<p class="lead words" dir="auto">${document.words}</p>` : null}
+    ${document.differs.length ? html`<p class="warnings">They differ in more than the task: <span dir="auto">${document.differs.join(", ")}</span></p>` : null}
+    ${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}
+    <h2>Flips</h2><p class="count"><${Figure} value=${document.flips.length} /> of <${Figure} value=${document.flips_of} path=${at("flips_of")} /> subjects pass in one run and not in the other</p>
+    ${document.flips.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Flips"><table class="list"><thead><tr><th scope="col">subject</th><th scope="col">by</th><th scope="col">now</th><th scope="col" class="num">was</th><th scope="col" class="num">is</th></tr></thead>
+      <tbody>${document.flips.slice(0, all ? undefined : FLIPS).map((one, number) => html`<tr><th scope="row" dir="auto"><a href=${ofSubject(one.subject_kind, one.subject_id)}>${one.subject_id}</a></th><td dir="auto">${one.criterion ?? "score"}</td><td><${Mark} outcome=${one.b ? "pass" : "fail"} word=${one.b ? "passes" : "does not pass"} /></td>
+        <td class="num"><${Figure} value=${one.score_a} path=${at(`flips[${number}].score_a`)} form=${score} /></td><td class="num"><${Figure} value=${one.score_b} path=${at(`flips[${number}].score_b`)} form=${score} /></td></tr>`)}</tbody></table></div>
+      ${!all && document.flips.length > FLIPS ? html`<button type="button" class="chip" onClick=${onAll}>Show all</button>` : null}`}
+    <p class="fine">Baseline: <a href=${ofRun(document.a.run_id)}><code>${document.a.run_id}</code></a>, with <a href=${ofRun(document.b.run_id)}><code>${document.b.run_id}</code></a>.</p>`;
+}
+
+/** One comparison: the criteria it has figures of, with its own words. Those that give no difference or delta are left to `dicast compare`. */
+function Comparison({ name, found, at }) {
+  const criteria = Object.entries(found?.criteria ?? {}).filter(([, one]) => one !== null && typeof one === "object" && ("mean_difference" in one || "delta" in one));
+  if (criteria.length === 0) return null;
+  return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">criterion</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
+    <tbody>${criteria.map(([criterion, one]) => html`<tr><th scope="row" dir="auto">${criterion}</th><td class="num strong"><${Figure} value=${one.mean_difference ?? one.delta} path=${at(`criteria[${JSON.stringify(criterion)}].${"mean_difference" in one ? "mean_difference" : "delta"}`)} form=${signed} /></td>
+      <td class="still">${one.ci_low === null || one.ci_low === undefined ? "–" : html`<${Figure} value=${one.ci_low} path=${at(`criteria[${JSON.stringify(criterion)}].ci_low`)} form=${signed} /> to <${Figure} value=${one.ci_high} path=${at(`criteria[${JSON.stringify(criterion)}].ci_high`)} form=${signed} />`}</td>
+      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
+}

@@ -1,0 +1,94 @@
+// The first page: how things stand.
+import { html } from "../html.js";
+import { Figure, score } from "../figures.js";
+import { Interval } from "../charts.js";
+import { address, useAnswer } from "./api.js";
+import { Agreement } from "./agreement.js";
+import { Costs } from "./costs.js";
+import { Course } from "./course.js";
+import { Answer, Gate, LABELS, Line, Tile, when } from "./parts.js";
+import { alter, ofRun, place } from "./router.js";
+
+const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
+
+/** The start of the period: at midnight, so that the address of an answer is the same all day. The API's own default is 7 days. */
+const since = (days) => (Number(days) === 7 ? null : `${new Date(Date.now() - Number(days) * 86400000).toISOString().slice(0, 10)}T00:00:00Z`);
+
+export function Overview({ live, query, mayLabel }) {
+  const judges = useAnswer(address("/judges"), live.tick);
+  const runs = useAnswer(address("/runs", { limit: 20, without: LABELS }), live.tick);
+  const kinds = [...new Set((judges.document?.data ?? []).map((one) => one.subject_kind))];
+  const kind = kinds.includes(query.kind) ? query.kind : (kinds[0] ?? null);
+  const days = query.days in PERIODS ? query.days : "7";
+  const quality = useAnswer(kind === null ? null : address("/analytics/quality", { subject_kind: kind, from: since(days) }), live.tick);
+  const later = quality.document === null && quality.error === null; // over many verdicts answers take seconds: the more important first
+  const nothing = runs.document && judges.document && runs.document.data.length === 0 && kind === null;
+  return html`<div class="top"><h1>Today</h1>${kind === null ? null : html`<div class="picks">
+      ${kinds.length > 1 ? html`<label class="pick">of <select value=${kind} onChange=${(event) => alter({ kind: event.currentTarget.value })}>${kinds.map((one) => html`<option value=${one}>${named(one)}</option>`)}</select></label>` : null}
+      <label class="pick">over <select value=${days} onChange=${(event) => alter({ days: event.currentTarget.value })}>${Object.entries(PERIODS).map(([key, word]) => html`<option value=${key}>${word}</option>`)}</select></label></div>`}</div>
+    ${nothing ? html`<${Nothing} />` : html`
+      ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} banner />`}
+      <div class="board">
+        <div class="stack"><${LastRun} runs=${runs} tick=${live.tick} />
+          ${kind === null ? null : html`<${Quality} kind=${kind} days=${days} answer=${quality} />`}
+          <${Backlog} tick=${live.tick} /><${News} live=${live} /></div>
+        <div class="stack">${kind === null ? null : html`<${Agreement} later=${later} kind=${kind} judges=${judges} tick=${live.tick} query=${query} mayLabel=${mayLabel} />
+            <${Costs} later=${later} from=${since(days)} tick=${live.tick} />`}</div>
+      </div>`}`;
+}
+
+const named = (kind) => `${kind.replaceAll("_", " ")}s`;
+
+function Nothing() {
+  return html`<section class="nothing"><h2>Nothing has been judged yet</h2><p>The ledger is empty. As soon as a run writes to it, its verdicts appear here.</p>
+    <pre class="command">dicast run pipeline.yaml</pre></section>`;
+}
+
+/** How good the work of each model was; as a banner only those that are under the floor. */
+function Quality({ kind, days, answer, banner = false }) {
+  const under = (answer.document?.data ?? []).map((row, number) => [row, number]).filter(([row]) => row.below_floor === true);
+  if (banner) {
+    return under.length === 0 ? null : html`<div class="floor" role="status">${under.map(([row, number]) => html`<p><strong dir="auto">${row.chosen_model ?? "Work of no known model"}</strong> is under the floor: ${named(kind)} have a mean of
+      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least. Consider a stronger model.</p>`)}</div>`;
+  }
+  return html`<${Tile} title="Quality by model" id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
+    ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">thumbs down</th></tr></thead>
+      <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
+        <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
+        <td><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
+        <td class="num"><${Figure} value=${row.p50_score} path=${answer.at(`data[${number}].p50_score`)} form=${score} /></td>
+        <td class="num"><${Figure} value=${row.p10_score} path=${answer.at(`data[${number}].p10_score`)} form=${score} /></td>
+        <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
+        <td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td></tr>`)}</tbody></table></div>
+      <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean is of all verdicts, whatever their confidence.</p>`}</${Answer}></${Tile}>`;
+}
+
+/** The last run that had a gate, and those of the same name before it. */
+function LastRun({ runs, tick }) {
+  const listed = runs.document?.data ?? [];
+  const place_ = Math.max(0, listed.findIndex((one) => one.gate !== null));
+  const run = listed[place_];
+  const history = useAnswer(run ? address("/runs", { name: run.name, limit: 30 }) : null, tick);
+  const all = (history.document?.data ?? []).map((one, number) => [one, number]).reverse();
+  const scored = all.some(([one]) => one.score !== null);
+  return html`<${Tile} title="Last run" id="last" more=${html`<a href=${place(["runs"])}>all runs</a>`}><${Answer} answer=${runs}>${() => run === undefined
+    ? html`<p class="empty">No run yet.</p>`
+    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${run.score === null ? null : html` <span class="big"><${Figure} value=${run.score} path=${runs.at(`data[${place_}].score`)} form=${score} /></span>`}</p>
+      <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored</span></p>
+      ${scored && all.length > 1 ? html`<${Course} label=${`Score of the last runs of ${run.name}`} points=${all.map(([one, number]) => ({ value: one.score, path: history.at(`data[${number}].score`), kind: one.gate ?? "", href: ofRun(one.run_id), title: `${when(one.started_at)}: ${one.score === null ? "no score" : score(one.score)}, gate ${one.gate ?? "none"}` }))} />` : html`<ol class="gates" aria-label="Gates of the last runs">${all.map(([one]) => html`<li><a href=${ofRun(one.run_id)} title=${when(one.started_at)}><${Gate} run=${one} /></a></li>`)}</ol>`}`}</${Answer}></${Tile}>`;
+}
+
+function Backlog({ tick }) {
+  const answer = useAnswer(address("/analytics/backlog"), tick);
+  return html`<${Tile} title="Pending" id="backlog"><${Answer} answer=${answer}>${(document) => html`<div class="pairs"><div><p class="soft">judges at work on</p><p class="middle"><${Figure} value=${document.open} path=${answer.at("open")} /></p></div>
+      <div><p class="soft">turns that wait for what follows</p><p class="middle">${document.waiting.more ? "at least " : ""}<${Figure} value=${document.waiting.turns} path=${answer.at("waiting.turns")} /></p></div></div>
+    <p class="fine">${document.waiting.oldest === null ? (Number(document.open) === 0 ? "Everything that was begun has ended, and no watched turn waits." : "A judge that was interrupted stays here until it is asked again.") : `A watched turn is judged once its lookahead is over; the oldest that waits ended ${when(document.waiting.oldest)} UTC.`}</p>
+    ${document.data.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Pending by judge"><table><thead><tr><th scope="col">judge</th><th scope="col">of</th><th scope="col" class="num">open</th><th scope="col">oldest</th></tr></thead><tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.judge}</th><td>${named(row.subject_kind)}</td><td class="num"><${Figure} value=${row.open} path=${answer.at(`data[${number}].open`)} /></td><td>${when(row.oldest)}</td></tr>`)}</tbody></table></div>`}`}</${Answer}></${Tile}>`;
+}
+
+function News({ live }) {
+  return html`<${Tile} title="As it comes" id="news"><div aria-live="polite">${live.news.length === 0
+    ? html`<p class="empty">${live.state === "live" ? "New verdicts appear here while a run or dicast watch writes." : "Not connected: what comes now is shown later."}</p>`
+    : html`<ol class="lines">${live.news.map((row) => html`<li key=${String(row.seq)}><${Line} row=${row} /></li>`)}</ol>`}</div></${Tile}>`;
+}

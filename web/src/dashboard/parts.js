@@ -1,0 +1,46 @@
+// Small parts that several views share.
+import { html } from "../html.js";
+import { Figure, score } from "../figures.js";
+import { Mark } from "../marks.js";
+import { ofSubject } from "./router.js";
+
+export const day = (time) => (time ? time.slice(0, 10) : "");
+export const when = (time) => (time ? `${time.slice(0, 10)} ${time.slice(11, 16)}` : "–");
+export const clock = (time) => (time ? time.slice(11, 19) : "");
+
+/** The runs that hold a single verdict of a person each: they are no releases. */
+export const LABELS = "labels";
+
+const GATE = { passed: ["pass", "passed"], failed: ["fail", "failed"], undecided: ["none", "undecided"] };
+export function Gate({ run }) {
+  if (run.state !== "completed" && run.state !== undefined && run.gate === null) return html`<${Mark} outcome="open" word=${run.state} />`;
+  const [outcome, word] = GATE[run.gate] ?? ["open", "no gate"];
+  return html`<${Mark} outcome=${outcome} word=${word} />`;
+}
+
+/** Money as the API wrote it. */
+export function Usd({ value, path, none }) {
+  return html`<${Figure} value=${value} path=${path} form=${(text) => `$${String(text)}`} none=${none ?? "not known"} />`;
+}
+
+export function Problem({ error }) {
+  return html`<p class="warnings" role="alert" dir="auto">${error.message}</p>`;
+}
+
+/** What an answer comes to: the problem, a word while it is read, or what `children` makes of the document. */
+export function Answer({ answer, children, none = null }) {
+  if (answer.error) return none ? none(answer.error) : html`<${Problem} error=${answer.error} />`;
+  if (!answer.document) return html`<p class="empty" role="status">Reading …</p>`;
+  return children(answer.document);
+}
+
+export function Tile({ title, id, wide = false, children, more = null }) {
+  return html`<section class=${wide ? "tile wide" : "tile"} aria-labelledby=${id}><header class="tile-head"><h2 id=${id}>${title}</h2>${more}</header>${children}</section>`;
+}
+
+/** A verdict or a failure on one line, which opens its subject. */
+export function Line({ row, path }) {
+  return html`<a class="line" href=${ofSubject(row.subject_kind, row.subject_id, { eval: String(row.seq) })}>
+    <span class="line-score">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${path ? `${path}.score` : undefined} form=${score} />`}</span>
+    <span class="line-id" dir="auto">${row.subject_id}</span><span class="soft line-by" dir="auto">${row.judge}</span><span class="soft line-at">${clock(row.created_at)}</span></a>`;
+}

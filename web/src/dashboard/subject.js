@@ -1,0 +1,101 @@
+// One subject: what was judged, and the whole story of every verdict on it.
+import { html, useState } from "../html.js";
+import { Figure, milliseconds, Num, plain, score } from "../figures.js";
+import { Conversation } from "../conversation.js";
+import { Mark } from "../marks.js";
+import { address, useAnswer } from "./api.js";
+import { LabelForm } from "./label_form.js";
+import { Answer, Usd, when } from "./parts.js";
+import { ofRun } from "./router.js";
+
+export const subjectAddress = (kind, id) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind });
+
+export function Subject({ kind, id, live, mayLabel, query }) {
+  const [given, give] = useState(0);
+  const answer = useAnswer(subjectAddress(kind, id), live.tick + given);
+  const [blind, setBlind] = useState(query.blind === "1");
+  return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>`}</p><h1 class="id" dir="auto">${id}</h1></div></div>
+    <div class="story"><div class="what"><h2>What was judged</h2><${Evidence} data=${data} id=${id} kind=${kind} /></div>
+    <div class="said-of"><h2>What was said of it</h2>
+      ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); give(given + 1); live.again(); }} />` : null}
+      ${blind ? html`<p class="note">The verdicts are hidden until yours is given.</p>` : html`<${Verdicts} data=${data} at=${answer.at} eval_=${query.eval} />`}</div></div>`}</${Answer}>`;
+}
+
+/** The conversation where there is one, with what was judged beside it where that has more. */
+export function Evidence({ data, id, kind }) {
+  const turns = data.conversation;
+  const content = data.content ?? {};
+  const inside = turns !== null && kind !== "workload";
+  if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
+  return html`${inside ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name="Output" value=${content.output} />`}
+    <${Material} name="Reference" value=${content.reference} />
+    ${Object.keys(content.context ?? {}).length ? html`<details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(content.context)}</pre></details>` : null}`;
+}
+
+/** Whether what was judged stands so far down in its conversation that a reader would have to look for it. */
+const isFar = (turns, id) => turns.findIndex((turn) => turn.id === id || turn.messages.some((one) => one.id === id)) > 3;
+
+const written = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, (_, each) => (each instanceof Num ? each.value : each), 2));
+
+function Material({ name, value }) {
+  if (value === null || value === undefined || value === "") return null;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(value)}</div></section>`;
+}
+
+function Verdicts({ data, at, eval_ }) {
+  const said = data.evaluations.map((one, number) => [one, number]).reverse();
+  return html`${said.length + data.failures.length === 0 ? html`<p class="empty">Nobody has judged it yet.</p>` : null}
+    ${said.map(([one, number]) => html`<${Verdict} one=${one} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${said.length === 1} key=${one.eval_id} />`)}
+    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto"><code>${one.failure_mode}</code> ${one.error_message}</p><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
+}
+
+/** One verdict: its score, why, what it rests on, what it cost, and where it stands. */
+function Verdict({ one, at, chosen, only }) {
+  return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
+    <header class="verdict-head"><h3 dir="auto">${one.judge}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
+    <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Usd} value=${one.judge_cost_usd} path=${at("judge_cost_usd")} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
+    <${Why} signals=${one.signals} />
+    <${Scores} scores=${one.scores} at=${at} />
+    <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
+    <details><summary>Where it comes from</summary><dl class="facts wide">
+      <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="rests on" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
+      <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="rests on the verdict" value=${one.parent_eval_id} code /></dl></details>
+    <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></article>`;
+}
+
+function Why({ signals }) {
+  const text = signals?.rationale_redacted ?? signals?.reason;
+  const against = signals?.flags_negative ?? [];
+  return html`${text ? html`<blockquote dir="auto">${written(text)}</blockquote>` : null}
+    ${Array.isArray(against) && against.length ? html`<p class="flags">${against.map((flag) => html`<span class="flag" dir="auto">${written(flag).replaceAll("_", " ")}</span>`)}</p>` : null}`;
+}
+
+function Scores({ scores, at }) {
+  if (!scores?.length) return null;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">metric</th><th scope="col" class="num">value</th><th scope="col">rests on</th><th scope="col">why</th></tr></thead><tbody>${scores.map((one, number) => html`<tr><th scope="row" dir="auto">${one.metric}</th><td class="num"><${Figure} value=${one.value} path=${at(`scores[${number}].value`)} form=${score} /></td><td>${one.basis ?? one.tier}</td><td dir="auto">${[one.details, one.feedback].filter(Boolean).map(written).join("\n")}</td></tr>`)}</tbody></table></div>`;
+}
+
+function Fact({ name, value, code = false }) {
+  return value === null || value === undefined ? null : html`<div><dt>${name}</dt><dd dir="auto">${code ? html`<code>${value}</code>` : value}</dd></div>`;
+}
+
+/** Its place in the chain, and the command that checks it. */
+function Chain({ chain, at, run, open = false }) {
+  return html`<details open=${open}><summary>Place in the ledger: row <${Figure} value=${chain.seq} path=${at("chain.seq")} /></summary><dl class="facts wide">
+      <div><dt>run</dt><dd><a href=${ofRun(run)}><code>${run}</code></a></dd></div><${Fact} name="digest" value=${chain.digest} code /><${Fact} name="digest of the row before" value=${chain.prev} code /></dl>
+    <p class="small">This checks every row, and that this one is among them:</p><pre class="command" tabindex="0">dicast ledger verify --head ${chain.digest}</pre></details>`;
+}
+
+function Tree({ value, at, path }) {
+  const entries = Object.entries(value ?? {});
+  if (entries.length === 0) return html`<p class="soft">none</p>`;
+  return html`<dl class="facts wide">${entries.map(([key, each]) => html`<div><dt dir="auto">${key.replaceAll("_", " ")}</dt><dd dir="auto"><${Leaf} value=${each} at=${at} path=${`${path}[${JSON.stringify(key)}]`} /></dd></div>`)}</dl>`;
+}
+
+function Leaf({ value, at, path }) {
+  if (value instanceof Num) return html`<${Figure} value=${value} path=${at(path)} form=${plain} />`;
+  if (Array.isArray(value)) return value.length ? value.map((each, number) => html`${number ? ", " : ""}<${Leaf} value=${each} at=${at} path=${`${path}[${number}]`} />`) : "none";
+  if (value !== null && typeof value === "object") return html`<${Tree} value=${value} at=${at} path=${path} />`;
+  return value === null ? "–" : String(value);
+}
+
