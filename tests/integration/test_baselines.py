@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dicast
@@ -188,13 +188,17 @@ def test_a_run_that_has_not_ended_cannot_be_saved(folder, say):
 
 
 numbers = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False))
-metrics = st.dictionaries(st.text(max_size=5), st.recursive(numbers, lambda one: st.dictionaries(st.text(max_size=5), one, min_size=1)))  # fmt: skip
+nested = st.recursive(
+    numbers, lambda one: st.dictionaries(st.text(max_size=5), one, min_size=1, max_size=3), max_leaves=5
+)
+metrics = st.dictionaries(st.text(max_size=5), nested, max_size=4)
 
 
-@given(st.lists(st.tuples(st.text(min_size=1, max_size=5), metrics)))
-def test_what_is_written_is_read_back(tmp_path_factory, rows):
+@given(rows=st.lists(st.tuples(st.text(min_size=1, max_size=5), metrics), max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read_back(tmp_path, rows):
     made = Results("RUN", "name", lambda: iter([(i, {"subject_kind": "row", "row": {"id": i}, "metrics": m}) for i, m in rows]), {"a": "b"})  # fmt: skip
-    path = tmp_path_factory.mktemp("file") / "b.json"
+    path = tmp_path / "b.json"
     path.write_bytes(portable(made, {}, Head(1, "0" * 64)))
     read = read_portable(path)
     assert [(id_, record["metrics"]) for id_, record in read.records()] == rows
