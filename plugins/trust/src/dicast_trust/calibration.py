@@ -81,10 +81,9 @@ class Calibration:
     def document(self) -> dict[str, Any]:
         """The document, with the digest of all of it."""
         share, stages = 1.0, []
-        alpha = self.rules.alpha / max(1, len(self.steps))
         for index, step in enumerate(self.steps):
             later = self.stages[index + 1] if index + 1 < len(self.stages) else None
-            risk = next_risk(step, later, self.rules, alpha)
+            risk = next_risk(step, later, self.rules)
             stages.append(_stage(step, share * step.share, risk))
             share *= 1 - step.share
         rules = self.rules

@@ -176,7 +176,7 @@ class Plan:
             "n": int(differences.count),
             "from": self._from("rows"),
         }
-        shown["least_difference"] = least_difference(spread, self._sizes.judged, effect, asked.power)
+        shown["mde"] = least_difference(spread, self._sizes.judged, effect, asked.power)
         if asked.difference is not None:
             shown["difference"] = asked.difference
             shown["subjects"] = subjects_for_difference(spread, asked.difference, effect, asked.power)
