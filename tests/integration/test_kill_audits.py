@@ -147,7 +147,15 @@ def calibration(url):
     of = {"component": stage.name, "version": stage.version, "options": stage.options, "fingerprint": stage.fingerprint}
     step = {"label": stage.label, "fingerprint": answered(stage.fingerprint, "m"), "of": {**of, "model": "m"}}
     step |= {"signal": "confidence", "model": None, "threshold": 0.8, "audit_risk": 0.1}
-    document = {"version": 1, "target": 0.9, "alpha": 0.1, "agree": "pass", "window": None, "pass_at": 0.5, "stages": [step]}
+    document = {
+        "version": 1,
+        "target": 0.9,
+        "alpha": 0.1,
+        "agree": "pass",
+        "window": None,
+        "pass_at": 0.5,
+        "stages": [step],
+    }
     Path("calibration.json").write_text(json.dumps(document | {"digest": digest(document)}))
 
 

@@ -97,7 +97,11 @@ class Calibrated:
                 continue
             if event.type == REVOKED:
                 step.ended = "revoked"
-            elif self._is_mine(payload) and step.watch is not None and (who := str(payload.get("who"))) not in step.audited:
+            elif (
+                self._is_mine(payload)
+                and step.watch is not None
+                and (who := str(payload.get("who"))) not in step.audited
+            ):
                 step.audited.add(who)
                 step.since = step.since or event.time
                 step.watch.losses.append(payload.get("loss") is True)

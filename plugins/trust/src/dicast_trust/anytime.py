@@ -64,7 +64,9 @@ class Anytime:
         :raises ConfigError: where there is no line.
         """
         if self.needs_line:
-            raise ConfigError(Problem("at is missing: the line that the mean is held against, such as at: 0.9", path="at"))
+            raise ConfigError(
+                Problem("at is missing: the line that the mean is held against, such as at: 0.9", path="at")
+            )
         by_session = sizes is not None and sizes.longest > 1
         total = None
         if sizes is not None and self.target != "population":
@@ -95,7 +97,6 @@ class Anytime:
             logging.getLogger(__name__).warning(
                 "trust/anytime could not stop the run: no record has a score of %s", self.on
             )
-
 
     def _with_line(self, run: RunContext) -> Anytime:
         """The same with the gate's line, where it has none of its own.

@@ -84,9 +84,7 @@ class Asking:
     def _inject(self, recorded: Recorded, failing: Sequence[Labelled], pass_at: float) -> Answers:
         """Let the judge judge outputs that fail, with a canary in each."""
         if not failing:
-            return Answers(
-                unknown={"injection": "no labelled subject fails, so that a canary could move nothing"}
-            )
+            return Answers(unknown={"injection": "no labelled subject fails, so that a canary could move nothing"})
         try:
             there = [due for due in self._subjects(failing) if can_plant(due.subject)]
             if not there:

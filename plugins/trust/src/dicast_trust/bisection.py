@@ -32,6 +32,7 @@ from .shapley import Cell, Share, every_cell, interval, shares
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("other", type=click.Path(path_type=Path), required=False)

@@ -40,7 +40,11 @@ def named_factors(given: Sequence[str]) -> dict[str, list[str]]:
             wrong.append(Problem(f"{text!r} is no factor; write it like model=define.grader.openai/chat.model=gpt-4o", path="--factor", value=text))  # fmt: skip
         found.setdefault(name.strip(), []).append(change)
     if not given:
-        wrong.append(Problem("there is no factor; name each change with --factor NAME=PATH=VALUE, or a second file", path="--factor"))
+        wrong.append(
+            Problem(
+                "there is no factor; name each change with --factor NAME=PATH=VALUE, or a second file", path="--factor"
+            )
+        )
     if len(found) > MOST:
         wrong.append(
             Problem(f"{len(found)} factors have {2 ** len(found)} cells, and {MOST} are the most", path="--factor")

@@ -87,7 +87,9 @@ def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
     if given["count"] is not None:
         subjects = subjects[: given["count"]]
     if not subjects and drawn == "audits":
-        raise ConfigError(f"no kept verdict of {name} waits for a label: the cascade needs audit: {{rate: .02, against: gold}}")
+        raise ConfigError(
+            f"no kept verdict of {name} waits for a label: the cascade needs audit: {{rate: .02, against: gold}}"
+        )
     if not subjects:
         raise ConfigError(
             f"every subject that {name} has judged has a label of {labeller!r}; --labeller names somebody else"

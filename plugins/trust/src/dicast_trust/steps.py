@@ -181,7 +181,9 @@ def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
     if own is None:
         return _none(given, f"one_class: in {FOLDS - 1} of {FOLDS} parts the verdicts agree with all labels", "model")
     model = fit(values, agrees, features.names)
-    found_all = dict(zip(features.values, scores(model, np.array(list(features.values.values()))).tolist(), strict=True))
+    found_all = dict(
+        zip(features.values, scores(model, np.array(list(features.values.values()))).tolist(), strict=True)
+    )
     everyone = np.array([score for key, score in found_all.items() if key in reach])
     labelled = Labelled(own, read.errors, read.sessions)
     method: Method = "korn-graubard" if labelled.repeated else "exact"
