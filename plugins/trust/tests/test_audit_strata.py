@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dicast import ConfigError, Cost, Score
-from dicast._kernel.run.audit_rate import rates_for_width
 from dicast.testing import run_pipeline
+from dicast_trust.audit_rates import rates_for_width
 from dicast_trust.corrected import METRICS, Corrected
 
 GROUPS, RATES = np.array(["easy", "hard"]), {"easy": 0.1, "hard": 0.5}

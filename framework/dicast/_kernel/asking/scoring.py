@@ -38,8 +38,7 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s, *group* the one of audits that
-    the subject is in.
+    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s, *group* that of its audits.
     """
 
     score: float
@@ -114,10 +113,8 @@ class MetricSet:
 
     def _audits(self, rollout: _Rollout, subject: Subject) -> bool:
         audit = self.scoring.audit
-        if audit is None:
-            return False
-        rollout.group = audit.group(subject.context)
-        return audited(subject.id, audit.share_of(rollout.group), audit.seed)
+        rollout.group = "" if audit is None else audit.group(subject.context)
+        return audit is not None and audited(subject.id, audit.share_of(rollout.group), audit.seed)
 
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
@@ -169,8 +166,8 @@ class _Rollout:
     """The answers of one rollout as they come in."""
 
     __slots__ = (
-        *("audit", "bases", "beside", "confidences", "group", "items", "number", "skipped", "truth", "values"),
-        "weights",
+        *("audit", "bases", "beside", "confidences", "group", "items"),
+        *("number", "skipped", "truth", "values", "weights"),
     )
 
     def __init__(self, number: int) -> None:
@@ -181,8 +178,7 @@ class _Rollout:
         self.items: list[dict[str, Any]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
-        self.truth = self.audit = False
-        self.group = ""
+        self.truth, self.audit, self.group = False, False, ""
         self.beside: list[tuple[Slot, Answer]] = []
 
     @classmethod
@@ -193,8 +189,7 @@ class _Rollout:
             whole.items += rollout.items
             whole.skipped += rollout.skipped
             whole.truth = whole.truth or rollout.truth
-            whole.audit = whole.audit or rollout.audit
-            whole.group = whole.group or rollout.group
+            whole.audit, whole.group = whole.audit or rollout.audit, whole.group or rollout.group
         return whole
 
     def take(self, slot: Slot, answer: Answer) -> Failure | None:

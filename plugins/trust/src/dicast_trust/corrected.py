@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .audit_costs import AuditCosts, Audited
+from .audit_rates import audit_rates
 from .audit_sessions import AuditSessions
 from .strata import LEAST, LEAST_OF_TWO, Estimate, Part, Strata
 
@@ -32,6 +33,8 @@ class Corrected:
     It has the entry point ``trust`` in the group ``dicast.corrections``. *rate* is the share of held back subjects that are audited; *rates*, where they
     are in groups, that of some groups.
     """
+
+    rates = staticmethod(audit_rates)
 
     def __init__(self, labels: Sequence[str], rate: float, rates: Mapping[str, float] | None = None) -> None:
         self._labels, self._rate, self._rates = labels, rate, rates
