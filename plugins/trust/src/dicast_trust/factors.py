@@ -127,15 +127,11 @@ def _differing(ours: object, theirs: object, path: tuple[str | int, ...]) -> Ite
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and (not path or ours.keys() == theirs.keys()):
         for name in dict.fromkeys((*ours, *theirs)):
             yield from _differing(ours.get(name), theirs.get(name), (*path, str(name)))
-    elif _is_list(ours) and _is_list(theirs) and len(ours) == len(theirs):
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for place, (one, another) in enumerate(zip(ours, theirs, strict=True)):
             yield from _differing(one, another, (*path, place))
     else:
         yield path, theirs
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _dotted(path: Sequence[str | int]) -> str:
