@@ -34,12 +34,12 @@ class Calibration:
     """The steps of a cascade, calibrated; *stages* are all its stages, of which the last has no step."""
 
     rules: Rules
-    gold: Gold | None
-    cascade: Slot | None
-    stages: tuple[Stage, ...]
-    steps: tuple[Step, ...]
-    labels: Mapping[Subject, GoldLabel]
-    lengths: Mapping[Subject, TextLengths]
+    gold: Gold | None = attrs.field(repr=False)  # nobody reads ten thousand labels, and whoever logs this spends a second on them
+    cascade: Slot | None = attrs.field(repr=False)
+    stages: tuple[Stage, ...] = attrs.field(repr=False)
+    steps: tuple[Step, ...] = attrs.field(repr=False)
+    labels: Mapping[Subject, GoldLabel] = attrs.field(repr=False)
+    lengths: Mapping[Subject, TextLengths] = attrs.field(repr=False)
 
     @classmethod
     def of_labels(
