@@ -187,6 +187,25 @@ def test_what_the_budget_skipped_leaves_no_mean():
     assert (found, reason["reason"]) == (None, "truths_skipped")
 
 
+def test_audits_that_are_all_alike_say_what_they_cannot_see():
+    score, passed = np.array([0.2] * 60 + [0.9] * 40), np.array([False] * 60 + [True] * 40)
+    audited = np.array([True] * 15 + [False] * 85)
+    found, _ = corrected(told(score, np.where(passed, 0.9, 0.3), passed, audited, [None] * 100))
+    assert found["notes"] == [
+        "audits_alike: in each audit the truth differs from the score by as much; up to 20 % of those held back may be otherwise"
+    ]
+
+
+def test_few_sessions_are_told():
+    rng = np.random.default_rng(3)
+    score, truth, passed, _ = population(rng, 120)
+    audited = ~passed & (rng.random(120) < 0.5)
+    few, _ = corrected(told(score, truth, passed, audited, [f"s{at % 6}" for at in range(120)]))
+    assert few["notes"][0].startswith("few_sessions")
+    many, _ = corrected(told(score, truth, passed, audited, [f"s{at // 2}" for at in range(120)]))
+    assert "notes" not in many
+
+
 def test_a_score_that_does_not_vary_has_no_slope():
     rng = np.random.default_rng(4)
     truth, passed = rng.random(100), np.arange(100) < 50

@@ -62,6 +62,24 @@ def test_thresholds_are_wrong_in_at_most_alpha_where_every_rung_is_at_the_bounda
     assert violations(signals, wrong, 150)[0] <= 0.12
 
 
+def clustered_violations(sizes, share, times=600):
+    """In which share of calibrations a rung passes whose errors are above the risk, with sessions that have error rates of their own."""
+    random, bad = np.random.default_rng(11), 0
+    spread = (1 - share) / share
+    for _ in range(times):
+        of = np.repeat(np.arange(len(sizes)), sizes)
+        rates = random.beta(spread * RISK * 1.001, spread * (1 - RISK * 1.001), len(sizes))[of]
+        labelled = Labelled(np.ones(len(of)), (random.random(len(of)) < rates).astype(int), of)
+        bad += climb(labelled, [1.0], RungTest(RISK, ALPHA, "korn-graubard")).threshold is not None
+    return bad / times
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sessions", "size", "share"), [(40, 5, 0.3), (100, 3, 0.2), (60, 8, 0.1)])
+def test_thresholds_of_sessions_are_wrong_in_at_most_alpha(sessions, size, share):
+    assert clustered_violations([size] * sessions, share) <= 0.12
+
+
 @pytest.mark.slow
 def test_thresholds_of_a_cross_fitted_model_are_wrong_in_at_most_alpha():
     random = np.random.default_rng(3)

@@ -34,7 +34,9 @@ class Calibration:
     """The steps of a cascade, calibrated; *stages* are all its stages, of which the last has no step."""
 
     rules: Rules
-    gold: Gold | None = attrs.field(repr=False)  # nobody reads ten thousand labels, and whoever logs this spends a second on them
+    gold: Gold | None = attrs.field(
+        repr=False
+    )  # nobody reads ten thousand labels, and whoever logs this spends a second on them
     cascade: Slot | None = attrs.field(repr=False)
     stages: tuple[Stage, ...] = attrs.field(repr=False)
     steps: tuple[Step, ...] = attrs.field(repr=False)

@@ -24,6 +24,9 @@ Z = 1.959963984540054
 LEAST_OF_GROUP = {True: 1, False: 3}
 """How many audits each of several groups takes, where every truth is 0 or 1 and where not."""
 
+FEW, TINY = 20, 1e-12
+"""With fewer sessions than these the variance itself is badly known; a mean square up to this is none."""
+
 METRICS = "metrics"
 
 
@@ -99,7 +102,7 @@ class Corrected:
         if alone := [name for name, group in strata.groups.items() if group.audited.count < LEAST_OF_GROUP[is_binary]]:
             return None, self._too_few_of(alone, strata)
         if is_binary:
-            estimate = Estimate.of(strata, slope=False)
+            estimate, degrees = Estimate.of(strata, slope=False), None
             low, high = stratified_wilson(strata)
             variance, method = estimate.variance(strata), "stratified-wilson"
         else:
@@ -124,6 +127,7 @@ class Corrected:
             "plain_bias_low": plain - high,
             "plain_bias_high": plain - low,
             **self._of_groups(strata, estimate),
+            **_notes(strata, estimate, None if is_binary or not repeated else degrees),
         }, None
 
     def _of_groups(self, strata: Strata, estimate: Estimate) -> dict[str, Any]:
@@ -155,6 +159,24 @@ class Corrected:
         about = f"about {needed:,} subjects give {LEAST}" if needed else "with a rate of 0 nobody is audited"
         message = f"{m:,} of {held:,} held back subjects were audited; {about}, or a higher rate"
         return {"reason": "too_few_audits", "message": message, "n_audited": m, "held_back": held, "subjects": needed}
+
+
+def _notes(strata: Strata, estimate: Estimate, degrees: float | None) -> dict[str, Any]:
+    """``notes``: where the interval is narrower than what is known; nothing where it is not. *degrees* are those of few sessions."""
+    said = []
+    alike = [name for name, part in estimate.parts.items() if part.squares <= TINY * part.count and not strata.is_binary]
+    if alike:
+        rare = max(3 / estimate.parts[name].count for name in alike)
+        said.append(
+            f"audits_alike: in each audit the truth differs from the score by as much; up to {min(1.0, rare):.0%} of those held back may be otherwise".replace(
+                "%", " %"
+            )
+        )
+    if degrees is not None and degrees < FEW:
+        said.append(
+            f"few_sessions: the audits are of few sessions ({degrees:.0f} degrees of freedom); with fewer than {FEW} the interval is rough"
+        )
+    return {"notes": said} if said else {}
 
 
 def _plain(strata: Strata, estimate: Estimate) -> tuple[float, float | None]:

@@ -257,6 +257,10 @@ def _reasons(found: Climb, labelled: Labelled, test: RungTest, sessions: int | N
         said.append(
             f"few_sessions: the labels are of {sessions} sessions; with fewer than {FEW_SESSIONS} the bound is rough"
         )
+    elif sessions is not None and (alike := labelled.alike_sessions) < FEW_SESSIONS:
+        said.append(
+            f"unequal_sessions: {sessions} sessions of such different sizes tell as much as {alike:.0f} alike ones; with fewer than {FEW_SESSIONS} the bound is rough"
+        )
     if sessions is not None and test.method == "sequential":
         said.append("sessions: the sequential test takes labels for independent, and some are of one session")
     return said
