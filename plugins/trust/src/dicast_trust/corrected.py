@@ -164,7 +164,9 @@ class Corrected:
 def _notes(strata: Strata, estimate: Estimate, degrees: float | None) -> dict[str, Any]:
     """``notes``: where the interval is narrower than what is known; nothing where it is not. *degrees* are those of few sessions."""
     said = []
-    alike = [name for name, part in estimate.parts.items() if part.squares <= TINY * part.count and not strata.is_binary]
+    alike = [
+        name for name, part in estimate.parts.items() if part.squares <= TINY * part.count and not strata.is_binary
+    ]
     if alike:
         rare = max(3 / estimate.parts[name].count for name in alike)
         said.append(
