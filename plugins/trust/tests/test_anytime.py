@@ -164,6 +164,20 @@ def test_a_gate_that_no_stop_makes_an_interval_for_is_refused(rows, gate, wrong)
         judged(PIPELINE, "{at: 0.6}", f"gate: {gate}")
 
 
+def test_after_a_stop_no_interval_for_a_fixed_number_is_shown_or_gated_on(rows):
+    rows(coins(2000, 0.75))
+    gate = "gate: [{on: metrics, min_score: 0.6, bound: interval}, {on: metrics, min_pass_rate: 0.6, bound: interval}]"
+    found = judged(PIPELINE, "{at: 0.6}", gate)
+    stopped, score = found.document["stopped"], found.document["score"]
+    assert (score["ci_low"], score["ci_high"]) == (stopped["low"], stopped["high"])
+    assert score["passes"]["ci_low"] is score["passes"]["ci_high"] is score["passes"]["ci_method"] is None
+    clauses = {one["rule"]: one for one in found.document["gate"]["clauses"]}
+    assert (clauses["min_score"]["low"], clauses["min_score"]["high"]) == (stopped["low"], stopped["high"])
+    assert clauses["min_pass_rate"]["passed"] is None
+    assert found.exit_code == 3
+    assert any("has no interval, as the run stopped" in reason for reason in found.document["gate"]["reasons"])
+
+
 @pytest.mark.parametrize(("gate", "at"), [("min_score: 0.6", 0.6), ("max_score: 0.7", 0.7)])
 def test_without_a_line_of_its_own_it_goes_by_the_gates(rows, gate, at):
     rows(coins(2000, 0.95))
