@@ -151,7 +151,7 @@ def test_what_differs_between_two_files_are_the_factors(folder, capsys):
     both = dicast.run("other.yaml")
     code, found, _ = bisect(capsys, "other.yaml", "--yes")
     assert code == 0
-    word, brief = "metrics.0.check/contains.value", "metrics.1.check/contains.value"
+    word, brief = "metrics.polite.value", "metrics.short.value"
     assert found["factors"][word]["shapley"] == pytest.approx((20 - 30) / 60 / 2)
     assert found["factors"][brief]["shapley"] == pytest.approx((12 - 15) / 60 / 2)
     assert found["cells"][-1]["run_id"] == both.run_id  # the other file's own run is the last cell

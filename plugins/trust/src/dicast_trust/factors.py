@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dicast import ConfigError, Problem, nearest
 from dicast.commands import pipeline_text
@@ -108,10 +109,10 @@ def file_changes(file: Path, other: Path, most: int) -> dict[str, list[str]]:
     if other.resolve().parent != Path.cwd():
         message = f"relative paths in {other} are meant from its own folder: run dicast bisect there, or name the changes with --factor"
         raise ConfigError(Problem(message, str(other)))
-    by_section = len(changes) > most
+    by_section, names = len(changes) > most, _names([path for path, _ in changes], ours)
     found: dict[str, list[str]] = {}
     for path, value in changes:
-        name = _dotted(path[: 2 if path[0] == "define" else 1] if by_section else path)
+        name = _dotted(path[: 2 if path[0] == "define" else 1]) if by_section else names[path]
         found.setdefault(name, []).append(f"{_dotted(path)}={json.dumps(value, ensure_ascii=False)}")
     return found
 
@@ -132,6 +133,38 @@ def _differing(ours: object, theirs: object, path: tuple[str | int, ...]) -> Ite
             yield from _differing(one, another, (*path, place))
     else:
         yield path, theirs
+
+
+def _names(paths: Sequence[tuple[str | int, ...]], sections: object) -> dict[tuple[str | int, ...], str]:
+    """What each place is called: its path, with an item of a list by its label, as after --set; where two would be called alike, with its number."""
+    short = {path: _dotted(_labelled(path, sections)) for path in paths}
+    called = [*short.values()]
+    return {path: name if called.count(name) == 1 else _dotted(path) for path, name in short.items()}
+
+
+def _labelled(path: Sequence[str | int], value: object) -> list[str | int]:
+    """*path* with the label of an item, where it has one, in place of its number and its component."""
+    found: list[str | int] = []
+    steps = iter(path)
+    for step in steps:
+        value = _at(value, step)
+        label = _label(value) if isinstance(step, int) else None
+        found.append(step if label is None else label)
+        if label is not None and (component := next(steps, None)) is not None:
+            value = _at(value, component)
+    return found
+
+
+def _at(value: Any, step: str | int) -> object:
+    """What stands there; None where nothing does."""
+    return value.get(step) if isinstance(value, Mapping) else value[step] if isinstance(value, list) else None
+
+
+def _label(item: Any) -> str | None:
+    """The label that an item of a list gives itself with ``as``."""
+    options = next(iter(item.values())) if isinstance(item, Mapping) and len(item) == 1 else None
+    label = options.get("as") if isinstance(options, Mapping) else None
+    return label if isinstance(label, str) else None
 
 
 def _dotted(path: Sequence[str | int]) -> str:
