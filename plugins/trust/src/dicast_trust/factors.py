@@ -157,7 +157,7 @@ def _labelled(path: Sequence[str | int], value: object) -> list[str | int]:
 
 def _at(value: Any, step: str | int) -> object:
     """What stands there; None where nothing does."""
-    return value.get(step) if isinstance(value, Mapping) else value[step] if isinstance(value, list) else None
+    return value.get(step) if isinstance(value, Mapping) else value[int(step)] if isinstance(value, list) else None
 
 
 def _label(item: Any) -> str | None:
