@@ -11,6 +11,7 @@ from dicast import pipeline_judges
 from dicast._kernel.cli import main
 from dicast_hybrid.document import answered
 from dicast_trust.calibration import digest
+from dicast_trust.label import Work
 
 PIPELINE = """
 name: live
@@ -138,3 +139,16 @@ def test_labels_that_were_there_before_the_verdict_are_no_audit(folder, capsys):
     watch()
     audits = told(capsys, "calibration.audited")
     assert len(audits) == len({one["subject"] for one in audits}) == 4  # those of the first verdicts, and no more
+
+
+def test_a_labeller_is_shown_what_waits_and_nothing_else(folder, capsys):
+    say(range(3))
+    watch()
+    work = Work(None, pipeline_judges(Path("live.yaml")), ())
+    chosen = work.read(lambda live: work.chosen(live, "ada", "audits", 0))
+    assert {one.id for one in chosen} == {"t0", "t1", "t2"}
+    label(capsys, [1], right=True)
+    assert {one.id for one in work.read(lambda live: work.chosen(live, "ada", "audits", 0))} == {"t0", "t2"}
+    Path("live.yaml").write_text(PIPELINE.replace("rate: 1,", "rate: 0,"))
+    assert main(["watch", "live.yaml", "--once", "--new"]) in (0, 3)
+    assert all("audit" not in one["signals"] for one in verdicts(capsys)[-3:])
