@@ -184,7 +184,7 @@ def test_folder_entry_point_and_package_are_one_word(folder):
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda path: path.name)
 def test_a_plugins_pyproject_holds_metadata_only(folder):
-    assert set(project(folder).get("tool", {})) <= {"hatch", "uv"}
+    assert set(project(folder).get("tool", {})) <= {"uv"}
 
 
 def test_kernel_and_plugins_have_one_version():
