@@ -56,7 +56,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     choice = for_turns(sample.source) if found is None else for_rows(found, wishes.model)
     what = "turn" if sample.turns else "row"
     count = f"{len(sample.rows)}{'' if sample.whole else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
-    says = [] if found is None else _guessed(found)
+    says = [*sample.says] if found is None else _guessed(found)
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [
         f"Written by dicast init from {one_comment(data.name)} ({count}). It says what it guessed: change what is wrong.",

@@ -36,6 +36,9 @@ _WORDS = {
 }
 """Words in longer names."""
 
+_NUMBERS = ("id", "nr", "no", "num", "number", "uid", "uuid", "key")
+"""The last words of longer names of ids."""
+
 _PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
 """The ends by which the names of two outputs differ (``output_1``, ``output_2``), beside which a label names the better one."""
 
@@ -161,6 +164,10 @@ def _by_names(guesses: Guesses) -> None:
     for field in ("id", "session_id", "output", "reference", "input"):
         spelt = {_plain(name): name for name in reversed(guesses.rest) if _fits(field, guesses.columns[name])}
         guesses.add(field, next((spelt[name] for name in _NAMES[field].split() if name in spelt), None), "its name")
+    numbered = (name for name in guesses.rest if _plain(name).rpartition("_")[2] in _NUMBERS)
+    guesses.add(
+        "id", next((name for name in numbered if _fits("id", guesses.columns[name])), None), "a word in its name"
+    )
     for field, words in _WORDS.items():
         fitting = [name for name in guesses.rest if set(words.split()) & set(_plain(name).split("_"))]
         if field == "context":
