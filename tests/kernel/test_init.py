@@ -198,6 +198,16 @@ def test_results_of_tools_that_begin_with_error_are_failures_of_the_tool(init, a
     assert pattern is None or re.search(pattern, "found") is None
 
 
+def test_short_names_are_known_and_rows_without_ids_are_named_by_their_numbers(init, tmp_path, capsys):
+    rows = [{"q": f"Why {n}?", "resp": str(n), "gt": str(n)} for n in range(3)]
+    code, document, _ = init(json.dumps(rows), "short.json")
+    assert (code, {field: one["column"] for field, one in document["fields"].items()}) == (
+        0,
+        {"input": "q", "output": "resp", "reference": "gt"},
+    )
+    assert "# id: none found; rows are named by their numbers\n" in (tmp_path / "pipeline.yaml").read_text()
+
+
 def test_a_column_named_as_a_number_is_the_id_where_no_two_rows_have_the_same(init):
     rows = [("T-1", "7", "Which is it?", "This one."), ("T-2", "7", "Which is that?", "That one there.")]
     text = "Visit no,Ticket Nr.,question,answer\n" + "".join(f"{b},{a},{c},{d}\n" for a, b, c, d in rows)

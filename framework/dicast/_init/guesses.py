@@ -20,11 +20,11 @@ _NAMES = {
     "id": "id qid row_id question_id example_id case_id task_id test_id sample_id item_id doc_id uid uuid key index idx",
     "session_id": "session_id session conversation_id conversation thread_id thread chat_id dialog_id dialogue_id",
     "output": "output response completion prediction generation generated model_output model_response model_answer actual_output "
-    "actual generated_answer llm_output hypothesis candidate predicted pred result reply answer",
+    "actual generated_answer llm_output hypothesis candidate predicted pred result reply answer resp ans out",
     "reference": "reference expected expected_output expected_answer gold golden ideal target ground_truth groundtruth reference_answer "
-    "gold_answer correct_answer correct truth label solution answer_key canonical_solution canonical_answer best_answer answer answers",
+    "gold_answer correct_answer correct truth label solution answer_key canonical_solution canonical_answer best_answer answer answers ref exp gt",
     "input": "input question prompt query user_input instruction instructions request user_query user_message problem task user "
-    "message utterance source article document text",
+    "message utterance source article document text q",
 }
 """By field, the names of its columns, the likeliest first."""
 
