@@ -30,8 +30,8 @@ HOOKS = KERNEL / "_kernel" / "contract" / "hooks.py"
 MODULE_LINES = 300
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
-    "_init": 850,
-    "_promptfoo": 700,
+    "_init": 900,
+    "_promptfoo": 750,
     "_kernel/asking": 1550,
     "_kernel/cli": 1750,
     "_kernel/contract": 650,
