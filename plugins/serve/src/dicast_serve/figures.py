@@ -66,6 +66,7 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
         **{name: row[name] for name in names},
         "escalated_count": escalated,
         "judge_cost_usd_total": paid,
+        **({"judge_cost_msat_total": msat} if (msat := row.get("judge_cost_msat_total")) is not None else {}),
         "judge_cost_usd_all_escalated": all_escalated,
         "judge_cost_usd_saved": saved,
         "agent_usd_total": None if agent is None else agent["usd"],
