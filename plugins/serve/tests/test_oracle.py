@@ -103,7 +103,7 @@ def test_quality_of_one_run(api):
 @pytest.mark.parametrize("group_by", ["model", "judge", "rubric", "session", "day"])
 @pytest.mark.parametrize("include_eval", [False, True])
 def test_cost(api, group_by, include_eval):
-    for run in (None, *api.runs):
+    for run in (None, *(api.runs if group_by == "model" else api.runs[-3:])):
         asked = f"group_by={group_by}&include_eval={str(include_eval).lower()}{f'&run={run}' if run else ''}"
         found = money(api.get(f"/analytics/cost?{asked}"))
         groups, total, lost = oracle.cost(api.rows, group_by=group_by, include_eval=include_eval, run=run)
@@ -237,11 +237,11 @@ def test_rows(api, query, asked):
         wanted = oracle.run_rows(api.rows, run, **asked)
         pages, cursor = [], ""
         while cursor is not None:
-            page = api.get(f"/runs/{run}/rows?limit=7{cursor and f'&cursor={cursor}'}{query}")
+            page = api.get(f"/runs/{run}/rows?limit=20{cursor and f'&cursor={cursor}'}{query}")
             pages, cursor = pages + [money(row) for row in page["data"]], page["next_cursor"]
         assert pages == near(wanted)
         assert page["total"] == len(wanted)
-        for row in wanted[:2]:
+        for row in wanted[:1]:
             one = api.get(f"/runs/{run}/rows?seq={row['seq']}")
             assert [money(found) for found in one["data"]] == near([row])
 
@@ -274,7 +274,7 @@ def test_compare(api):
         found = api.get(f"/compare?a={a}&b={b}&allow_incomparable=true")
         scored, flipped = oracle.flips(api.rows, a, b, "a")
         shown = [[one["subject_id"], one["score_a"], one["score_b"]] for one in found["flips"]]
-        assert [one for one in shown if one[0] in scored] == near(flipped)
+        assert sorted(one for one in shown if one[0] in scored) == near(sorted(flipped))
         assert found["flips_of"] == len(oracle.scored_in(api.rows, a) & oracle.scored_in(api.rows, b))
         for label, one in found["comparisons"]["stats/paired"]["criteria"].items():
             _paired(api.rows, a, b, label, one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
@@ -188,7 +189,7 @@ def application(
         made = await asyncio.to_thread(record, served.path(values["ledger"]), label)
         return Response(dumped(made), 201, media_type="application/json")
 
-    api = [Path_(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
+    api = [_Anything(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
     routes: list[BaseRoute] = [
         *api,
         Path_("/ledgers", ledgers, methods=["GET"]),
@@ -216,6 +217,17 @@ def _pattern(route: Route) -> str:
     return route.path.replace("{id}", "{id:path}")
 
 
+def _regex(pattern: str) -> re.Pattern[str]:
+    """What matches a path: ids of subjects may hold line ends, too."""
+    return re.compile(compile_path(pattern)[0].pattern, re.DOTALL)
+
+
+class _Anything(Path_):
+    def __init__(self, path: str, *given: Any, **more: Any) -> None:
+        super().__init__(path, *given, **more)
+        self.path_regex = _regex(path)
+
+
 def once(paths: Sequence[Path], address: str) -> bytes:
     """The answer to ``GET address``, for scripts.
 
@@ -226,7 +238,7 @@ def once(paths: Sequence[Path], address: str) -> bytes:
     parts = urlsplit(address)
     served = Served.of(paths)
     for route in ROUTES:
-        found = compile_path(_pattern(route))[0].match(unquote(parts.path))
+        found = _regex(_pattern(route)).match(unquote(parts.path))
         if found is not None:
             query = parse_qsl(parts.query, keep_blank_values=True)
             values = values_of((*route.parameters, LEDGER), query, found.groupdict())
