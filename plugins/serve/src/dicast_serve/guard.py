@@ -99,7 +99,7 @@ class Guard:
     def _in_address(self, request: Request) -> str | None:
         if request.method != "GET" or request.url.path != "/":
             return None
-        given = parse_qs(request.url.query).get("token", [])
+        given = parse_qs(request.url.query, keep_blank_values=True).get("token", [])
         return given[0] if len(given) == 1 else None
 
 
