@@ -70,7 +70,7 @@ async def look_on(session, many, ready):
 
 async def crowd(server, folder):
     headers = {"authorization": f"Bearer {READING}"}
-    connector, timeout = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=300)
+    connector, timeout = aiohttp.TCPConnector(limit=0, force_close=True), aiohttp.ClientTimeout(total=300)
     ended, ready = asyncio.Event(), asyncio.Semaphore(0)
     async with aiohttp.ClientSession(server.address, headers=headers, connector=connector, timeout=timeout) as session:
         viewers = [asyncio.create_task(look_on(session, ROWS, ready)) for _ in range(VIEWERS)]

@@ -1,9 +1,10 @@
-// News as it comes. The browser connects again by itself and says where it was; where it gives up, this does. A number of news is drawn as one change.
+// News as it comes. The browser connects again by itself and says where it was; where it gives up, this does.
 import { address } from "./api.js";
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
 const KEPT = 30; // verdicts in the list of new ones
+const TOGETHER = 250; // ms in which verdicts are drawn as one change
 const SOONEST = 1500; // ms between two looks at the figures, while verdicts come
 const SHARE = 5; // at most one part in so many of the time is spent asking
 const AGAIN = 3000; // ms until it is tried again, where the server has refused
@@ -16,18 +17,22 @@ export function useLive(ledger) {
   const waiting = useRef([]);
   useEffect(() => {
     let source = null;
-    let timer = null;
+    let drawing = null;
+    let looking = null;
     let seen = null; // the row of the ledger up to which everything has been told
     waiting.current = [];
     setNews([]);
-    const come = () => {
-      timer = null;
+    const draw = () => {
+      drawing = null;
       const found = waiting.current.splice(0);
-      if (found.length) setNews((before) => [...found.reverse(), ...before].slice(0, KEPT));
+      setNews((before) => [...found.reverse(), ...before].slice(0, KEPT));
+    };
+    const look = () => {
+      looking = null;
       setTick((before) => before + 1);
     };
     const soon = () => {
-      timer ??= setTimeout(come, Math.max(SOONEST, SHARE * lastLoad()));
+      looking ??= setTimeout(look, Math.max(SOONEST, SHARE * lastLoad()));
     };
     const take = (event) => {
       const row = Number(event.lastEventId);
@@ -35,6 +40,7 @@ export function useLive(ledger) {
       seen = row;
       waiting.current.push(readExactly(event.data));
       if (waiting.current.length > KEPT) waiting.current.shift();
+      drawing ??= setTimeout(draw, TOGETHER);
       soon();
     };
     const head = (event) => {
@@ -63,7 +69,8 @@ export function useLive(ledger) {
     let again = null;
     connect();
     return () => {
-      clearTimeout(timer);
+      clearTimeout(drawing);
+      clearTimeout(looking);
       clearTimeout(again);
       source.close();
     };
