@@ -43,7 +43,7 @@ class Impatient(H11Protocol):
             self._stop_waiting()
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
-        if state is h11.SEND_BODY and self.cycle is not None and self.cycle.response_complete:
+        if state is h11.SEND_BODY and self.cycle.response_complete:
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -101,8 +101,9 @@ class Tail:
             queue.put_nowait(news)
 
     def _end(self, queue: asyncio.Queue[News | None]) -> None:
+        """Let a viewer go. What it was not told yet is dropped whole: it comes back after the last that it was told."""
         self._viewers.discard(queue)
-        if queue.full():
+        while not queue.empty():
             queue.get_nowait()
         queue.put_nowait(None)
 
