@@ -68,7 +68,7 @@
     ${n===null?null:c`<rect class="range" x=${a(n)} y="6" width=${Math.max(2,a(e)-a(n))} height="8" rx="4" />`}
     ${t===null?null:c`<circle class="dot" cx=${a(t)} cy="10" r="4.5" />`}
   </svg>`}var Ut=600,yo=140;function Wn({points:t,cut:n=null,label:e}){let r=Dt([0,Math.max(1,t.length-1)],t.length>1?[34,Ut-12]:[Ut/2,Ut-12]),o=Dt([0,1],[yo-12,12]),i=t.map((a,u)=>({...a,number:u})).filter(a=>a.value!==null),s=co(a=>r(a.number),a=>o(Number(a.value)));return c`<svg class="course" viewBox=${`0 0 ${Ut} ${yo}`} role="group" aria-label=${e}>
-    ${[0,.5,1].map(a=>c`<line class="grid" x1="34" x2=${Ut-8} y1=${o(a)} y2=${o(a)} /><text class="tick" x="26" y=${o(a)+4} text-anchor="end">${a}</text>`)}
+    ${[0,.5,1].map(a=>c`<line class="grid" x1="34" x2=${Ut-8} y1=${o(a)} y2=${o(a)} /><text class="tick" x="30" y=${o(a)+4} text-anchor="end">${a}</text>`)}
     ${n===null?null:c`<line class="cut" x1="34" x2=${Ut-8} y1=${o(n)} y2=${o(n)} />`}
     <path class="curve" d=${s(i)} />
     ${i.map(a=>c`<${mu} point=${a} x=${r(a.number)} y=${o(Number(a.value))} />`)}
@@ -151,10 +151,10 @@
       <label class="pick">subject <input type="search" value=${n.find??""} placeholder="whole id" onChange=${u=>L({find:u.currentTarget.value})} /></label></div>
     ${s.error?c`<${_t} error=${s.error} />`:null}
     ${a?c`<p class="count" role="status"><${m} value=${a.document.total} path=${`${a.url}#total`} /> rows</p>`:c`<p class="empty">Reading …</p>`}
-    ${s.items.length===0?null:c`<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="list"><thead><tr><th scope="col" class="num">score</th><th scope="col">subject</th><th scope="col">judge</th><th scope="col" class="num">confidence</th><th scope="col">kind</th><th scope="col" class="num">cost</th></tr></thead>
+    ${s.items.length===0?null:c`<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="list"><thead><tr><th scope="col" class="num">score</th><th scope="col">subject</th><th scope="col">judge</th><th scope="col" class="num">confidence</th><th scope="col" class="roomy">kind</th><th scope="col" class="num">cost</th></tr></thead>
       <tbody>${s.items.map(({item:u,at:l})=>c`<tr key=${String(u.seq)}><td class="num strong">${u.failed?c`<${Y} outcome="none" word="failed" />`:c`<${m} value=${u.score} path=${l("score")} form=${M} />`}</td>
         <th scope="row" dir="auto"><a href=${it(u.subject_kind,u.subject_id,{eval:String(u.seq)})}>${u.subject_id}</a></th><td dir="auto">${u.judge}</td>
-        <td class="num"><${m} value=${u.confidence} path=${l("confidence")} form=${M} /></td><td>${u.judge_kind??"\u2013"}</td><td class="num"><${at} usd=${u.judge_cost_usd} msat=${u.judge_cost_msat} at=${f=>l(`judge_cost_${f}`)} none="–" /></td></tr>`)}</tbody></table></div>`}
+        <td class="num"><${m} value=${u.confidence} path=${l("confidence")} form=${M} /></td><td class="roomy">${u.judge_kind??"\u2013"}</td><td class="num"><${at} usd=${u.judge_cost_usd} msat=${u.judge_cost_msat} at=${f=>l(`judge_cost_${f}`)} none="–" /></td></tr>`)}</tbody></table></div>`}
     <${Ao} found=${s} />`}var Au=[["","Today"],["runs","Runs"],["compare","Compare"],["label","Label"]],Eu={live:["pass","live"],connecting:["none","not connected, trying again"],closed:["fail","refused, trying again"]};function Cu(){let t=Br(),[n="",...e]=t.path;t.query.ledger!==void 0&&ge(t.query.ledger);let r=ei($e()),i=A("/session").document?.may_label===!0,s=Z(null),a=Z(!0);B(()=>{a.current||(s.current?.focus({preventScroll:!0}),window.scrollTo(0,0)),a.current=!1},[t.path.join("/")]);let u={live:r,mayLabel:i,query:t.query};return c`<a class="skip" href="#main" onClick=${l=>{l.preventDefault(),s.current.focus()}}>Skip to the content</a>
     <header class="bar"><a class="brand" href=${U([])}>dicast</a>
       <nav aria-label="Views">${Au.map(([l,f])=>c`<a href=${U(l?[l]:[])} aria-current=${Ru(n,l)?"page":void 0}>${f}</a>`)}</nav>

@@ -479,6 +479,8 @@ with contextlib.suppress(dicast.DataError):
 
 
 def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
+    from axe_playwright_python.sync_playwright import Axe
+
     subprocess.run([sys.executable, "-c", NOTHING], cwd=tmp_path, check=True)
     running = Server(tmp_path)
     try:
@@ -488,5 +490,12 @@ def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
             page.wait_for_selector("text=No run yet")
             page.get_by_role("link", name="Compare").click()
             page.wait_for_selector("text=A comparison needs two runs")
+        for width, theme in ((400, "dark"), (1280, "light")):
+            for view in ("#/", "#/runs", "#/compare", "#/label"):
+                with Tab(chromium, running, view, width=width, theme=theme) as page:
+                    settled(page)
+                    found = Axe().run(page)
+                    assert found.violations_count == 0, found.generate_report()
+                    assert page.evaluate("document.documentElement.scrollWidth") == width
     finally:
         running.end()
