@@ -49,7 +49,7 @@ function Quality({ kind, days, answer, banner = false }) {
   const under = (answer.document?.data ?? []).map((row, number) => [row, number]).filter(([row]) => row.below_floor === true);
   if (banner) {
     return under.length === 0 ? null : html`<div class="floor" role="status">${under.map(([row, number]) => html`<p><strong dir="auto">${row.chosen_model ?? "Work of no known model"}</strong> is under the floor: ${named(kind)} have a mean of
-      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least. Consider a stronger model.</p>`)}</div>`;
+      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least.${row.chosen_model === null ? "" : " Consider a stronger model."}</p>`)}</div>`;
   }
   return html`<${Tile} title="Quality by model" id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
