@@ -123,6 +123,7 @@ def test_an_edited_ledger_breaks_no_answer(tmp_path, plain, edit, columns):
         assert "defect" not in found.get("error", {}).get("message", ""), (path, found)
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_data_in_every_answer(tmp_path):
     served = written(tmp_path, HOSTILE)
     for path in PATHS:
