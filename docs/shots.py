@@ -59,17 +59,34 @@ def served(folder: Path) -> Iterator[str]:
         process.terminate()
 
 
+@contextmanager
+def watched(folder: Path) -> Iterator[None]:
+    """While this is open, the watch goes on."""
+    with subprocess.Popen([DICAST, "watch", "watch.yaml"], cwd=folder, stderr=subprocess.DEVNULL) as process:  # noqa: S603
+        yield
+        process.terminate()
+
+
 def dashboard(browser: Browser, folder: Path) -> None:
     """The pictures of the dashboard: a verdict that is read, another that is given, and what becomes of agreement."""
     files_of("dashboard.md", folder)
     call(folder, "watch", "watch.yaml", "--once")
     with served(folder) as address:
         page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme="light")
-        page.goto(f"{address}?token={TOKEN}#/subject/turn/s1%2F2")
+        page.goto(f"{address}?token={TOKEN}")
+        page.get_by_text("live", exact=True).wait_for()
+        with watched(folder), (folder / "trace.jsonl").open("a", encoding="utf-8") as trace:
+            trace.write((folder / "next.jsonl").read_text(encoding="utf-8"))
+            trace.flush()
+            page.locator(".line-id", has_text="s2/1").wait_for()
+            page.get_by_role("row", name="large").first.wait_for()
+            page.wait_for_function(SETTLED)
+            page.screenshot(path=PICTURES / "dashboard-live.png")
+        page.goto(f"{address}#/subject/turn/s1%2F2")
         page.wait_for_selector(".card")
         page.wait_for_function(SETTLED)
         page.screenshot(path=PICTURES / "dashboard-verdict.png")
-        for id_, word in (("s1/1", "Good"), ("s1/2", "Bad")):
+        for id_, word in (("s1/1", "Good"), ("s1/2", "Bad"), ("s2/1", "Mixed")):
             page.goto(f"{address}#/subject/turn/{id_.replace('/', '%2F')}")
             page.get_by_role("heading", name=id_).wait_for()
             page.get_by_role("button", name=word).click()

@@ -3,5 +3,5 @@ import { h } from "preact";
 import htm from "htm";
 
 export { render } from "preact";
-export { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+export { useCallback, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 export const html = htm.bind(h);

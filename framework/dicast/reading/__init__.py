@@ -9,7 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .begun import begun, still_begun
-from .judged import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, USD_UNKNOWN, Judged, Maker, judged, line_of, milliseconds
+from .judged import (
+    DOWN,
+    ESCALATED,
+    EXACT,
+    EXHAUSTED,
+    FAILED,
+    MSAT_UNKNOWN,
+    USD_UNKNOWN,
+    Judged,
+    Maker,
+    judged,
+    line_of,
+    milliseconds,
+)
 from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
 
 if TYPE_CHECKING:
@@ -34,6 +47,7 @@ __all__ = [
     "EXACT",
     "EXHAUSTED",
     "FAILED",
+    "MSAT_UNKNOWN",
     "READ",
     "ROUTED",
     "USD_UNKNOWN",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -167,7 +167,7 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
             flags, dollars, millis, exact = _priced(flags, usd, msat)
         score, confidence = float(payload["score"]), float(payload["confidence"])
         hash(maker)  # raises TypeError for what no ledger of ours has written
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidOperation):
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
     return (maker, time, flags, score, confidence, dollars, millis, id, exact) if 0 <= score <= 1 else None
 

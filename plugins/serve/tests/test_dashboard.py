@@ -7,16 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.request
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from . import random_ledgers
+from .serving import DICAST, LABELLING, READING, Server
+
 pytestmark = pytest.mark.slow
 
-DICAST = Path(sys.executable).with_name("dicast")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 EVERYTHING = "() => document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 NUMBERS = "() => [...document.querySelectorAll('[data-path]')].map((each) => [each.dataset.path, each.dataset.value])"
@@ -66,32 +66,6 @@ class Workplace:
         command = [DICAST, "run", f"{name}.yaml"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stdout + done.stderr
-
-
-class Server:
-    """``dicast serve`` over a ledger."""
-
-    def __init__(self, place):
-        for name, token in (("read.token", READING), ("label.token", LABELLING)):
-            (place.folder / name).write_text(token)
-        arguments = ["--port", "0", "--token-file", "read.token", "--label-token-file", "label.token"]
-        command = [DICAST, "serve", "--ledger", "ledger.db", *arguments]
-        self.process = subprocess.Popen(command, cwd=place.folder, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().split()[-1]
-
-    def get(self, path):
-        """The answer's JSON with every number as its token."""
-        request = urllib.request.Request(
-            self.address.rstrip("/") + path, headers={"authorization": f"Bearer {READING}"}
-        )
-        with urllib.request.urlopen(request) as answer:
-            return json.loads(answer.read(), parse_float=str, parse_int=str)
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(10)
-        self.process.stdout.close()
 
 
 class Tab:
@@ -152,7 +126,7 @@ def support(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(support):
     """A server over that ledger."""
-    running = Server(support)
+    running = Server(support.folder)
     yield running
     running.end()
 
@@ -162,7 +136,7 @@ def fresh(tmp_path):
     """A ledger of its own with one run, and a server over it."""
     place = Workplace(tmp_path)
     place.run("nightly", turns("large", ["chat"]))
-    running = Server(place)
+    running = Server(place.folder)
     yield place, running
     running.end()
 
@@ -329,6 +303,138 @@ def test_it_says_when_it_is_not_connected(chromium, fresh):
     context.close()
 
 
+def test_the_end_of_a_run_appears_without_a_reload(chromium, fresh):
+    place, server = fresh
+    with Tab(chromium, server, wait=".state.pass") as page:
+        settled(page)
+        place.run("later", turns("small", ["new"]))
+        tile = page.locator("section[aria-labelledby=last]")
+        tile.get_by_role("link", name="later").wait_for()
+        tile.get_by_text("failed").wait_for()
+
+
+def test_a_live_verdict_is_opened_from_the_keyboard_and_is_the_apis(chromium, fresh):
+    place, server = fresh
+    with Tab(chromium, server, wait=".state.pass") as page:
+        place.run("later", turns("large", ["new"]))
+        line = page.locator(".lines a:has-text('new/1')").first
+        line.wait_for()
+        numbers = [one for one in page.evaluate(NUMBERS) if "seq=" in one[0]]
+        line.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1.id:has-text('new/1')")
+        page.wait_for_selector(".card.chosen")
+    assert len(numbers) == 4
+    for path, value in numbers:
+        address, _, inside = path.partition("#")
+        assert found_at(server.get(address), inside) == value
+
+
+def test_nothing_is_lost_or_shown_twice_when_the_server_is_started_again(chromium, fresh):
+    place, server = fresh
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{server.address}?token={READING}")
+    page.wait_for_selector(".state.pass")
+    settled(page)
+    before = page.locator("[data-path*='verdict_count']").first.get_attribute("data-value")
+    place.run("before", turns("large", ["before"]))
+    page.wait_for_selector(".line-id:has-text('before/2')")
+    server.end()
+    page.wait_for_selector(".state:has-text('not connected')")
+    place.run("meanwhile", turns("large", ["meanwhile"]))
+    again = Server(place.folder, server.port)
+    try:
+        page.wait_for_selector(".state.pass", timeout=20_000)
+        place.run("after", turns("large", ["after"]))
+        page.wait_for_selector(".line-id:has-text('after/2')")
+        page.wait_for_function("() => document.querySelectorAll('.lines li').length >= 12")
+        shown = page.locator(".line-id").all_inner_texts()
+        page.wait_for_function(
+            "() => document.querySelector(\"[data-path*='verdict_count']\")?.dataset.value === '16'", timeout=20_000
+        )
+    finally:
+        context.close()
+        again.end()
+    assert before == "4"
+    assert sorted(shown) == sorted(
+        f"{run}/{turn}" for run in ("before", "meanwhile", "after") for turn in (1, 2) for _ in ("first", "second")
+    )
+
+
+def test_it_is_live_again_after_the_server_has_refused_for_a_while(chromium, fresh):
+    place, server = fresh
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{server.address}?token={READING}")
+    page.wait_for_selector(".state.pass")
+    moved = place.ledger.with_name("moved.db")
+    place.ledger.rename(moved)
+    page.wait_for_selector(".state:has-text('not connected')", timeout=20_000)
+    page.wait_for_timeout(2500)  # by now it was answered that there is no ledger
+    moved.rename(place.ledger)
+    page.wait_for_selector(".state.pass", timeout=20_000)
+    place.run("later", turns("large", ["new"]))
+    page.wait_for_selector(".line-id:has-text('new/2')")
+    context.close()
+
+
+def test_verdicts_of_a_watch_appear_while_it_goes_on(chromium, tmp_path):
+    place = Workplace(tmp_path)
+    place.run("nightly", turns("large", ["chat"]))
+    watch = {
+        "name": "shop",
+        "source": {"traces/events": {"path": "trace.jsonl", "subjects": ["turn"]}},
+        "judges": [{"heuristic/turn": {"as": "lifecycle"}}],
+        "ledger": {"ledger/sqlite": {"path": "ledger.db"}},
+    }
+    (tmp_path / "watch.yaml").write_text(json.dumps(watch))
+    (tmp_path / "trace.jsonl").touch()
+    server = Server(tmp_path)
+    with (tmp_path / "watch.log").open("w") as log:
+        process = subprocess.Popen([DICAST, "watch", "watch.yaml"], cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        with Tab(chromium, server, wait=".state.pass") as page:
+            for session in ("first", "second"):
+                lines = [json.dumps(one) + "\n" for one in turns("large", [session])]
+                place_ = {"session_id": session, "time": "2026-03-01T12:09:00.000Z"}
+                ended = {"type": "session.ended", **place_, "payload": {"disposition": "completed"}}
+                with (tmp_path / "trace.jsonl").open("a") as file:
+                    file.write("".join(lines) + json.dumps(ended) + "\n")
+                page.wait_for_selector(f".line-id:has-text('{session}/2')", timeout=30_000)
+            shown = page.locator(".line-id").all_inner_texts()
+    finally:
+        process.terminate()
+        process.wait(20)
+        server.end()
+    assert sorted(shown) == ["first/1", "first/2", "second/1", "second/2"]
+
+
+@pytest.mark.parametrize("seed", [3, 8, 12])
+def test_every_number_of_a_random_ledger_is_the_token_that_the_api_wrote(chromium, tmp_path, seed):
+    with ThreadPoolExecutor(1) as apart:  # a thread that playwright has no event loop in
+        apart.submit(random_ledgers.make, tmp_path, seed).result()
+    server = Server(tmp_path)
+    try:
+        runs = server.get("/runs?without=labels")["data"]
+        nightly = [run["run_id"] for run in runs if run["name"].startswith("nightly")]
+        subject = server.get(f"/runs/{nightly[0]}/rows")["data"][0]["subject_id"].replace("/", "%2F")
+        views = ["#/", "#/?days=365&kind=session", "#/?days=365&window=0.3", "#/runs?labels=1", f"#/run/{nightly[0]}"]
+        views += [f"#/subject/turn/{subject}", *(f"#/run/{run['run_id']}" for run in runs if run["name"] == "written")]
+        seen = 0
+        for view in views:
+            with Tab(chromium, server, view) as page:
+                settled(page)
+                numbers = page.evaluate(NUMBERS)
+            for path, value in numbers:
+                address, _, inside = path.partition("#")
+                assert (view, path, found_at(server.get(address), inside)) == (view, path, value)
+            seen += len(numbers)
+        assert seen > 100
+    finally:
+        server.end()
+
+
 def test_a_persons_verdict_is_recorded_and_agreement_moves(chromium, fresh):
     _, server = fresh
     with Tab(chromium, server, "#/subject/turn/chat%2F1") as page:
@@ -373,8 +479,10 @@ with contextlib.suppress(dicast.DataError):
 
 
 def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
+    from axe_playwright_python.sync_playwright import Axe
+
     subprocess.run([sys.executable, "-c", NOTHING], cwd=tmp_path, check=True)
-    running = Server(Workplace(tmp_path))
+    running = Server(tmp_path)
     try:
         with Tab(chromium, running, wait="text=Nothing has been judged yet") as page:
             assert "dicast run" in page.locator("main").inner_text()
@@ -382,5 +490,12 @@ def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
             page.wait_for_selector("text=No run yet")
             page.get_by_role("link", name="Compare").click()
             page.wait_for_selector("text=A comparison needs two runs")
+        for width, theme in ((400, "dark"), (1280, "light")):
+            for view in ("#/", "#/runs", "#/compare", "#/label"):
+                with Tab(chromium, running, view, width=width, theme=theme) as page:
+                    settled(page)
+                    found = Axe().run(page)
+                    assert found.violations_count == 0, found.generate_report()
+                    assert page.evaluate("document.documentElement.scrollWidth") == width
     finally:
         running.end()

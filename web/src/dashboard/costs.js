@@ -2,20 +2,28 @@
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
 import { address, useAnswer } from "./api.js";
-import { Answer, Tile, Usd } from "./parts.js";
+import { Answer, Spent, Tile, Usd } from "./parts.js";
 
 export function Costs({ later, from, tick }) {
   const own = useAnswer(later ? null : address("/analytics/cost"), tick);
   const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true" }), tick);
   const saved = useAnswer(later ? null : address("/analytics/savings", { from }), tick);
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
-      <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${own.at("total_usd")} /></p>`}</${Answer}></div>
-      <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<p class="middle"><${Usd} value=${document.total_usd} path=${all.at("total_usd")} /></p>`}</${Answer}></div></div>
+      <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<${Total} document=${document} at=${own.at} />`}</${Answer}></div>
+      <div><p class="soft">with judging</p><${Answer} answer=${all}>${(document) => html`<${Total} document=${document} at=${all.at} />`}</${Answer}></div></div>
     <${Answer} answer=${saved}>${(document) => document.data.length === 0 ? html`<p class="empty">No turns were judged in this time.</p>` : html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and savings by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">own</th><th scope="col" class="num">judging</th><th scope="col" class="num">saved</th><th scope="col" class="num">mean</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num"><${Usd} value=${row.agent_usd_total} path=${saved.at(`data[${number}].agent_usd_total`)} none="–" /></td>
-        <td class="num"><${Usd} value=${row.judge_cost_usd_total} path=${saved.at(`data[${number}].judge_cost_usd_total`)} /></td>
+        <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
       <p class="fine">The two sums are of the whole ledger; the table is of turns in the chosen time. Saved is what asking the expensive judge for every verdict would have cost more; – where it was never asked.</p>`}</${Answer}></${Tile}>`;
+}
+
+/** A sum. Where calls have no known price, it is what the others come to, and says so. */
+function Total({ document, at }) {
+  const { unpriced = null } = document;
+  if (document.data.length === 0) return html`<p class="middle">–</p><p class="soft">no call is recorded</p>`;
+  return html`<p class="middle">${unpriced === null ? "" : "at least "}<${Spent} usd=${unpriced === null ? document.total_usd : document.known_usd} msat=${document.total_msat} at=${(unit) => at(unit === "usd" && unpriced !== null ? "known_usd" : `total_${unit}`)} /></p>
+    ${unpriced === null ? null : html`<p class="soft">besides <${Figure} value=${unpriced} path=${at("unpriced")} /> ${Number(unpriced) === 1 ? "call" : "calls"} whose price is not known</p>`}`;
 }

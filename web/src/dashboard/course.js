@@ -16,7 +16,7 @@ export function Course({ points, cut = null, label }) {
   const drawn = points.map((point, number) => ({ ...point, number })).filter((point) => point.value !== null);
   const draw = line((point) => x(point.number), (point) => y(Number(point.value)));
   return html`<svg class="course" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label=${label}>
-    ${[0, 0.5, 1].map((tick) => html`<line class="grid" x1="34" x2=${WIDTH - 8} y1=${y(tick)} y2=${y(tick)} /><text class="tick" x="26" y=${y(tick) + 4} text-anchor="end">${tick}</text>`)}
+    ${[0, 0.5, 1].map((tick) => html`<line class="grid" x1="34" x2=${WIDTH - 8} y1=${y(tick)} y2=${y(tick)} /><text class="tick" x="30" y=${y(tick) + 4} text-anchor="end">${tick}</text>`)}
     ${cut === null ? null : html`<line class="cut" x1="34" x2=${WIDTH - 8} y1=${y(cut)} y2=${y(cut)} />`}
     <path class="curve" d=${draw(drawn)} />
     ${drawn.map((point) => html`<${Dot} point=${point} x=${x(point.number)} y=${y(Number(point.value))} />`)}

@@ -1,5 +1,5 @@
 // The dashboard: what a ledger says, as it grows.
-import { html, render, useEffect, useRef, useState } from "../html.js";
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from "../html.js";
 import { ThemeToggle } from "../theme.js";
 import { choose, chosen, useAnswer } from "./api.js";
 import { Compare } from "./compare.js";
@@ -11,7 +11,7 @@ import { Run, Runs } from "./runs.js";
 import { Subject } from "./subject.js";
 
 const VIEWS = [["", "Today"], ["runs", "Runs"], ["compare", "Compare"], ["label", "Label"]];
-const STATES = { live: ["pass", "live"], connecting: ["none", "not connected, trying again"], closed: ["fail", "not connected"] };
+const STATES = { live: ["pass", "live"], connecting: ["none", "not connected, trying again"], closed: ["fail", "refused, trying again"] };
 
 function Dashboard() {
   const here = usePlace();
@@ -34,7 +34,13 @@ function Dashboard() {
     <header class="bar"><a class="brand" href=${place([])}>dicast</a>
       <nav aria-label="Views">${VIEWS.map(([key, word]) => html`<a href=${place(key ? [key] : [])} aria-current=${isIn(name, key) ? "page" : undefined}>${word}</a>`)}</nav>
       <div class="bar-end"><${Ledgers} tick=${live.tick} /><${State} state=${live.state} /><${ThemeToggle} /></div></header>
-    <main id="main" tabindex="-1" ref=${main}>${shown(name, rest, view)}</main>`;
+    <main id="main" tabindex="-1" ref=${main}><${Drawn} name=${name} rest=${rest} view=${view} key=${here.path.join("/")} /></main>`;
+}
+
+/** The view of a place. One that cannot be drawn, because the ledger holds what no run has written, says so and leaves the others. */
+function Drawn({ name, rest, view }) {
+  const [error] = useErrorBoundary();
+  return error ? html`<h1>This cannot be shown</h1><p class="warnings" role="alert">The ledger holds something that this page does not know. <code>dicast ledger verify</code> tells whether it was changed.</p>` : shown(name, rest, view);
 }
 
 const isIn = (name, key) => name === key || (key === "runs" && name === "run");

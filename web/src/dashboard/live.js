@@ -1,11 +1,13 @@
-// New verdicts as they come. The browser connects again by itself and says where it was; a number of them is drawn as one change.
+// News as it comes. The browser connects again by itself and says where it was; where it gives up, this does.
 import { address } from "./api.js";
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
 const KEPT = 30; // verdicts in the list of new ones
+const TOGETHER = 250; // ms in which verdicts are drawn as one change
 const SOONEST = 1500; // ms between two looks at the figures, while verdicts come
 const SHARE = 5; // at most one part in so many of the time is spent asking
+const AGAIN = 3000; // ms until it is tried again, where the server has refused
 
 /** `{state, news, tick}`: whether it is connected, the newest verdicts first, and a number that moves when figures should be read anew. */
 export function useLive(ledger) {
@@ -14,26 +16,62 @@ export function useLive(ledger) {
   const [tick, setTick] = useState(0);
   const waiting = useRef([]);
   useEffect(() => {
-    const source = new EventSource(address("/events"));
-    let timer = null;
-    const come = () => {
-      timer = null;
+    let source = null;
+    let drawing = null;
+    let looking = null;
+    let seen = null; // the row of the ledger up to which everything has been told
+    waiting.current = [];
+    setNews([]);
+    const draw = () => {
+      drawing = null;
       const found = waiting.current.splice(0);
       setNews((before) => [...found.reverse(), ...before].slice(0, KEPT));
+    };
+    const look = () => {
+      looking = null;
       setTick((before) => before + 1);
     };
+    const soon = () => {
+      looking ??= setTimeout(look, Math.max(SOONEST, SHARE * lastLoad()));
+    };
     const take = (event) => {
+      const row = Number(event.lastEventId);
+      if (seen !== null && row <= seen) return;
+      seen = row;
       waiting.current.push(readExactly(event.data));
       if (waiting.current.length > KEPT) waiting.current.shift();
-      timer ??= setTimeout(come, Math.max(SOONEST, SHARE * lastLoad()));
+      drawing ??= setTimeout(draw, TOGETHER);
+      soon();
     };
-    source.addEventListener("open", () => setState("live"));
-    source.addEventListener("head", () => setState("live"));
-    source.addEventListener("error", () => setState(source.readyState === EventSource.CLOSED ? "closed" : "connecting"));
-    source.addEventListener("verdict", take);
-    source.addEventListener("failure", take);
+    const head = (event) => {
+      setState("live");
+      const newest = Number(readExactly(event.data).seq);
+      if (seen !== null && newest < seen) {
+        waiting.current = []; // another ledger stands there now, and what was shown is not in it
+        setNews([]);
+      }
+      seen = Number(event.lastEventId);
+      soon();
+    };
+    const connect = () => {
+      source = new EventSource(address("/events", { after: seen }));
+      source.addEventListener("head", head);
+      source.addEventListener("verdict", take);
+      source.addEventListener("failure", take);
+      source.addEventListener("error", () => {
+        if (source.readyState !== EventSource.CLOSED) return setState("connecting");
+        setState("closed");
+        clearTimeout(again);
+        again = setTimeout(connect, AGAIN);
+        return undefined;
+      });
+    };
+    let again = null;
+    connect();
     return () => {
-      clearTimeout(timer);
+      clearTimeout(drawing);
+      clearTimeout(looking);
+      clearTimeout(again);
       source.close();
     };
   }, [ledger]);

@@ -49,14 +49,14 @@ function Quality({ kind, days, answer, banner = false }) {
   const under = (answer.document?.data ?? []).map((row, number) => [row, number]).filter(([row]) => row.below_floor === true);
   if (banner) {
     return under.length === 0 ? null : html`<div class="floor" role="status">${under.map(([row, number]) => html`<p><strong dir="auto">${row.chosen_model ?? "Work of no known model"}</strong> is under the floor: ${named(kind)} have a mean of
-      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least. Consider a stronger model.</p>`)}</div>`;
+      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least.${row.chosen_model === null ? "" : " Consider a stronger model."}</p>`)}</div>`;
   }
   return html`<${Tile} title="Quality by model" id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
-    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">thumbs down</th></tr></thead>
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">thumbs down</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
-        <td><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
+        <td class="roomy"><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
         <td class="num"><${Figure} value=${row.p50_score} path=${answer.at(`data[${number}].p50_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.p10_score} path=${answer.at(`data[${number}].p10_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
@@ -75,8 +75,8 @@ function LastRun({ runs, tick }) {
   return html`<${Tile} title="Last run" id="last" more=${html`<a href=${place(["runs"])}>all runs</a>`}><${Answer} answer=${runs}>${() => run === undefined
     ? html`<p class="empty">No run yet.</p>`
     : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${run.score === null ? null : html` <span class="big"><${Figure} value=${run.score} path=${runs.at(`data[${place_}].score`)} form=${score} /></span>`}</p>
-      <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored</span></p>
-      ${scored && all.length > 1 ? html`<${Course} label=${`Score of the last runs of ${run.name}`} points=${all.map(([one, number]) => ({ value: one.score, path: history.at(`data[${number}].score`), kind: one.gate ?? "", href: ofRun(one.run_id), title: `${when(one.started_at)}: ${one.score === null ? "no score" : score(one.score)}, gate ${one.gate ?? "none"}` }))} />` : html`<ol class="gates" aria-label="Gates of the last runs">${all.map(([one]) => html`<li><a href=${ofRun(one.run_id)} title=${when(one.started_at)}><${Gate} run=${one} /></a></li>`)}</ol>`}`}</${Answer}></${Tile}>`;
+      <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored`}</span></p>
+      ${scored && all.length > 1 ? html`<${Course} label=${`Score of the last runs of ${run.name}`} points=${all.map(([one, number]) => ({ value: one.score, path: history.at(`data[${number}].score`), kind: one.gate ?? "", href: ofRun(one.run_id), title: `${when(one.started_at)}: ${one.score === null ? "no score" : score(one.score)}, gate ${one.gate ?? "none"}` }))} />` : all.length < 2 ? null : html`<ol class="gates" aria-label="Gates of the last runs">${all.map(([one]) => html`<li><a href=${ofRun(one.run_id)} title=${when(one.started_at)}><${Gate} run=${one} /></a></li>`)}</ol>`}`}</${Answer}></${Tile}>`;
 }
 
 function Backlog({ tick }) {

@@ -2,6 +2,7 @@
 import { html } from "../html.js";
 import { Figure, score } from "../figures.js";
 import { Mark } from "../marks.js";
+import { address } from "./api.js";
 import { ofSubject } from "./router.js";
 
 export const day = (time) => (time ? time.slice(0, 10) : "");
@@ -18,9 +19,28 @@ export function Gate({ run }) {
   return html`<${Mark} outcome=${outcome} word=${word} />`;
 }
 
-/** Money as the API wrote it. */
+/** An amount with two decimals at the least and six at the most; where these would say nothing of it, with a power of ten. */
+function amount(text) {
+  const value = Number(text);
+  if (value !== 0 && Math.abs(value) < 0.000001) return value.toExponential(2);
+  const [, , places = ""] = /^(.*?)(?:\.(\d*))?$/.exec(String(text));
+  return value.toLocaleString("en", { minimumFractionDigits: value === 0 ? 0 : 2, maximumFractionDigits: Math.min(6, Math.max(2, places.length)) });
+}
+
+/** Money; its token is the amount as the API wrote it. */
 export function Usd({ value, path, none }) {
-  return html`<${Figure} value=${value} path=${path} form=${(text) => `$${String(text)}`} none=${none ?? "not known"} />`;
+  return html`<${Figure} value=${value} path=${path} form=${(text) => `$${amount(text)}`} none=${none ?? "not known"} />`;
+}
+
+/** What was spent in both units, which are never added: the second one where there is any of it. `at` gives the place of each. */
+export function Spent({ usd, msat = null, at, none }) {
+  const other = msat !== null && msat !== undefined && Number(msat) !== 0;
+  if (other && Number(usd) === 0 && usd !== null) return html`<${Msat} value=${msat} path=${at("msat")} />`;
+  return html`<${Usd} value=${usd} path=${at("usd")} none=${none} />${other ? html` + <${Msat} value=${msat} path=${at("msat")} />` : null}`;
+}
+
+function Msat({ value, path }) {
+  return html`<${Figure} value=${value} path=${path} form=${(text) => Number(text).toLocaleString("en")} unit=" msat" />`;
 }
 
 export function Problem({ error }) {
@@ -38,9 +58,10 @@ export function Tile({ title, id, wide = false, children, more = null }) {
   return html`<section class=${wide ? "tile wide" : "tile"} aria-labelledby=${id}><header class="tile-head"><h2 id=${id}>${title}</h2>${more}</header>${children}</section>`;
 }
 
-/** A verdict or a failure on one line, which opens its subject. */
-export function Line({ row, path }) {
+/** A verdict or a failure on one line, which opens its subject. Its number is that of the row in its run. */
+export function Line({ row }) {
+  const path = `${address(`/runs/${encodeURIComponent(row.run_id)}/rows`, { seq: String(row.seq) })}#data[0].score`;
   return html`<a class="line" href=${ofSubject(row.subject_kind, row.subject_id, { eval: String(row.seq) })}>
-    <span class="line-score">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${path ? `${path}.score` : undefined} form=${score} />`}</span>
+    <span class="line-score">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${path} form=${score} />`}</span>
     <span class="line-id" dir="auto">${row.subject_id}</span><span class="soft line-by" dir="auto">${row.judge}</span><span class="soft line-at">${clock(row.created_at)}</span></a>`;
 }

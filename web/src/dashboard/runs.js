@@ -4,7 +4,7 @@ import { Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { answer as gateAnswer, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
-import { Answer, Gate, LABELS, Problem, Usd, when } from "./parts.js";
+import { Answer, Gate, LABELS, Problem, Spent, when } from "./parts.js";
 import { alter, ofRun, ofSubject, place } from "./router.js";
 
 const PAGE = 50;
@@ -44,12 +44,12 @@ export function Runs({ live, query }) {
     <label class="pick"><input type="checkbox" checked=${query.labels === "1"} onChange=${(event) => alter({ labels: event.currentTarget.checked ? "1" : "" })} /> also verdicts of people, each of which is a run</label>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
-    <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col">rests on</th><th scope="col" class="num">scored</th><th scope="col" class="num">of</th><th scope="col" class="num">cost</th><th scope="col">state</th></tr></thead>
+    <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
         <td class="still">${when(run.started_at)}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a></th><td><${Gate} run=${run} /></td>
-        <td class="num"><${Figure} value=${run.score} path=${at("score")} form=${score} /></td><td>${run.basis === null ? "–" : restingOn(run.basis)}</td>
-        <td class="num"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
-        <td class="num"><${Usd} value=${run.cost?.usd ?? null} path=${at("cost.usd")} none="–" /></td><td>${run.state}</td></tr>`)}</tbody></table></div>`}
+        <td class="num"><${Figure} value=${run.score} path=${at("score")} form=${score} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
+        <td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
+        <td class="num">${run.cost === null ? "–" : html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }
 
@@ -74,7 +74,7 @@ function Outcome({ run, document, at }) {
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
       <div><dt>coverage</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
       <div><dt>failed</dt><dd><${Figure} value=${document.failed} path=${at("document.failed")} /></dd></div>
-      <div><dt>cost</dt><dd><${Usd} value=${document.cost.usd} path=${at("document.cost.usd")} /></dd></div>
+      <div><dt>cost</dt><dd><${Spent} usd=${document.cost.usd} msat=${document.cost.msat} at=${(unit) => at(`document.cost.${unit}`)} /></dd></div>
       <div><dt>began</dt><dd>${when(run.started_at)}</dd></div></dl>
     ${document.warnings.length ? html`<ul class="warnings">${document.warnings.map((one) => html`<li dir="auto">${one.message}</li>`)}</ul>` : null}
     <${Means} document=${document} at=${at} />`;
@@ -99,9 +99,9 @@ function Rows({ id, query, tick, judges }) {
       <label class="pick">subject <input type="search" value=${query.find ?? ""} placeholder="whole id" onChange=${(event) => alter({ find: event.currentTarget.value })} /></label></div>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${total ? html`<p class="count" role="status"><${Figure} value=${total.document.total} path=${`${total.url}#total`} /> rows</p>` : html`<p class="empty">Reading …</p>`}
-    ${found.items.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="list"><thead><tr><th scope="col" class="num">score</th><th scope="col">subject</th><th scope="col">judge</th><th scope="col" class="num">confidence</th><th scope="col">kind</th><th scope="col" class="num">cost</th></tr></thead>
+    ${found.items.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="list"><thead><tr><th scope="col" class="num">score</th><th scope="col">subject</th><th scope="col">judge</th><th scope="col" class="num">confidence</th><th scope="col" class="roomy">kind</th><th scope="col" class="num">cost</th></tr></thead>
       <tbody>${found.items.map(({ item: row, at }) => html`<tr key=${String(row.seq)}><td class="num strong">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${at("score")} form=${score} />`}</td>
         <th scope="row" dir="auto"><a href=${ofSubject(row.subject_kind, row.subject_id, { eval: String(row.seq) })}>${row.subject_id}</a></th><td dir="auto">${row.judge}</td>
-        <td class="num"><${Figure} value=${row.confidence} path=${at("confidence")} form=${score} /></td><td>${row.judge_kind ?? "–"}</td><td class="num"><${Usd} value=${row.judge_cost_usd} path=${at("judge_cost_usd")} none="–" /></td></tr>`)}</tbody></table></div>`}
+        <td class="num"><${Figure} value=${row.confidence} path=${at("confidence")} form=${score} /></td><td class="roomy">${row.judge_kind ?? "–"}</td><td class="num"><${Spent} usd=${row.judge_cost_usd} msat=${row.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} none="–" /></td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }

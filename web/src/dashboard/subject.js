@@ -5,7 +5,7 @@ import { Conversation } from "../conversation.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
-import { Answer, Usd, when } from "./parts.js";
+import { Answer, Spent, when } from "./parts.js";
 import { ofRun } from "./router.js";
 
 export const subjectAddress = (kind, id) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind });
@@ -53,7 +53,7 @@ function Verdicts({ data, at, eval_ }) {
 function Verdict({ one, at, chosen, only }) {
   return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
     <header class="verdict-head"><h3 dir="auto">${one.judge}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
-    <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Usd} value=${one.judge_cost_usd} path=${at("judge_cost_usd")} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
+    <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
     <${Why} signals=${one.signals} />
     <${Scores} scores=${one.scores} at=${at} />
     <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>

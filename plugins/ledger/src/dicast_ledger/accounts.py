@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import attrs
 import orjson
 
-from dicast import Cost, Event
+from dicast import Cost, Event, LedgerError
 
 from .spent import (
     AGENT,
@@ -168,7 +168,12 @@ class Accounts:
                 self._add(spend, self._key(event))
 
     def _eval(self, event: Event) -> None:
-        """A verdict says which rubric it was made by; one that failed, or never came, which one it was begun with."""
+        """A verdict says which rubric it was made by; one that failed, or never came, which one it was begun with.
+
+        :raises LedgerError: when the event is none of a verdict, because the ledger was changed.
+        """
+        if "eval_id" not in event.payload:
+            raise LedgerError(f"the event {event.id} is none of a verdict: run dicast ledger verify")
         eval_id = event.payload["eval_id"]
         if event.type == "eval.started":
             self._rubrics[eval_id] = str(event.payload.get("rubric_id"))

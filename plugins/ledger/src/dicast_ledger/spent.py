@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -75,7 +75,7 @@ def spent_of(event: Event) -> Found | None:
     """The line of an event of :data:`SPENT_TYPES`; None of one whose payload is not as its type asks."""
     try:
         return _of_call(event) if event.type == AGENT else _of_judging(event)
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidOperation, InvalidCost):
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, InvalidCost):
         return None
 
 

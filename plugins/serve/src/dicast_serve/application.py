@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
@@ -20,8 +21,6 @@ from starlette.routing import Route as Path_
 from starlette.types import ASGIApp
 
 from dicast import (
-    ConfigError,
-    DataError,
     DicastError,
     Head,
     LedgerError,
@@ -37,7 +36,7 @@ from .guard import Guard, Tokens, error_response, token_of
 from .labels import MAX_BODY_BYTES, label_of, record
 from .live import Tails, stream
 from .parameters import BadRequest, values_of
-from .routes import LEDGER, ROUTES, Route
+from .routes import AFTER, LEDGER, ROUTES, Route
 from .runs import NotFound
 
 AT_ONCE = 1
@@ -173,12 +172,13 @@ def application(
         )
 
     async def description(request: Request) -> Response:
-        return Response(dumped(openapi.document()), media_type="application/json")
+        values_of((), request.query_params.multi_items(), {})
+        return Response(dumped(openapi.document(list(served.ledgers))), media_type="application/json")
 
     async def events(request: Request) -> Response:
-        values = values_of((LEDGER,), request.query_params.multi_items(), {})
+        values = values_of((AFTER, LEDGER), request.query_params.multi_items(), {})
         path = served.path(values["ledger"])
-        return await stream(tails, path, request)
+        return await stream(tails, path, request, values["after"])
 
     async def labels(request: Request) -> Response:
         given = token_of(request, cookie)
@@ -189,7 +189,7 @@ def application(
         made = await asyncio.to_thread(record, served.path(values["ledger"]), label)
         return Response(dumped(made), 201, media_type="application/json")
 
-    api = [Path_(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
+    api = [_Anything(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
     routes: list[BaseRoute] = [
         *api,
         Path_("/ledgers", ledgers, methods=["GET"]),
@@ -217,6 +217,17 @@ def _pattern(route: Route) -> str:
     return route.path.replace("{id}", "{id:path}")
 
 
+def _regex(pattern: str) -> re.Pattern[str]:
+    """What matches a path: ids of subjects may hold line ends, too."""
+    return re.compile(compile_path(pattern)[0].pattern, re.DOTALL)
+
+
+class _Anything(Path_):
+    def __init__(self, path: str, *given: Any, **more: Any) -> None:
+        super().__init__(path, *given, **more)
+        self.path_regex = _regex(path)
+
+
 def once(paths: Sequence[Path], address: str) -> bytes:
     """The answer to ``GET address``, for scripts.
 
@@ -227,7 +238,7 @@ def once(paths: Sequence[Path], address: str) -> bytes:
     parts = urlsplit(address)
     served = Served.of(paths)
     for route in ROUTES:
-        found = compile_path(_pattern(route))[0].match(unquote(parts.path))
+        found = _regex(_pattern(route)).match(unquote(parts.path))
         if found is not None:
             query = parse_qsl(parts.query, keep_blank_values=True)
             values = values_of((*route.parameters, LEDGER), query, found.groupdict())
@@ -255,11 +266,10 @@ async def _body(request: Request) -> bytes:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """What is wrong with a request, with all that is wrong; of a ledger that cannot be read the reason stays in the log."""
-    if isinstance(error, NotFound):
-        return error_response(404, str(error))
-    if isinstance(error, RequestError | ConfigError | DataError):
-        return error_response(400, str(error), [_problem(one) for one in getattr(error, "problems", ())])
+    """What is wrong with a request, with all that is wrong: by itself (400), or with the ledger as it is (404, 409)."""
+    if isinstance(error, RequestError):
+        status = 404 if isinstance(error, NotFound) else 400 if isinstance(error, BadRequest) else 409
+        return error_response(status, str(error), [_problem(one) for one in error.problems])
     if isinstance(error, LedgerError | LedgerRefused):
         return error_response(503, "the ledger cannot be read now: run dicast ledger verify where it stands")
     return error_response(500, f"a defect of dicast: {type(error).__name__}")

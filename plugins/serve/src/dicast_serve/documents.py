@@ -14,6 +14,9 @@ from dicast import Verdict
 
 DECIMALS = 6
 
+DIGITS = 1_000
+"""An amount of more digits than that no run has written, and it is not written out: 1e999999999 would take a gigabyte."""
+
 RATIONALE = "rationale_redacted"
 """The signal that holds why a model judged as it did, where that was captured."""
 
@@ -51,7 +54,7 @@ def written(ms: int) -> str:
 
 def _plain(value: object) -> Any:
     if isinstance(value, Decimal):
-        return f"{value:f}"
+        return f"{value:f}" if -DIGITS < value.adjusted() < DIGITS else str(value)
     if isinstance(value, Verdict):
         return rounded(attrs.asdict(value, recurse=False))
     raise TypeError(f"{type(value).__name__} is not JSON")

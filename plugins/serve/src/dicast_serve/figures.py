@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from dicast import Ledger, known_run
+from dicast import Ledger
 from dicast.reading import begun, judged, reader
 
+from .runs import known
 from .waiting import waiting
 
 Values = Mapping[str, Any]
@@ -18,34 +19,34 @@ Document = dict[str, Any]
 
 def quality(ledger: Ledger, given: Values) -> Document:
     """The document of ``dicast quality``."""
-    return {**reader("quality")(ledger, **_window(given))}
+    return {**reader("quality")(ledger, **_asked(ledger, given))}
 
 
 def cost(ledger: Ledger, given: Values) -> Document:
     """The document of ``dicast cost``."""
-    return {**reader("cost")(ledger, **given)}
+    return {**reader("cost")(ledger, **_asked(ledger, given))}
 
 
 def agreement(ledger: Ledger, given: Values) -> Document:
     """The document of ``dicast agreement``."""
-    return {**reader("agreement")(ledger, **given)}
+    return {**reader("agreement")(ledger, **_asked(ledger, given))}
 
 
 def agreement_days(ledger: Ledger, given: Values) -> Document:
     """Agreement day by day."""
-    return {**reader("agreement_days")(ledger, **given)}
+    return {**reader("agreement_days")(ledger, **_asked(ledger, given))}
 
 
 def compare(ledger: Ledger, given: Values) -> Document:
     """The document of ``dicast compare``, of runs in this ledger and of nothing else."""
-    runs = {side: known_run(ledger, given[side]) for side in ("a", "b")}
+    runs = {side: known(ledger, given[side]) for side in ("a", "b")}
     chosen = {name: value for name, value in given.items() if value is not None}
     return {**reader("compare")(ledger, **{**chosen, **runs})}
 
 
 def savings(ledger: Ledger, given: Values) -> Document:
     """What judging has cost by model, beside what it would have cost had every verdict been escalated, and how good the work was."""
-    found = reader("quality")(ledger, group_by="model", subject_kind="turn", **_window(given))
+    found = reader("quality")(ledger, group_by="model", subject_kind="turn", **_asked(ledger, given))
     spent = {row["model"]: row for row in reader("cost")(ledger, group_by="model")["data"]}
     return {
         "window": found["window"],
@@ -65,6 +66,7 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
         **{name: row[name] for name in names},
         "escalated_count": escalated,
         "judge_cost_usd_total": paid,
+        **({"judge_cost_msat_total": msat} if (msat := row.get("judge_cost_msat_total")) is not None else {}),
         "judge_cost_usd_all_escalated": all_escalated,
         "judge_cost_usd_saved": saved,
         "agent_usd_total": None if agent is None else agent["usd"],
@@ -75,7 +77,7 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
 
 def backlog(ledger: Ledger, given: Values) -> Document:
     """What was begun and has not ended, by judge and kind of subject, with the oldest of each; and the turns that wait to be begun."""
-    run_id = None if given["run"] is None else known_run(ledger, given["run"])
+    run_id = None if given["run"] is None else known(ledger, given["run"])
     wanted = given["subject_kind"]
     open_ = [entry.event for entry in begun(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
     counts = Counter((str(event.payload["judge"]), str(event.subject_kind)) for event in open_)
@@ -108,7 +110,13 @@ def judges(ledger: Ledger, given: Values) -> Document:
     }
 
 
-def _window(given: Values) -> dict[str, Any]:
-    """*given* with the names that the reader has for the ends of the window."""
+def _asked(ledger: Ledger, given: Values) -> dict[str, Any]:
+    """*given* with the names that readers have for the ends of the window, and with runs that the ledger has."""
     names = {"from": "start", "to": "end"}
-    return {names.get(name, name): value for name, value in given.items()}
+    found = {names.get(name, name): value for name, value in given.items()}
+    match found.get("run"):
+        case str(run):
+            found["run"] = known(ledger, run)
+        case tuple(runs):
+            found["run"] = tuple(known(ledger, run) for run in runs)
+    return found

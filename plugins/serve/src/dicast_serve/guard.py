@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Collection
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 import attrs
@@ -100,7 +99,8 @@ class Guard:
     def _in_address(self, request: Request) -> str | None:
         if request.method != "GET" or request.url.path != "/":
             return None
-        return parse_qs(request.url.query).get("token", [None])[0]
+        given = parse_qs(request.url.query, keep_blank_values=True).get("token", [])
+        return given[0] if len(given) == 1 else None
 
 
 def _closed(request: Request) -> Response:
@@ -113,15 +113,12 @@ def _closed(request: Request) -> Response:
 
 
 def token_of(request: Request, cookie: str) -> str | None:
-    """The token that a request brings, in its header or its cookie."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return given.strip()
-    try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(cookie)
-    except CookieError:
-        return None
-    return None if found is None else found.value
+    """The token that a request brings, in its header or its cookie; none where there are several headers."""
+    headers = request.headers.getlist("authorization")
+    if not headers:
+        return request.cookies.get(cookie)
+    scheme, _, given = headers[0].partition(" ")
+    return given.strip() if len(headers) == 1 and scheme.lower() == "bearer" else None
 
 
 def error_response(status: int, message: str, errors: Collection[object] = ()) -> Response:

@@ -16,19 +16,21 @@ from .documents import without_rationale
 from .parameters import BadRequest
 from .runs import NotFound
 
-MAX_BODY_BYTES = 100_000
+MAX_BODY_BYTES = 200_000
+
+NO_NULL = "^[^\\x00]*$"
 
 BODY: Mapping[str, Any] = {
     "type": "object",
     "required": ["subject_id", "score"],
     "additionalProperties": False,
     "properties": {
-        "subject_id": {"type": "string", "minLength": 1},
-        "subject_kind": {"type": "string", "minLength": 1, "default": "turn"},
+        "subject_id": {"type": "string", "minLength": 1, "maxLength": 1000, "pattern": NO_NULL},
+        "subject_kind": {"type": "string", "minLength": 1, "maxLength": 1000, "pattern": NO_NULL, "default": "turn"},
         "score": {"type": "number", "minimum": 0, "maximum": 1},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
         "judge": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,100}$", "default": "human"},
-        "reason": {"type": "string", "maxLength": 10_000},
+        "reason": {"type": "string", "maxLength": 10_000, "pattern": NO_NULL},
     },
 }
 
@@ -103,19 +105,21 @@ def label_of(body: bytes) -> Label:
 def _fits(value: object, schema: Mapping[str, Any]) -> bool:
     if schema["type"] == "number":
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    if (
-        not isinstance(value, str)
-        or "\0" in value
-        or not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", 1000)
-    ):
-        return False
     import re
 
-    return "pattern" not in schema or re.fullmatch(schema["pattern"].strip("^$"), value) is not None
+    return (
+        isinstance(value, str)
+        and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
+        and re.fullmatch(schema["pattern"].removeprefix("^").removesuffix("$"), value) is not None
+    )
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    return "a number from 0 to 1" if schema["type"] == "number" else f"text, {schema.get('pattern', 'not too long')}"
+    if schema["type"] == "number":
+        return "a number from 0 to 1"
+    if schema["pattern"] != NO_NULL:
+        return f"text, {schema['pattern']}"
+    return f"text of {schema.get('minLength', 0)} to {schema['maxLength']:,} characters, none of them NUL"
 
 
 def record(path: Path, label: Label) -> dict[str, Any]:

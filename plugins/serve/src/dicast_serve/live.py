@@ -1,4 +1,4 @@
-"""New verdicts as they come: one reader a ledger, however many look on."""
+"""News of a ledger as it comes: one reader a ledger, however many look on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from dicast import Query, read_ledger
+from dicast import Entry, Head, Ledger, LedgerError, Query, read_ledger
 
 from .documents import dumped
 from .guard import error_response
@@ -33,6 +34,22 @@ WAITING = 1_000
 """Pieces of news that a slow reader may be behind; then it is disconnected, and comes back where it was."""
 
 News = tuple[int, bytes]
+"""A row of the chain, and what is sent about it."""
+
+TYPES = ("eval.completed", "eval.failed")
+
+
+class AnotherLedger(LedgerError):
+    """Where the ledger stood, another one stands now, or less of it."""
+
+
+@attrs.frozen
+class Found:
+    """The *news* behind a row, and the *head* up to which they go; *more* says that it is not the ledger's own."""
+
+    news: Sequence[News]
+    head: Head | None
+    more: bool = False
 
 
 class Tail:
@@ -42,14 +59,16 @@ class Tail:
         self._path = path
         self._viewers: set[asyncio.Queue[News | None]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._told: Head | None = None
 
-    def join(self, after: int) -> asyncio.Queue[News | None]:
-        """A queue of what comes after the row *after*."""
+    def join(self, head: Head | None) -> tuple[asyncio.Queue[News | None], int]:
+        """A queue of what comes after a row, and that row: the ledger's *head*, or where the reading has come to that goes on already."""
         queue: asyncio.Queue[News | None] = asyncio.Queue(WAITING)
         self._viewers.add(queue)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._follow(after))
-        return queue
+            self._told = head
+            self._task = asyncio.create_task(self._follow())
+        return queue, _row(self._told)
 
     def leave(self, queue: asyncio.Queue[News | None]) -> None:
         """Look on no more."""
@@ -58,23 +77,35 @@ class Tail:
             self._task.cancel()
             self._task = None
 
-    async def _follow(self, after: int) -> None:
-        while self._viewers:
-            found = await asyncio.to_thread(newer, self._path, after)
-            for news in found:
-                after = max(after, news[0])
-                for queue in list(self._viewers):
-                    self._put(queue, news)
-            if len(found) < TOGETHER:
-                await asyncio.sleep(SECONDS)
+    async def _follow(self) -> None:
+        try:
+            while self._viewers:
+                found = await asyncio.to_thread(newer, self._path, self._told)
+                self._told = found.head
+                for news in found.news:
+                    for queue in list(self._viewers):
+                        self._put(queue, news)
+                if not found.more:
+                    await asyncio.sleep(SECONDS)
+        except Exception as error:
+            for queue in list(self._viewers):
+                self._end(queue)
+            if not isinstance(error, LedgerError):
+                raise
+            # else whoever comes back is answered what is wrong with the ledger
 
     def _put(self, queue: asyncio.Queue[News | None], news: News) -> None:
         if queue.full():
-            self._viewers.discard(queue)
-            queue.get_nowait()
-            queue.put_nowait(None)
+            self._end(queue)
         else:
             queue.put_nowait(news)
+
+    def _end(self, queue: asyncio.Queue[News | None]) -> None:
+        """Let a viewer go. What it was not told yet is dropped whole: it comes back after the last that it was told."""
+        self._viewers.discard(queue)
+        while not queue.empty():
+            queue.get_nowait()
+        queue.put_nowait(None)
 
 
 class Tails:
@@ -89,11 +120,34 @@ class Tails:
         return self._tails.setdefault(path, Tail(path))
 
 
-def newer(path: Path, after: int) -> list[News]:
-    """The verdicts and failures behind the row *after*, as they are sent."""
-    query = Query(types=("eval.completed", "eval.failed"), after=after, limit=TOGETHER)
-    rows: Sequence[dict[str, Any]] = read_ledger(path, lambda live: live_rows(list(live.read(query))))
-    return [(row["seq"], _event(row)) for row in rows]
+def newer(path: Path, told: Head | None) -> Found:
+    """The verdicts and failures behind the row *told*, as they are sent; last a word that the ledger has grown, where it has.
+
+    :raises AnotherLedger: when the ledger does not have that row.
+    """
+    return read_ledger(path, lambda live: _newer(live, told))
+
+
+def _newer(ledger: Ledger, told: Head | None) -> Found:
+    head = ledger.head()  # first: what comes meanwhile is found the next time
+    if head == told:
+        return Found((), head)
+    after = _row(told)
+    if told is not None:
+        row = next(iter(ledger.read(Query(after=after - 1, limit=1))), None)
+        if row is None or (row.seq, row.digest) != (told.seq, told.digest):
+            raise AnotherLedger(f"the ledger has no row {told.seq} of the digest that it had")
+    entries = list(ledger.read(Query(types=TYPES, after=after, limit=TOGETHER)))
+    last = _head(entries[-1]) if entries else None
+    if len(entries) == TOGETHER:
+        return Found(_news(entries), last, more=True)
+    if head is None or (last is not None and last.seq > head.seq):
+        head = last
+    return Found([*_news(entries), *([_grown(head)] if head else [])], head)
+
+
+def _news(entries: Sequence[Entry]) -> list[News]:
+    return [(row["seq"], _event(row)) for row in live_rows(entries)]
 
 
 def _event(row: dict[str, Any]) -> bytes:
@@ -101,43 +155,73 @@ def _event(row: dict[str, Any]) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (row["seq"], kind, dumped(row))
 
 
-async def stream(tails: Tails, path: Path, request: Request) -> Response:
-    """What comes from now on, or after the row that ``Last-Event-ID`` names."""
+def _grown(head: Head) -> News:
+    return head.seq, _head_event(head.seq, head.seq)
+
+
+def _head_event(seen: int, newest: int) -> bytes:
+    """How far the ledger goes; who comes back after it has seen all up to the row *seen*."""
+    return b"id: %d\nevent: head\ndata: %b\n\n" % (seen, orjson.dumps({"seq": newest}))
+
+
+def _head(entry: Entry) -> Head:
+    return Head(entry.seq, entry.digest)
+
+
+def _row(head: Head | None) -> int:
+    return 0 if head is None else head.seq
+
+
+async def stream(tails: Tails, path: Path, request: Request, after: int | None) -> Response:
+    """What comes from now on, or after the row that ``Last-Event-ID`` names, or else *after*."""
     if tails.viewers >= VIEWERS:
         return error_response(503, f"{VIEWERS} streams are open; close one")
-    newest = await asyncio.to_thread(lambda: read_ledger(path, lambda live: live.head()))
-    now = 0 if newest is None else newest.seq
-    last = request.headers.get("last-event-id", "")
-    seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else now
+    head = await asyncio.to_thread(lambda: read_ledger(path, lambda live: live.head()))
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_told(tails, path, min(seen, now), now), media_type="text/event-stream", headers=headers)
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream", headers=headers)
+    last = request.headers.get("last-event-id", "")
+    seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else after
+    start = _row(head) if seen is None else min(seen, _row(head))
+    return StreamingResponse(_told(tails, path, start, head), media_type="text/event-stream", headers=headers)
 
 
-async def _told(tails: Tails, path: Path, seen: int, now: int) -> AsyncIterator[bytes]:
+async def _told(tails: Tails, path: Path, seen: int, head: Head | None) -> AsyncIterator[bytes]:
     tail = tails.of(path)
     tails.viewers += 1
-    queue = tail.join(now)
+    queue, start = tail.join(head)
     try:
-        yield b"retry: 2000\nevent: head\ndata: %b\n\n" % orjson.dumps({"seq": now})
-        while seen < now:
-            missed = [news for news in await asyncio.to_thread(newer, path, seen) if news[0] <= now]
+        yield b"retry: 2000\n" + _head_event(seen, _row(head))
+        while seen < start:
+            missed, last = await asyncio.to_thread(_missed, path, seen, start)
             for _, text in missed:
                 yield text
-            if not missed:
-                break
-            seen = missed[-1][0]  # how far the viewer is
-        seen = now
-        while True:
-            try:
-                news = await asyncio.wait_for(queue.get(), QUIET_SECONDS)
-            except TimeoutError:
-                yield b": quiet\n\n"
-                continue
-            if news is None:
-                return
-            if news[0] > seen:
-                seen = news[0]
+            seen = last
+        while (news := await _next(queue)) is not None:
+            if news[0] > seen or not news[0]:
+                seen = max(seen, news[0])
                 yield news[1]
+    except LedgerError:
+        return  # the answer has begun: it can only end; whoever comes back is told the reason
     finally:
         tails.viewers -= 1
         tail.leave(queue)
+
+
+def _missed(path: Path, seen: int, upto: int) -> tuple[list[News], int]:
+    """Verdicts and failures behind the row *seen*, none behind *upto*, and the row that they go to."""
+    query = Query(types=TYPES, after=seen, limit=TOGETHER)
+
+    def read(ledger: Ledger) -> tuple[list[News], int]:
+        entries = list(ledger.read(query))
+        last = entries[-1].seq if len(entries) == TOGETHER else upto
+        return _news([entry for entry in entries if entry.seq <= upto]), min(last, upto)
+
+    return read_ledger(path, read)
+
+
+async def _next(queue: asyncio.Queue[News | None]) -> News | None:
+    try:
+        return await asyncio.wait_for(queue.get(), QUIET_SECONDS)
+    except TimeoutError:
+        return 0, b": quiet\n\n"

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+import attrs
+
 from .labels import BODY
 from .parameters import Parameter
-from .routes import LEDGER, ROUTES, Route
+from .routes import AFTER, LEDGER, ROUTES, Route
 
 _ERROR = {
     "type": "object",
@@ -25,14 +27,35 @@ _REFUSALS = {
     "400": "A parameter, the Host or the body is wrong; all that is wrong is named.",
     "401": "The token is missing or another one.",
     "403": "The request comes from another origin's page, or the token does not allow it.",
-    "404": "The ledger has no such thing.",
+    "404": "The ledger has no such subject, or no such run.",
+    "409": "The ledger as it is has no answer: no such judge or kind, not two raters, a window that ends before it begins.",
     "503": "The ledger cannot be read now.",
 }
 
 
-def document() -> dict[str, Any]:
-    """All of it."""
-    paths = {route.path: {"get": _operation(route)} for route in ROUTES}
+_NEWS = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "id": {
+            "type": "string",
+            "description": "How far in the ledger whoever has this has come; after and Last-Event-ID take it.",
+        },
+        "event": {"enum": ["head", "verdict", "failure"]},
+        "data": {
+            "type": "string",
+            "description": "JSON: a row as in /runs/{run_id}/rows, or {seq} with how far the ledger goes.",
+        },
+        "retry": {"type": "integer"},
+    },
+}
+"""One server-sent event."""
+
+
+def document(ledgers: Sequence[str]) -> dict[str, Any]:
+    """All of it, where *ledgers* are served."""
+    ledger = attrs.evolve(LEDGER, schema={"type": "string", "enum": list(ledgers)})
+    paths = {route.path: {"get": _operation(route, ledger)} for route in ROUTES}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -45,30 +68,30 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Error": _ERROR, "Label": BODY},
         },
-        "paths": {**paths, **_others()},
+        "paths": {**paths, **_others(ledger)},
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, ledger: Parameter) -> dict[str, Any]:
     return {
         "summary": route.summary,
         "operationId": route.path.strip("/").replace("/", "_").replace("{", "").replace("}", ""),
-        "parameters": [_parameter(one) for one in (*route.parameters, LEDGER)],
-        "responses": _responses(_object(route.members), "304", "404"),
+        "parameters": [_parameter(one) for one in (*route.parameters, ledger)],
+        "responses": _responses(_object(route.members), "304", "404", "409"),
     }
 
 
-def _others() -> dict[str, Any]:
+def _others(ledger: Parameter) -> dict[str, Any]:
     events = {
-        "summary": "Verdicts and failures as they come, as server-sent events.",
+        "summary": "Verdicts and failures as they come, as server-sent events, and how far the ledger goes.",
         "operationId": "events",
-        "parameters": [_parameter(LEDGER)],
-        "responses": _responses(None, "404"),
+        "parameters": [_parameter(AFTER), _parameter(ledger)],
+        "responses": _responses(None),
     }
     label = {
         "summary": "A person's verdict on a subject; needs the labelling token.",
         "operationId": "label",
-        "parameters": [_parameter(LEDGER)],
+        "parameters": [_parameter(ledger)],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("Label")}}},
         "responses": {
             **{code: said for code, said in _responses(None, "404").items() if code != "200"},
@@ -100,10 +123,10 @@ def _parameter(one: Parameter) -> dict[str, Any]:
 def _responses(schema: Mapping[str, Any] | None, *more: str) -> dict[str, Any]:
     found: dict[str, Any] = {"200": _response("The answer.", schema)}
     if schema is None:
-        found["200"]["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+        found["200"]["content"] = {"text/event-stream": {"schema": _NEWS}}
     if "304" in more:
         found["304"] = {"description": "The answer is still the one whose ETag was given."}
-    refusals = [code for code in _REFUSALS if code != "404" or "404" in more]
+    refusals = [code for code in _REFUSALS if code not in ("404", "409") or code in more]
     return {**found, **{code: _response(_REFUSALS[code], _reference("Error")) for code in refusals}}
 
 

@@ -147,6 +147,7 @@ ROUTES = (
             text("judge", "Only this judge's."),
             KIND,
             text("subject", "Only about the subject with this id."),
+            whole("seq", "Only what stands in this row of the ledger.", None, 1, MOST),
             number("min_score", "Only scores from here on."),
             number("max_score", "Only scores up to here."),
             attrs.evolve(
@@ -173,4 +174,5 @@ ROUTES = (
     ),
 )
 
+AFTER = whole("after", "Begin behind this row of the ledger; Last-Event-ID counts before it.", None, 0, MOST)
 LEDGER = text("ledger", "Which ledger, by its name; the first without it. /ledgers lists them.")

@@ -9,7 +9,18 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Entry, Ledger, PluginError, Query, known_run
-from dicast.reading import FAILED, USD_UNKNOWN, Judged, Maker, judged, past_runs, reader, run_document, verdict_of
+from dicast.reading import (
+    FAILED,
+    MSAT_UNKNOWN,
+    USD_UNKNOWN,
+    Judged,
+    Maker,
+    judged,
+    past_runs,
+    reader,
+    run_document,
+    verdict_of,
+)
 
 from .documents import without_rationale, written
 
@@ -37,20 +48,20 @@ def runs(ledger: Ledger, given: Values) -> Document:
 
 def _after(found: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
     if not any(one["run_id"] == cursor for one in found):
-        raise ConfigError(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
+        raise NotFound(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
     return found
 
 
 def run(ledger: Ledger, given: Values) -> Document:
     """One run: how it is listed, and the document of its end where it has one."""
-    run_id = _known(ledger, given["run_id"])
+    run_id = known(ledger, given["run_id"])
     listed = next(one for one in past_runs(ledger) if one["run_id"] == run_id)
     return {"run": listed, "document": without_rationale(run_document(ledger, run_id))}
 
 
 def rows(ledger: Ledger, given: Values) -> Document:
     """Verdicts and failures of a run, a page of them."""
-    run_id = _known(ledger, given["run_id"])
+    run_id = known(ledger, given["run_id"])
     found = judged(ledger, run_id)
     chosen = list(_chosen(found, given))
     if given["order"] == "score":
@@ -70,10 +81,12 @@ def rows(ledger: Ledger, given: Values) -> Document:
 
 def _chosen(found: Judged, given: Values) -> Iterator[int]:
     judge, kind, failed, subject = (given[name] for name in ("judge", "subject_kind", "failed", "subject"))
-    low, high = given["min_score"], given["max_score"]
+    low, high, seq = given["min_score"], given["max_score"], given["seq"]
     wanted = [judge in (None, maker.judge) and kind in (None, maker.kind) for maker in found.makers]
     for row, (code, flag, score) in enumerate(zip(found.codes, found.flags, found.scores, strict=True)):
         if not wanted[code] or (subject is not None and found.ids[row] != subject):
+            continue
+        if seq is not None and found.seqs[row] != seq:
             continue
         if flag & FAILED:
             if failed is not False and low is None and high is None:
@@ -101,6 +114,7 @@ def row_of(found: Judged, row: int) -> Document:
         "rubric_id": maker.rubric_id,
         "rubric_version": maker.rubric_version,
         "judge_cost_usd": None if failed or flag & USD_UNKNOWN else f"{found.usd_of([row]):f}",
+        "judge_cost_msat": None if failed or flag & MSAT_UNKNOWN else f"{found.msat_of([row]):f}",
         "created_at": written(found.times[row]),
     }
 
@@ -154,7 +168,11 @@ def live_rows(entries: Sequence[Entry]) -> list[Document]:
     return [row_of(found, row) for row in range(len(found.ids))]
 
 
-def _known(ledger: Ledger, run_id: str) -> str:
+def known(ledger: Ledger, run_id: str) -> str:
+    """The whole id of the run that *run_id* means.
+
+    :raises NotFound: when the ledger has none, or several.
+    """
     try:
         return known_run(ledger, run_id)
     except ConfigError as error:

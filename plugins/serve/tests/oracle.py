@@ -1,0 +1,502 @@
+"""What the API has to answer, worked out from the rows of a ledger by sqlite3, json and arithmetic, without any reader of dicast's."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections import Counter, defaultdict
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations
+from math import fsum
+from statistics import fmean
+
+COLUMNS = "seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload, prev, digest"
+ENDS = ("eval.completed", "eval.failed")
+BASES = ("human", "truth", "model", "heuristic", "proxy")
+NOISE = 1e-9
+
+
+def rows_of(path):
+    """Every row as a dict, its payload read."""
+    with closing(sqlite3.connect(path)) as connection:
+        found = [
+            dict(zip(COLUMNS.split(", "), row, strict=True))
+            for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq")
+        ]
+    return [{**row, "payload": json.loads(row["payload"])} for row in found]
+
+
+def instant(time):
+    moment = datetime.fromisoformat(time)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def written(time):
+    """A time as the API writes it, cut to milliseconds."""
+    moment = instant(time).astimezone(UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def of(rows, *types, run=None, kind=None, judge=()):
+    return [
+        row
+        for row in rows
+        if row["type"] in types
+        and run in (None, row["run_id"])
+        and kind in (None, row["subject_kind"])
+        and (not judge or row["payload"].get("judge") in judge)
+    ]
+
+
+def total(amounts):
+    return sum(map(Decimal, amounts), Decimal(0))
+
+
+# Quality -------------------------------------------------------------------------------------------------------------
+
+
+def model_of(rows, verdict):
+    """The model whose work a verdict is on: what its own run was told of the turn, else what the last run was that was told of it."""
+    told = [row for row in of(rows, "route.decided", "llm.call_completed") if row["turn_id"] == verdict["subject_id"]]
+    told = [row for row in told if (row["payload"].get("chosen_model") or row["payload"].get("model")) is not None]
+    said = [row for row in told if row["run_id"] == verdict["run_id"]]
+    said = said or [row for row in told if row["run_id"] == told[-1]["run_id"]]
+    decided = [row["payload"]["chosen_model"] for row in said if row["type"] == "route.decided"]
+    called = {row["payload"]["model"] for row in said if row["type"] == "llm.call_completed"}
+    return decided[-1] if decided else called.pop() if len(called) == 1 else None
+
+
+def quality(rows, start, end, *, kind="turn", group_by="model", least=0.0, floor=0.6, judge=(), run=None, latest=False):
+    """The groups of ``/analytics/quality`` by their key."""
+    inside = [
+        row
+        for row in of(rows, "eval.completed", run=run, kind=kind, judge=judge)
+        if start <= instant(row["time"]) < end
+    ]
+    if latest:
+        inside = list({(row["payload"]["judge"], row["subject_id"]): row for row in inside}.values())
+    groups = defaultdict(list)
+    for row in inside:
+        groups[_key(rows, row, group_by, kind)].append(row)
+    return {key: _group(rows, found, kind, least, floor) for key, found in groups.items()}
+
+
+def _key(rows, row, group_by, kind):
+    payload = row["payload"]
+    if group_by == "model":
+        return model_of(rows, row) if kind == "turn" else payload["judge_model"]
+    if group_by == "rubric_id":
+        return payload["rubric_id"], payload["rubric_version"]
+    return payload["judge_kind"] if group_by == "judge_kind" else None
+
+
+def _group(rows, found, kind, least, floor):
+    payloads = [row["payload"] for row in found]
+    scores = sorted(one["score"] for one in payloads if one["confidence"] >= least)
+    usd, msat = ([one[name] for one in payloads] for name in ("judge_cost_usd", "judge_cost_msat"))
+    known = total(amount for amount in usd if amount is not None)
+    mean = fmean(scores) if scores else None
+    figures = {
+        "verdict_count": len(found),
+        "scored_count": len(scores),
+        "mean_score": mean,
+        "p50_score": percentile(scores, Fraction(1, 2)),
+        "p10_score": percentile(scores, Fraction(1, 10)),
+        "mean_confidence": fmean(one["confidence"] for one in payloads),
+        "judge_cost_usd_total": None if None in usd else known,
+        "thumbs_down_count": _down(rows, found, kind),
+        "escalated_count": sum(one["signals"].get("escalated") is True for one in payloads),
+        "budget_exhausted_count": sum(
+            one["signals"].get("escalation_skipped") == "budget_exhausted" for one in payloads
+        ),
+        "below_floor": None if mean is None else mean < floor - NOISE,
+    }
+    if None in usd:
+        figures |= {"judge_cost_usd_known": known, "unpriced": usd.count(None)}
+    if sum_msat := total(amount for amount in msat if amount is not None):
+        figures["judge_cost_msat_total"] = sum_msat
+    return figures
+
+
+def percentile(scores, share):
+    if not scores:
+        return None
+    place = (len(scores) - 1) * share
+    below = scores[int(place)]
+    return below + (scores[min(int(place) + 1, len(scores) - 1)] - below) * float(place - int(place))
+
+
+def _down(rows, found, kind):
+    """The subjects whose last thumb is down; where nobody gave one, those whose judge saw one."""
+    thumbs = {}
+    for row in sorted(of(rows, "feedback.explicit"), key=lambda row: instant(row["time"])):
+        if row["payload"].get("scope", "turn") == kind:
+            thumbs[row["payload"].get("subject_turn_id") or row["turn_id"]] = row["payload"]["rating"] == "thumbs_down"
+    seen = {
+        row["subject_id"]
+        for row in found
+        if "explicit_thumbs_down" in row["payload"]["signals"].get("flags_negative", ())
+    }
+    return sum(thumbs.get(id, id in seen) for id in {row["subject_id"] for row in found})
+
+
+def pricing_version(rows, run=None):
+    found = [row["payload"].get("judge_pricing_version") for row in of(rows, "eval.completed", run=run)]
+    return next((one for one in reversed(found) if one is not None), None)
+
+
+def open_evals(rows, **chosen):
+    ended = {row["payload"]["eval_id"] for row in of(rows, *ENDS)}
+    return [row for row in of(rows, "eval.started", **chosen) if row["payload"]["eval_id"] not in ended]
+
+
+# Cost ----------------------------------------------------------------------------------------------------------------
+
+
+def cost(rows, *, group_by="model", include_eval=False, run=None):
+    """``(groups, total, lost)`` of ``/analytics/cost``; a sum is ``{usd, msat, calls, tokens, unpriced}``."""
+    spends = list(_calls(rows, group_by, run))
+    if include_eval:
+        spends += _settled(rows, group_by, run)
+    groups = defaultdict(list)
+    for key, *spend in spends:
+        groups[key].append(spend)
+    lost = _lost(rows, run) if include_eval else {}
+    return {key: _sum(found) for key, found in groups.items()}, _sum([spend for _, *spend in spends]), lost
+
+
+def _calls(rows, group_by, run):
+    """The agent's own calls: a call that several runs told of was made once, in the first of them."""
+    first = {}
+    for row in of(rows, "llm.call_completed", run=run):
+        payload = row["payload"]
+        told = json.dumps([row["session_id"], row["turn_id"], payload], sort_keys=True)
+        if first.setdefault(told, row["run_id"]) != row["run_id"]:
+            continue
+        given, usage = payload.get("cost_usd"), payload.get("usage")
+        key = {"model": payload.get("model"), "session": row["session_id"], "day": _day(row)}.get(group_by)
+        tokens = None if usage is None else usage["input_tokens"] + usage["output_tokens"]
+        yield key, None if given is None else Decimal(str(given)), "usd", 1, tokens
+
+
+def _settled(rows, group_by, run):
+    for row in of(rows, "spend.settled", run=run):
+        payload = row["payload"]
+        amount = None if payload["amount"] is None else Decimal(payload["amount"])
+        keys = {"model": payload.get("model"), "judge": payload.get("judge"), "session": row["session_id"]}
+        keys |= {"day": _day(row), "rubric": _rubric(rows, payload.get("eval_id"))}
+        calls = payload.get("calls") or int(amount is None or amount != 0)
+        yield keys[group_by], amount, payload["unit"], calls, payload.get("tokens")
+
+
+def _rubric(rows, eval_id):
+    """The rubric that a verdict was made by, else that it was begun with."""
+    found = [
+        row["payload"] for row in of(rows, "eval.completed", "eval.started") if row["payload"]["eval_id"] == eval_id
+    ]
+    return found[-1]["rubric_id"] if found else None
+
+
+def _day(row):
+    return instant(row["time"]).astimezone(UTC).date().isoformat()
+
+
+def _sum(spends):
+    sums = {
+        unit: total(amount for amount, of_, *_ in spends if of_ == unit and amount is not None)
+        for unit in ("usd", "msat")
+    }
+    tokens = [tokens for *_, tokens in spends if tokens is not None]
+    return {
+        **sums,
+        "calls": sum(calls for *_, calls, _ in spends),
+        "tokens": sum(tokens) if tokens else None,
+        "unpriced": sum(amount is None for amount, *_ in spends),
+    }
+
+
+def _lost(rows, run):
+    """What is lost as long as no later word of the reservation says otherwise, by unit."""
+    last = {}
+    for row in of(rows, "spend.lost", "spend.settled", "spend.released", run=run):
+        last[row["payload"]["reservation_id"]] = row
+    sums = defaultdict(Decimal)
+    for row in last.values():
+        if row["type"] == "spend.lost":
+            sums[row["payload"]["unit"]] += Decimal(row["payload"]["amount"])
+    return {unit: amount for unit, amount in sums.items() if amount}
+
+
+# Agreement -----------------------------------------------------------------------------------------------------------
+
+
+def ratings(rows, judges, *, kind=None, runs=()):
+    """``(units, contents)``: by subject the newest row of each judge, a score before a failure, and how many contents were read."""
+    chosen = [row for row in of(rows, *ENDS, kind=kind, judge=judges) if not runs or row["run_id"] in runs]
+    units = defaultdict(dict)
+    for row in chosen:
+        had = units[row["subject_id"], row["subject_kind"]]
+        judge, old = row["payload"]["judge"], had.get(row["payload"]["judge"])
+        if row["type"] == "eval.completed" or old is None or old["type"] == "eval.failed":
+            had[judge] = row
+    reads = [row for row in of(rows, "subject.read") if not runs or row["run_id"] in runs]
+    contents = defaultdict(set)
+    for row in reads:
+        contents[row["subject_id"], row["subject_kind"]].add(row["payload"]["digest"])
+    started = [row for row in of(rows, "run.started") if not runs or row["run_id"] in runs]
+    several = len(started) > 1 or any(row["payload"].get("live") for row in started)
+    return units, {place: len(found) if several else 1 for place, found in contents.items()}, reads
+
+
+def scored(rows, judges, **chosen):
+    """Each subject's ``(place, scores, apart, rows, contents)``, in the order of ids: the scores of one content, those of others apart."""
+    units, contents, reads = ratings(rows, judges, **chosen)
+    for place in sorted(units):
+        found = {judge: units[place][judge] for judge in judges if judge in units[place]}
+        about = {judge: _content(reads, place, row) for judge, row in found.items()}
+        values = {
+            judge: row["payload"]["score"] if row["type"] == "eval.completed" else None for judge, row in found.items()
+        }
+        if contents.get(place, 1) < 2:
+            yield place, values, {}, found, 1
+            continue
+        count = Counter(about[judge] for judge, value in values.items() if value is not None)
+        ranked = [
+            (count[about[judge]], found[judge]["seq"], judge) for judge, value in values.items() if value is not None
+        ]
+        main = about[max(ranked)[2]] if ranked else None
+        apart = {judge: value for judge, value in values.items() if value is not None and about[judge] != main}
+        yield (
+            place,
+            {judge: value for judge, value in values.items() if judge not in apart},
+            apart,
+            found,
+            contents[place],
+        )
+
+
+def _content(reads, place, row):
+    before = [
+        one
+        for one in reads
+        if (one["subject_id"], one["subject_kind"]) == place
+        and one["run_id"] == row["run_id"]
+        and one["seq"] < row["seq"]
+    ]
+    return before[-1]["payload"]["digest"] if before else None
+
+
+def agreement(rows, judges, *, window=0.15, worst=10, **chosen):
+    """The figures of ``/analytics/agreement``."""
+    subjects = list(scored(rows, judges, **chosen))
+    units = []
+    for place, values, _, found, contents in subjects:
+        known = {judge: value for judge, value in values.items() if value is not None}
+        if len(known) > 1:
+            units.append((place, known, found, contents))
+    scores = [list(known.values()) for _, known, _, _ in units]
+    spreads = [max(each) - min(each) for each in scores]
+    asked = {judge: [] for judge in judges}
+    for _, values, apart, _, _ in subjects:
+        for judge, value in {**values, **apart}.items():
+            asked[judge].append(value)
+    compared = {judge: [known[judge] for _, known, _, _ in units if judge in known] for judge in judges}
+    passes = {judge: sum(value >= 0.5 - NOISE for value in each) for judge, each in compared.items()}
+    n = sum(map(len, compared.values()))
+    found = sorted(((round(spread, 9), place, known) for spread, (place, known, *_) in zip(spreads, units, strict=True)),
+                   key=lambda one: (-one[0], one[1]))  # fmt: skip
+    return {
+        "n": len(units),
+        "within": fmean(spread <= window + NOISE for spread in spreads) if units else None,
+        "kappa": _kappa(units, judges),
+        "alpha": alpha(scores),
+        "alpha_ci": _interval(scores),
+        "base_rate": sum(passes.values()) / n if n else None,
+        "failures": {
+            judge: {"n": len(each), "failed": each.count(None), "rate": each.count(None) / len(each)}
+            for judge, each in asked.items()
+            if each
+        },
+        "worst": [
+            {"subject_kind": place[1], "subject_id": place[0], "difference": spread, "scores": known}
+            for spread, place, known in found[:worst]
+            if spread > NOISE
+        ],
+        "different_content": sum(bool(apart) for _, _, apart, _, _ in subjects),
+        "several_contents": sum(contents > 1 for *_, contents in units),
+        "raters": {
+            judge: {"n": len(each), "base_rate": passes[judge] / len(each) if each else None}
+            for judge, each in compared.items()
+            if asked[judge]
+        },
+    }
+
+
+def _kappa(units, judges):
+    """Cohen's kappa on scores cut at .5; of more than two judges the mean over pairs that have one."""
+    kappas = []
+    for one, two in combinations(judges, 2):
+        pairs = [
+            (known[one] >= 0.5 - NOISE, known[two] >= 0.5 - NOISE)
+            for _, known, *_ in units
+            if {one, two} <= known.keys()
+        ]
+        if not pairs:
+            continue
+        p, q = (Fraction(sum(column), len(pairs)) for column in zip(*pairs, strict=True))
+        chance = p * q + (1 - p) * (1 - q)
+        if chance != 1:
+            kappas.append((Fraction(sum(a == b for a, b in pairs), len(pairs)) - chance) / (1 - chance))
+    return float(sum(kappas) / len(kappas)) if kappas else None
+
+
+def alpha(units):
+    """Krippendorff's alpha with the interval metric, in exact arithmetic."""
+    units = [[Fraction(value) for value in each] for each in units]
+    values = [value for each in units for value in each]
+    n = len(values)
+    expected = sum((a - b) ** 2 for a, b in combinations(values, 2))
+    if not expected:
+        return None
+    observed = sum(sum((a - b) ** 2 for a, b in combinations(each, 2)) / (len(each) - 1) for each in units)
+    return float(1 - (n - 1) * observed / expected)
+
+
+def _interval(units):
+    """The percentile bootstrap over subjects as the answer says that it was made: 2,000 resamples, seed 0."""
+    if len(units) < 2 or alpha(units) is None:
+        return None
+    draw, parts = random.Random(0), []
+    for each in units:
+        mean = fsum(each) / len(each)
+        apart = len(each) * fsum((value - mean) ** 2 for value in each) / (len(each) - 1)
+        parts.append((apart, fsum(each), fsum(value * value for value in each), len(each)))
+    found = []
+    for _ in range(2000):
+        apart, sums, squares, count = (fsum(column) for column in zip(*draw.choices(parts, k=len(parts)), strict=True))
+        expected = count * squares - sums * sums
+        if expected > 1e-12 * count * squares:
+            found.append(1 - (count - 1) * apart / expected)
+    if len(found) < 1500:
+        return None
+    return [percentile(sorted(found), Fraction(1, 40)), percentile(sorted(found), Fraction(39, 40))]
+
+
+def agreement_days(rows, judges, *, window=0.15, **chosen):
+    days = defaultdict(list)
+    for _, values, _, found, _ in scored(rows, judges, **chosen):
+        known = {judge: value for judge, value in values.items() if value is not None}
+        if len(known) > 1:
+            day = max(instant(found[judge]["time"]) for judge in known).astimezone(UTC).date().isoformat()
+            days[day].append(max(known.values()) - min(known.values()) <= window + NOISE)
+    return [{"day": day, "n": len(found), "within": fmean(found)} for day, found in sorted(days.items())]
+
+
+# The rest ------------------------------------------------------------------------------------------------------------
+
+
+def backlog(rows, *, kind=None, run=None):
+    """What was begun and has not ended, by judge and kind; the completed turns of watches that go on and have not judged them."""
+    found = open_evals(rows, kind=kind, run=run)
+    by = defaultdict(list)
+    for row in found:
+        by[row["payload"]["judge"], row["subject_kind"]].append(row["time"])
+    ended = {row["run_id"] for row in of(rows, "run.completed")}
+    watches = {row["run_id"] for row in of(rows, "run.started", run=run) if row["payload"].get("live")} - ended
+    judged = {(row["run_id"], row["subject_id"]) for row in of(rows, *ENDS)}
+    waiting = [
+        row["time"]
+        for row in of(rows, "turn.completed")
+        if row["run_id"] in watches and (row["run_id"], row["turn_id"]) not in judged
+    ]
+    return {
+        "open": len(found),
+        "waiting": {"turns": len(waiting), "oldest": min(waiting, default=None), "more": False},
+        "data": [
+            {"judge": judge, "subject_kind": kind, "open": len(times), "oldest": times[0]}
+            for (judge, kind), times in sorted(by.items())
+        ],
+    }
+
+
+def judges(rows):
+    return Counter(
+        (row["payload"]["judge"], row["subject_kind"], row["payload"].get("judge_kind")) for row in of(rows, *ENDS)
+    )
+
+
+def runs(rows):
+    """The runs, the one that began last first; nobody holds a lease."""
+    found = []
+    for start in reversed(of(rows, "run.started")):
+        end = next(iter(reversed(of(rows, "run.completed", "run.stopped", run=start["run_id"]))), None)
+        done = {} if end is None else end["payload"]
+        score = done.get("score") or {}
+        bases = [basis for basis, count in (score.get("by_basis") or {}).items() if count]
+        state = "dead" if end is None else end["type"].removeprefix("run.")
+        found.append(
+            {
+                "run_id": start["run_id"],
+                "name": start["payload"]["name"],
+                "started_at": start["time"],
+                "ended_at": None if end is None else end["time"],
+                "state": state,
+                **{name: done.get(name) for name in ("subjects", "scored", "cost")},
+                "score": score.get("mean"),
+                "basis": max(bases, key=BASES.index, default=None),
+                "gate": _gate(done.get("gate")),
+            }
+        )
+    return found
+
+
+def _gate(gate):
+    if gate is None or not gate["clauses"]:
+        return None
+    return {True: "passed", False: "failed", None: "undecided"}[gate["passed"]]
+
+
+def run_rows(rows, run, *, judge=(), kind=None, low=None, high=None, failed=None, order="seq"):
+    """The rows of ``/runs/{run_id}/rows``."""
+    found = []
+    for row in of(rows, *ENDS, run=run, kind=kind, judge=judge):
+        payload, missed = row["payload"], row["type"] == "eval.failed"
+        if failed not in (None, missed) or (missed and (low, high) != (None, None)):
+            continue
+        if not missed and not (low is None or payload["score"] >= low) & (high is None or payload["score"] <= high):
+            continue
+        get = (lambda name: None) if missed else payload.get
+        shown = {
+            name: get(name)
+            for name in ("score", "confidence", "judge_kind", "judge_model", "rubric_id", "rubric_version")
+        }
+        money = {
+            name: None if (amount := get(name)) is None else Decimal(amount)
+            for name in ("judge_cost_usd", "judge_cost_msat")
+        }
+        where = {name: row[name] for name in ("seq", "run_id", "subject_kind", "subject_id")}
+        found.append(
+            {**where, "judge": payload["judge"], "failed": missed, **shown, **money, "created_at": written(row["time"])}
+        )
+    if order == "score":
+        found.sort(key=lambda row: (not row["failed"], row["score"] or 0.0, row["seq"]))
+    return found
+
+
+def scored_in(rows, run):
+    return {row["subject_id"] for row in of(rows, "eval.completed", run=run)}
+
+
+def flips(rows, a, b, label):
+    """The subjects that *label* has scored in both runs, and those of them that pass in one alone."""
+    scores = [
+        {row["subject_id"]: row["payload"]["score"] for row in of(rows, "eval.completed", run=run, judge=(label,))}
+        for run in (a, b)
+    ]
+    pairs = [[id, scores[0][id], scores[1][id]] for id in scores[0] if id in scores[1]]
+    passed = [[score >= 0.5 - NOISE for score in pair[1:]] for pair in pairs]
+    return {pair[0] for pair in pairs}, [pair for pair, (was, now) in zip(pairs, passed, strict=True) if was != now]

@@ -1,0 +1,318 @@
+"""Every figure of every route, on random ledgers, is what ``oracle.py`` works out from the ledger's rows by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from scipy import stats
+
+from . import oracle
+from .random_ledgers import client, make
+
+pytestmark = pytest.mark.slow
+
+SEEDS = range(20)
+START, END = datetime(2026, 3, 2, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
+WINDOW = "from=2026-03-02&to=2030-01-01"
+EXACT = 1.01e-6
+"""Numbers have six decimals: half a unit of the last one, from either side."""
+
+
+class Api:
+    """The answers of the API over one ledger, and the rows of that ledger."""
+
+    def __init__(self, asking, path):
+        self.asking, self.rows = asking, oracle.rows_of(path)
+        self.runs = [row["run_id"] for row in oracle.of(self.rows, "run.started")]
+
+    def get(self, path, status=200):
+        answer = self.asking.get(path)
+        assert answer.status_code == status, (path, answer.text)
+        return answer.json()
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def api(request, tmp_path_factory):
+    path = make(tmp_path_factory.mktemp(f"ledger{request.param}"), request.param)
+    with client(path) as asking:
+        yield Api(asking, path)
+
+
+def near(value):
+    """*value* as the API has it: numbers to six decimals, amounts of money as text."""
+    if isinstance(value, dict):
+        return {name: near(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [near(one) for one in value]
+    return pytest.approx(value, abs=EXACT, rel=0) if isinstance(value, float) else value
+
+
+def money(document):
+    """*document* with its amounts as numbers."""
+    amounts = ("usd", "msat")
+    return {
+        name: Decimal(value) if isinstance(value, str) and any(unit in name for unit in amounts) else value
+        for name, value in document.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("", {}),
+        ("&subject_kind=session", {"kind": "session"}),
+        ("&group_by=judge_kind&min_confidence=0.5", {"group_by": "judge_kind", "least": 0.5}),
+        ("&group_by=rubric_id&latest=true", {"group_by": "rubric_id", "latest": True}),
+        ("&group_by=none&judge=a&judge=b&floor=0.5", {"group_by": "none", "judge": ("a", "b"), "floor": 0.5}),
+    ],
+)
+def test_quality(api, query, asked):
+    found = api.get(f"/analytics/quality?{WINDOW}{query}")
+    wanted = oracle.quality(api.rows, START, END, **asked)
+    assert (wanted != {}) or found["data"] in ([], [{**found["data"][0], "verdict_count": 0}])
+    assert {_key(row): money(_figures(row)) for row in found["data"] if row["verdict_count"]} == near(wanted)
+    assert all(one["verdict_count"] >= two["verdict_count"] for one, two in pairwise(found["data"]))
+    assert found["current_pricing_version"] == oracle.pricing_version(api.rows)
+    chosen = {"kind": asked.get("kind", "turn"), "judge": asked.get("judge", ())}
+    begun = [row for row in oracle.open_evals(api.rows, **chosen) if START <= oracle.instant(row["time"]) < END]
+    assert found["backlog"] == len(begun)
+
+
+def _key(row):
+    if "rubric_id" in row:
+        return row["rubric_id"], row["rubric_version"]
+    return row.get("chosen_model", row.get("judge_kind"))
+
+
+def _figures(row):
+    names = ("chosen_model", "judge_model", "judge_kind", "rubric_id", "rubric_version")
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def test_quality_of_one_run(api):
+    for run in api.runs:
+        found = api.get(f"/analytics/quality?{WINDOW}&run={run}")
+        wanted = oracle.quality(api.rows, START, END, run=run)
+        assert {row["chosen_model"]: money(_figures(row)) for row in found["data"]} == near(wanted)
+        assert found["current_pricing_version"] == oracle.pricing_version(api.rows, run)
+
+
+@pytest.mark.parametrize("group_by", ["model", "judge", "rubric", "session", "day"])
+@pytest.mark.parametrize("include_eval", [False, True])
+def test_cost(api, group_by, include_eval):
+    for run in (None, *(api.runs if group_by == "model" else api.runs[-3:])):
+        asked = f"group_by={group_by}&include_eval={str(include_eval).lower()}{f'&run={run}' if run else ''}"
+        found = money(api.get(f"/analytics/cost?{asked}"))
+        groups, total, lost = oracle.cost(api.rows, group_by=group_by, include_eval=include_eval, run=run)
+        assert {row[group_by]: _spent(money(row)) for row in found["data"]} == groups
+        named = {"usd": found["total_usd"], "calls": total["calls"], "tokens": total["tokens"]}
+        more = {name: found[there] for name, there in (("msat", "total_msat"), ("unpriced", "unpriced"), ("known_usd", "known_usd")) if there in found}  # fmt: skip
+        assert _spent(named | more) == total
+        assert {unit: found[f"lost_{unit}"] for unit in ("usd", "msat") if f"lost_{unit}" in found} == lost
+
+
+def _spent(row):
+    """A sum as the oracle has it; one with a price that is not known has no ``usd``, and says what is known."""
+    assert (row["usd"] is None) == (row.get("unpriced", 0) > 0)
+    known = row["known_usd"] if row["usd"] is None else row["usd"]
+    others = {"calls": row["calls"], "tokens": row["tokens"], "unpriced": row.get("unpriced", 0)}
+    return {"usd": known, "msat": row.get("msat", Decimal(0)), **others}
+
+
+def test_savings(api):
+    found = api.get(f"/analytics/savings?{WINDOW}")
+    wanted, (spent, _, _) = oracle.quality(api.rows, START, END), oracle.cost(api.rows)
+    assert {row["chosen_model"] for row in found["data"]} == set(wanted)
+    for row in found["data"]:
+        group, agent = wanted[row["chosen_model"]], spent.get(row["chosen_model"])
+        paid, judged, escalated = (group[name] for name in ("judge_cost_usd_total", "verdict_count", "escalated_count"))
+        names = (
+            "verdict_count",
+            "scored_count",
+            "mean_score",
+            "p50_score",
+            "p10_score",
+            "below_floor",
+            "escalated_count",
+        )
+        assert {name: row[name] for name in names} == near({name: group[name] for name in names})
+        whole = None if paid is None or not escalated else float(paid) * judged / escalated
+        saved = None if whole is None else whole - float(paid)
+        shown = money(row)
+        assert shown["judge_cost_usd_total"] == paid
+        for name, value in (("all_escalated", whole), ("saved", saved)):
+            amount = shown[f"judge_cost_usd_{name}"]
+            assert (None if amount is None else float(amount)) == near(value)
+        calls, tokens = (None, None) if agent is None else (agent["calls"], agent["tokens"])
+        assert (row["agent_calls"], row["agent_tokens"]) == (calls, tokens)
+        assert shown["agent_usd_total"] == (None if agent is None or agent["unpriced"] else agent["usd"])
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "window"), [("ac", None, 0.15), ("ac", "turn", 0.0), ("ab", "turn", 0.5), ("abc", "turn", 0.3)]
+)
+def test_agreement(api, names, kind, window):
+    judges = [name for name in names if oracle.of(api.rows, *oracle.ENDS, judge=(name,), kind=kind)]
+    query = "&".join(
+        [*(f"judge={one}" for one in judges), f"window={window}", *([f"subject_kind={kind}"] if kind else [])]
+    )
+    found = api.get(f"/analytics/agreement?{query}")
+    wanted = oracle.agreement(api.rows, judges, window=window, kind=kind)
+    assert {name: found[name] for name in wanted} == near(wanted)
+    days = api.get(f"/analytics/agreement/days?{query}")
+    assert (days["n"], days["within"], days["window"]) == (wanted["n"], near(wanted["within"]), window)
+    assert days["data"] == near(oracle.agreement_days(api.rows, judges, window=window, kind=kind))
+
+
+def test_agreement_with_a_person(api):
+    people = {
+        row["payload"]["judge"]
+        for row in oracle.of(api.rows, "eval.completed")
+        if row["payload"]["judge_kind"] == "human"
+    }
+    for person in people:
+        found = api.get(f"/analytics/agreement?judge=a&judge={person}&subject_kind=turn")
+        wanted = oracle.agreement(api.rows, ["a", person], kind="turn")
+        assert {name: found[name] for name in wanted} == near(wanted)
+
+
+def test_agreement_within_one_run(api):
+    for run in api.runs:
+        judged = {row["payload"]["judge"] for row in oracle.of(api.rows, *oracle.ENDS, run=run)}
+        if {"a", "c"} <= judged:
+            found = api.get(f"/analytics/agreement?judge=a&judge=c&run={run}")
+            wanted = oracle.agreement(api.rows, ["a", "c"], runs=[run])
+            assert {name: found[name] for name in wanted} == near(wanted)
+
+
+def test_backlog(api):
+    assert api.get("/analytics/backlog") == oracle.backlog(api.rows)
+    assert (
+        api.get("/analytics/backlog?subject_kind=session")["data"] == oracle.backlog(api.rows, kind="session")["data"]
+    )
+    for run in api.runs:
+        assert api.get(f"/analytics/backlog?run={run}") == oracle.backlog(api.rows, run=run)
+
+
+def test_judges(api):
+    found = api.get("/judges")["data"]
+    assert {(one["judge"], one["subject_kind"], one["judge_kind"]): one["count"] for one in found} == oracle.judges(
+        api.rows
+    )
+    assert all(one["count"] >= two["count"] for one, two in pairwise(found))
+
+
+def test_runs(api):
+    wanted = near(oracle.runs(api.rows))
+    assert api.get("/runs?limit=1000")["data"] == wanted
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = api.get(f"/runs?limit=2{cursor and f'&cursor={cursor}'}")
+        pages, cursor = pages + page["data"], page["next_cursor"]
+    assert pages == wanted
+    assert api.get("/runs?without=labels")["data"] == [one for one in wanted if one["name"] != "labels"]
+    for one in wanted:
+        found = api.get(f"/runs/{one['run_id']}")
+        ends = oracle.of(api.rows, "run.completed", "run.stopped", run=one["run_id"])
+        document = {name: value for name, value in ends[-1]["payload"].items() if name != "reason"} if ends else None
+        assert (found["run"], found["document"]) == (one, near(document))
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("", {}),
+        ("&order=score", {"order": "score"}),
+        ("&judge=a&max_score=0.5", {"judge": ("a",), "high": 0.5}),
+        ("&min_score=0.5&max_score=0.95", {"low": 0.5, "high": 0.95}),
+        ("&failed=true&order=score", {"failed": True, "order": "score"}),
+        ("&failed=false&subject_kind=turn", {"failed": False, "kind": "turn"}),
+    ],
+)
+def test_rows(api, query, asked):
+    for run in api.runs:
+        wanted = oracle.run_rows(api.rows, run, **asked)
+        pages, cursor = [], ""
+        while cursor is not None:
+            page = api.get(f"/runs/{run}/rows?limit=20{cursor and f'&cursor={cursor}'}{query}")
+            pages, cursor = pages + [money(row) for row in page["data"]], page["next_cursor"]
+        assert pages == near(wanted)
+        assert page["total"] == len(wanted)
+        for row in wanted[:1]:
+            one = api.get(f"/runs/{run}/rows?seq={row['seq']}")
+            assert [money(found) for found in one["data"]] == near([row])
+
+
+def test_subjects(api):
+    about = {(row["subject_kind"], row["subject_id"]) for row in oracle.of(api.rows, *oracle.ENDS)}
+    for kind, id in sorted(about):
+        data = api.get(f"/analytics/turns/{id}?subject_kind={kind}")["data"]
+        rows = [row for row in api.rows if (row["subject_kind"], row["subject_id"]) == (kind, id)]
+        for name, type in (("evaluations", "eval.completed"), ("failures", "eval.failed")):
+            wanted = [row for row in rows if row["type"] == type]
+            assert [one["chain"] for one in data[name]] == [
+                {part: row[part] for part in ("seq", "prev", "digest")} for row in wanted
+            ]
+            for one, row in zip(data[name], wanted, strict=True):
+                assert one["run_id"] == row["run_id"]
+                assert {part: one[part] for part in row["payload"] if part in one} == near(
+                    {part: value for part, value in row["payload"].items() if part in one}
+                )
+                assert {"score", "signals"} <= one.keys() or type == "eval.failed"
+        digests = [row["payload"]["digest"] for row in rows if row["type"] == "subject.read"]
+        reads = [row["payload"] for row in oracle.of(api.rows, "subject.read")]
+        texts = [one["content"] for one in reads if one["digest"] in digests[-1:] and one["content"] is not None]
+        assert data["content"] == near(texts[0] if texts else None)
+
+
+def test_compare(api):
+    pairs = [(a, b) for a, b in pairwise(api.runs) if all(_ended(api, run) for run in (a, b))]
+    for a, b in pairs:
+        found = api.get(f"/compare?a={a}&b={b}&allow_incomparable=true")
+        scored, flipped = oracle.flips(api.rows, a, b, "a")
+        shown = [[one["subject_id"], one["score_a"], one["score_b"]] for one in found["flips"]]
+        assert sorted(one for one in shown if one[0] in scored) == near(sorted(flipped))
+        assert found["flips_of"] == len(oracle.scored_in(api.rows, a) & oracle.scored_in(api.rows, b))
+        for label, one in found["comparisons"]["stats/paired"]["criteria"].items():
+            _paired(api.rows, a, b, label, one)
+
+
+def _ended(api, run):
+    name = oracle.of(api.rows, "run.started", run=run)[0]["payload"]["name"]
+    return name.startswith("nightly") and oracle.of(api.rows, "run.completed", run=run)
+
+
+def _paired(rows, a, b, label, found):
+    scores = [{row["subject_id"]: row["payload"]["score"] for row in oracle.of(rows, "eval.completed", run=run, judge=(label,))} for run in (a, b)]  # fmt: skip
+    differences = [scores[1][id] - scores[0][id] for id in scores[0] if id in scores[1]]
+    assert found["n_pairs"] == len(differences)
+    if differences:
+        assert found["mean_difference"] == near(sum(differences) / len(differences))
+    if found["t"] is not None:
+        wanted = stats.ttest_1samp(differences, 0)
+        assert (found["t"], found["p_value"]) == (near(float(wanted.statistic)), near(float(wanted.pvalue)))
+        low, high = wanted.confidence_interval(0.95)
+        assert (found["ci_low"], found["ci_high"]) == (near(float(low)), near(float(high)))
+
+
+def test_every_route_is_asked_here(api):
+    asked = {
+        "/analytics/quality",
+        "/analytics/cost",
+        "/analytics/savings",
+        "/analytics/turns/{id}",
+        "/analytics/backlog",
+    }
+    asked |= {
+        "/analytics/agreement",
+        "/analytics/agreement/days",
+        "/judges",
+        "/runs",
+        "/runs/{run_id}",
+        "/runs/{run_id}/rows",
+    }
+    others = {"/compare", "/labels", "/events", "/ledgers", "/session"}
+    assert set(api.get("/openapi.json")["paths"]) == asked | others
