@@ -274,6 +274,10 @@ def test_prompts_stand_side_by_side(open_page, tmp_path, dicast, write_rows):
     dicast(tmp_path, "report", "--ledger", "ledger.db", "--out", "report.html")
     with open_page(tmp_path / "report.html") as page:
         assert page.locator(".sides tbody tr").count() == 2
+        assert page.locator("h1").inner_text() == "prompts: chatty · brief"
+        times = page.get_by_role("group", name="Cost and time by label").locator("tbody tr")
+        assert [text.split("\t")[0] for text in times.all_inner_texts()] == ["task/python task", "metrics"]
+        assert "\t< 1 ms\t" in times.nth(1).inner_text()
         numbers = [one for one in steps_of(page) if "rows[" not in one[0]]
         page.get_by_role("group", name="Run that is shown below").get_by_role("button", name="brief").click()
         numbers += [one for one in steps_of(page) if "rows[" not in one[0]]

@@ -14,6 +14,8 @@ from typing import Any
 
 import orjson
 
+from dicast import one_line
+
 from .run_page import RunPage
 
 _LEVEL = 4
@@ -51,7 +53,7 @@ def _head(title: str, script: bytes, style: bytes) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)} · dicast report</title>\n<style>{style.decode()}</style>\n</head>\n<body>\n"
+        f"<title>{escape(one_line(title))} · dicast report</title>\n<style>{style.decode()}</style>\n</head>\n<body>\n"
         '<noscript>This page draws its figures with the script that it holds; allow it to run.</noscript>\n<div id="report"></div>\n'
     )
 
