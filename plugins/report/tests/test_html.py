@@ -266,6 +266,22 @@ def test_a_name_with_control_characters_is_told_by_its_escapes(run, tmp_path):
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", text)
 
 
+@pytest.mark.parametrize("name", ["ledger.db", "suite.yaml", "rows.jsonl"])
+def test_a_file_that_is_no_page_is_not_replaced(suite, dicast, name):
+    before = (suite / name).read_bytes()
+    printed = dicast(suite, "report", "--ledger", "ledger.db", "--out", name, "--json", code=2)
+    assert f"cannot write {name}: it " in json.loads(printed)["error"]["message"]
+    assert (suite / name).read_bytes() == before
+    dicast(suite, "ledger", "verify", "--ledger", "ledger.db")
+
+
+def test_a_page_and_an_empty_file_are_replaced(suite, dicast):
+    (suite / "again.html").write_bytes(b"")
+    for _ in range(2):
+        dicast(suite, "report", "--ledger", "ledger.db", "--out", "again.html")
+    assert report(suite / "again.html")["title"] == "shop/north: plain · brief"
+
+
 def test_a_folder_in_its_place_is_found_before_anything_is_judged(run, tmp_path):
     (tmp_path / "out/report.html").mkdir(parents=True)
     error = run(code=2)["error"]

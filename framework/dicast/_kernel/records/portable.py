@@ -15,6 +15,9 @@ from ..values.errors import DataError, Problem
 FORMAT = "dicast.baseline/1"
 """What the member ``format`` of such a file says."""
 
+BEGINS = b'{\n"format": "dicast.baseline/'
+"""How such a file begins."""
+
 _MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
 _OF_A_ROW = {"subject_kind": str, "subject_id": str, "metrics": dict}
 _START = 4096

@@ -14,6 +14,7 @@ import orjson
 from dicast import ConfigError, Event, Ledger, Query, how_to_install, known_run, read_ledger
 
 from .html import shown_path, write_page
+from .page import BEGINS
 from .run_page import ENDS, STARTED, Origin, RunPage, RunReader, Wanted, event_of
 
 OUT = Path("report.html")
@@ -83,7 +84,10 @@ class _Asked:
             )
         ended = [self._end(event) for event in begun]
         pages = [self._page(each, end, len(begun) > 1) for each, end in zip(begun, ended, strict=True)]
-        size = write_page(out, _title(begun), pages)
+        try:
+            size = write_page(out, _title(begun), pages, replaces=BEGINS)
+        except OSError as error:  # such as a disk that is full
+            raise ConfigError(f"cannot write {out}: {error.strerror or error}") from error
         shown = [
             {
                 "run_id": one.report["key"],
@@ -134,7 +138,8 @@ class _Asked:
         if event is None:
             run = begun.event.run_id
             raise ConfigError(
-                f"run {run} has not ended, so there is no document of it yet; dicast run FILE --resume {run} takes it up"
+                f"run {run} has not ended, so there is no document of it yet; wait for it, or where its process is gone, "
+                f"dicast run FILE --resume {run} takes it up"
             )
         return event
 
