@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from math import sqrt
-from typing import Any
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,11 +14,16 @@ from dicast import MISSING, Record, RunContext, Within, lookup
 
 from .table import explained, there
 from .ties import reaches
-from .values import finder, number
+from .values import finder, number_or_nan
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _Z = 1.959963984540054
 """The .975 quantile of the normal distribution."""
 
+_NO_FLAG = 2
 _FIGURES = ("passes", "pass_rate", "sessions", "design_effect", "ci_low", "ci_high", "effect_size")
 _NO_LINE = "there are scores and no flags; the option threshold says from which score on a record passes"
 
@@ -54,40 +58,69 @@ class PassRate:
         yield Passes(self, run.pass_at)
 
 
+@attrs.frozen
+class _Held:
+    """What is known of one criterion: a number for each record's session, its score, and 1 or 0 where it has a flag."""
+
+    sessions: array[int] = attrs.field(factory=lambda: array("i"))
+    scores: array[float] = attrs.field(factory=lambda: array("d"))
+    flags: bytearray = attrs.field(factory=bytearray)
+
+    def flag(self, passes: bool) -> None:
+        """Note the flag of the newest record."""
+        self.flags.extend(bytes([_NO_FLAG]) * (len(self.scores) - 1 - len(self.flags)))
+        self.flags.append(passes)
+
+    def passes(self, line: float | None) -> tuple[NDArray[np.bool_], int, bool]:
+        """Which records pass, by flag or else by a score of *line* or more; how many have neither; and whether nothing says who passes."""
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        scores, flags = np.frombuffer(self.scores), np.full(len(self.scores), _NO_FLAG, np.uint8)
+        flags[: len(self.flags)] = np.frombuffer(self.flags, np.uint8)
+        unflagged = flags == _NO_FLAG
+        scored = unflagged & np.isfinite(scores)
+        passes = flags == 1
+        if line is not None:
+            passes[scored] = reaches(scores[scored], line)
+        missing = int(unflagged.sum()) - int(scored.sum())
+        return passes, missing, line is None and not self.flags and missing < len(scores)
+
+
 class Passes:
-    """Takes records, and counts who passes, by criterion and session."""
+    """Takes records, and keeps each one's session, score and flag by criterion."""
 
     def __init__(self, options: PassRate, lines: Mapping[str, float]) -> None:
-        self._lines = lines
-        self._options, self._wanted = options, frozenset(options.criteria)
+        self._options, self._wanted, self._lines = options, frozenset(options.criteria), lines
         self._scores_of, self._flags_of = finder("scores"), finder("score_flags")
         self._sessions: dict[object, int] = {}
         self._count = 0
-        self._held: dict[str, tuple[array[int], bytearray]] = {}
-        self._missing = Counter[str]()
-        self._known = {*lines}
+        self._held: dict[str, _Held] = {}
 
     def add(self, record: Record) -> None:
         """Take a record."""
         scores, flags = self._scores_of(record), self._flags_of(record)
-        session = self._session(record)
-        for criterion in {**scores, **flags} if flags.keys() != scores.keys() else scores:
-            if self._wanted and criterion not in self._wanted:
+        session, columns, wanted = self._session(record), self._held, self._wanted
+        for criterion, score in scores.items():
+            if wanted and criterion not in wanted:
                 continue
-            held = self._held.get(criterion)
+            held = columns.get(criterion)
             if held is None:
-                held = self._held[criterion] = array("i"), bytearray()
-            held[0].append(session)
-            flag = flags.get(criterion)
-            if flag is None:
-                held[1].append(self._reaches(criterion, scores))
-            else:
-                held[1].append(1 if flag else 0)
-                self._known.add(criterion)
+                held = columns[criterion] = _Held()
+            held.sessions.append(session)
+            held.scores.append(score if score.__class__ is float else number_or_nan(score))
+        for criterion, flag in flags.items():
+            if not wanted or criterion in wanted:
+                held = columns.setdefault(criterion, _Held())
+                if criterion not in scores:
+                    held.sessions.append(session)
+                    held.scores.append(nan)
+                if flag is not None:
+                    held.flag(bool(flag))
 
     def _session(self, record: Record) -> int:
         """The number of the record's session; a record without one is a session of its own."""
-        name = lookup(record.get("row") or {}, self._options.session_field)
+        row, field = record.get("row") or {}, self._options.session_field
+        name = lookup(row, field) if "." in field else row.get(field)
         if name is MISSING or name is None:
             self._count += 1
             return self._count - 1
@@ -97,15 +130,6 @@ class Passes:
             self._count += 1
         return self._sessions[key]
 
-    def _reaches(self, criterion: str, scores: Mapping[str, object]) -> bool:
-        """Whether a record without a flag passes by its score."""
-        score, threshold = number(scores.get(criterion)), self._options.threshold
-        if threshold is None:
-            threshold = self._lines.get(criterion)
-        if score is None:
-            self._missing[criterion] += 1
-        return score is not None and threshold is not None and bool(reaches(score, threshold))
-
     def finish(self) -> Mapping[str, object]:
         """The rates by criterion."""
         criteria = {name: self._rate(name) for name in self._held}
@@ -114,11 +138,12 @@ class Passes:
     def _rate(self, criterion: str) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        held = self._held[criterion]
-        sessions, passes = np.frombuffer(held[0], np.intc), np.frombuffer(held[1], np.uint8)
-        count, passed = len(passes), int(passes.sum())
-        figures: dict[str, Any] = {"n": count, "missing": self._missing[criterion], **dict.fromkeys(_FIGURES)}
-        if self._options.threshold is None and criterion not in self._known and self._missing[criterion] < count:
+        held, line = self._held[criterion], self._options.threshold
+        line = self._lines.get(criterion) if line is None else line
+        passes, missing, unknown = held.passes(line)
+        sessions, count, passed = np.frombuffer(held.sessions, np.intc), len(passes), int(passes.sum())
+        figures: dict[str, Any] = {"n": count, "missing": missing, **dict.fromkeys(_FIGURES)}
+        if unknown:
             return explained({**figures, "words": f"not known of {count:,}: {_NO_LINE}"}, {"pass_rate": _NO_LINE})
         rate = passed / count
         sizes, sums = np.bincount(sessions), np.bincount(sessions, passes).astype(np.int64)
