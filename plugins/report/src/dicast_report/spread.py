@@ -52,7 +52,8 @@ class Spread:
     def reply(self, metrics: Mapping[str, Any]) -> None:
         """Count a reply of the task, by what its record says that it cost and how long it took."""
         self.verdicts += 1
-        cost, seconds = metrics.get("cost"), metrics.get("latency_seconds")
+        cost: Any = metrics.get("cost")
+        seconds: Any = metrics.get("latency_seconds")
         self.usd = self.usd + Decimal(str(cost)) if is_number(cost) and self.usd is not None else None
         if is_number(seconds):
             _count(self.latency, 1000 * seconds)
