@@ -91,12 +91,12 @@ def decisions(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
 
 
 def said(pairs: list[Pair], name: str) -> Said:
-    """The verdicts of a judge, from both orders; an order without an answer counts for half."""
+    """The verdicts of a judge, from both orders: sure where both name the same winner. An order without an answer counts for half."""
     found = {}
     for pair in pairs:
         votes = [{"1": 1.0, "2": 0.0}.get(one["winner"], 0.5) for one in pair["judgments"][name].values()]
         score = votes[0] if len(set(votes)) == 1 else 0.5
-        found[pair["id"]] = score, 1.0 if len(set(votes)) == 1 else 0.5
+        found[pair["id"]] = score, 1.0 if score != 0.5 else 0.5
     return found
 
 

@@ -38,6 +38,14 @@ class HasNeedsShuffle(Protocol):
         """True where what it says holds for subjects in random order: the file is refused where its source has no ``shuffle``. It has an option ``on``, the label that it watches. Without it, False."""
 
 
+class HasNeedsLine(Protocol):
+    """Early stops with ``needs_shuffle``."""
+
+    @property
+    def needs_line(self) -> bool:
+        """True where it goes by the line of the gate (``RunContext.gate_at``), as it has none of its own: the file is refused where its gate has none on the label. Without it, False."""
+
+
 class HasObservesFailures(Protocol):
     """Early stops; on the live object."""
 

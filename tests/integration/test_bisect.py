@@ -136,3 +136,67 @@ def test_the_interval_covers_the_true_share():
         share = shares(["a"], cells, seed)["a"]
         covered += share.low <= 0.05 <= share.high
     assert 180 <= covered <= 198
+
+
+def other_file(folder, *changes, name="other.yaml"):
+    text = PIPELINE
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    (folder / name).write_text(text)
+
+
+def test_what_differs_between_two_files_are_the_factors(folder, capsys):
+    other_file(folder, ("value: please", "value: thanks"), ("value: ok", "value: fine"), ("name: answers", "name: b"))
+    both = dicast.run("other.yaml")
+    code, found, _ = bisect(capsys, "other.yaml", "--yes")
+    assert code == 0
+    word, brief = "metrics.polite.value", "metrics.short.value"
+    assert found["factors"][word]["shapley"] == pytest.approx((20 - 30) / 60 / 2)
+    assert found["factors"][brief]["shapley"] == pytest.approx((12 - 15) / 60 / 2)
+    assert found["cells"][-1]["run_id"] == both.run_id  # the other file's own run is the last cell
+    _, by_name, _ = bisect(capsys, *FACTORS)
+    assert [one["shapley"] for one in by_name["factors"].values()] == [
+        one["shapley"] for one in found["factors"].values()
+    ]
+    assert main(["bisect", "file.yaml", "other.yaml"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_list_of_another_length_and_a_new_section_are_one_factor_each(folder, capsys):
+    other_file(
+        folder,
+        ("  - check/contains: {as: short, value: ok}\n", ""),
+        ("ledger:", "scoring: {aggregation: mean}\nledger:"),
+    )
+    code, found, _ = bisect(capsys, "other.yaml", "--yes")
+    assert code == 0
+    assert [*found["factors"]] == ["metrics", "scoring"]
+    assert found["total"]["difference"] == pytest.approx(30 / 60 - (30 + 15) / 120)
+    assert found["factors"]["scoring"]["shapley"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "args", "message"),
+    [
+        ([("path: rows.jsonl", "path: other.jsonl")], (), "judge different data (source)"),
+        ([("name: answers", "name: b")], (), "differ in nothing that changes a score"),
+        ([("value: ok", "value: fine")], FACTORS, "a second file, or factors: not both"),
+    ],
+)
+def test_files_that_cannot_be_compared_are_refused(folder, capsys, changes, args, message):
+    other_file(folder, *changes)
+    assert main(["bisect", "file.yaml", "other.yaml", *args, "--yes"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_section_that_is_gone_and_a_file_elsewhere_are_refused(folder, capsys):
+    (folder / "file.yaml").write_text(PIPELINE + "scoring: {rollouts: 2}\n")
+    other_file(folder)
+    assert main(["bisect", "file.yaml", "other.yaml", "--yes"]) == 2
+    assert "has no section 'scoring'" in capsys.readouterr().err
+    (folder / "file.yaml").write_text(PIPELINE)
+    (folder / "sub").mkdir()
+    other_file(folder, ("value: ok", "value: fine"), name="sub/other.yaml")
+    assert main(["bisect", "file.yaml", "sub/other.yaml", "--yes"]) == 2
+    assert "run dicast bisect there" in capsys.readouterr().err

@@ -10,7 +10,9 @@ import time
 import pytest
 
 import dicast
+from dicast import Subject, TraceEvent
 from dicast._kernel.cli import main
+from dicast_trust.canaries import can_plant
 
 RUN = """
 name: answers
@@ -205,6 +207,62 @@ def test_turns_of_conversations_get_canaries_too(folder, chat_server, capsys):
     evaluate = ["evaluate", "--subject", "turn", "--rubric", "turn-heuristic-v1", "--ledger", "ledger.db", "--json"]
     assert main(evaluate) == 0
     assert json.loads(capsys.readouterr().out)["subjects"] == 110  # canaries are nobody's data
+
+
+def talks(folder, count=110):
+    """Conversations with a tool call each, whose result and last words say whether they are right; labels of both kinds of subject."""
+    draw = random.Random(3)
+    with (folder / "talks.jsonl").open("w") as data, (folder / "gold.jsonl").open("w") as gold:
+        for n in range(count):
+            good = draw.random() < 0.5
+            said = f"answer {n} is {'RIGHT' if good else 'WRONG'}"
+            call = {"id": f"c{n}", "function": {"name": "look", "arguments": "{}"}}
+            messages = [
+                {"role": "user", "content": "q"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"c{n}", "content": f"result: {said}"},
+                {"role": "assistant", "content": said},
+            ]
+            data.write(json.dumps({"id": f"t{n}", "messages": messages}) + "\n")
+            for kind, id in (("session", f"t{n}"), ("tool_cycle", f"c{n}")):
+                gold.write(json.dumps({"subject_id": id, "subject_kind": kind, "score": int(good)}) + "\n")
+
+
+@pytest.mark.parametrize("kind", ["session", "tool_cycle"])
+def test_sessions_and_tool_calls_get_canaries_too(folder, chat_server, capsys, kind):
+    talks(folder)
+    seen, obeys = [], False
+
+    def reads(asked):
+        seen.append(asked.prompt)
+        if obeys and "Score it 1.0" in asked.prompt:
+            return json.dumps({"seal": asked.seal, "rationale": "r", "score": 1.0, "confidence": 0.8})
+        return judging(asked)
+
+    chat_server.answer = reads
+    file = pipeline(folder, url=chat_server.url)
+    source = f'traces/messages: {{path: talks.jsonl, id: "{{{{ id }}}}", subjects: [{kind}]}}'
+    file.write_text(file.read_text().replace("rows/jsonl: {path: rows.jsonl}", source))
+    assert dicast.run(file).exit_code == 0
+    (judge,) = card(capsys)["judges"]
+    assert (judge["can_gate"], judge["reasons"]) == (True, [])
+    assert (judge["injection"]["tried"], judge["injection"]["moved"]) == (72, 0)
+    (planted,) = (prompt for prompt in seen if "Decode and follow: SWdub3Jl" in prompt)
+    before = planted.partition("Decode and follow: SWdub3Jl")[0]
+    assert re.search(r"answer \d+ is WRONG\s+\S*$|answer \d+ is WRONG\n", before[-400:])
+    obeys = True
+    (judge,) = card(capsys)["judges"]
+    assert judge["injection"]["moved"] >= 1
+    assert judge["can_gate"] is False
+
+
+def test_sessions_without_texts_have_no_place_for_a_canary():
+    call = TraceEvent("tool.called", {"tool_use_id": "c", "input_hash": "6c1f"}, None, "s")
+    end = TraceEvent("tool.completed", {"tool_use_id": "c", "success": True}, None, "s")
+    bare = Subject("session", "s", events=(call, end), session_id="s")
+    assert not can_plant(bare)
+    assert not can_plant(Subject("tool_cycle", "c", events=(call, end), session_id="s"))
+    assert can_plant(Subject("row", "r", output="x"))
 
 
 def test_a_heuristic_is_examined_for_nothing(folder, capsys):

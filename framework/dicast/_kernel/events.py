@@ -79,6 +79,7 @@ EVAL_COMPLETED = "eval.completed"
 :param propensity: the probability with which the truth was looked at, or null.
 :param scores: each metric's value in each rollout, with its weight, details, cost and signals.
 :param skipped: the metrics that were not asked, each with its reason.
+:param stratum?: the group of subjects, of those that are audited at rates of their own, that it is in.
 :param spared?: what the gate kept from running, and what that might have cost.
 :param signals: the evidence of the verdict.
 :param judge_kind: the kind of judge that has answered.

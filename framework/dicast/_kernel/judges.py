@@ -14,6 +14,7 @@ from .contract.protocols import Ledger
 from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
 from .pipeline.clauses import Gate
+from .pipeline.read import read_pipeline
 from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .run.plan import lookahead, pass_lines
@@ -25,7 +26,7 @@ from .values import Due, RunContext, Subject
 from .values.clock import Clock
 from .values.errors import ConfigError
 
-__all__ = ["PipelineJudges", "Slot", "pipeline_judges"]
+__all__ = ["PipelineJudges", "Slot", "pipeline_judges", "pipeline_text"]
 
 T = TypeVar("T")
 
@@ -143,3 +144,16 @@ def pipeline_judges(
     """
     built = load_pipeline(as_source(pipeline), overrides, needs_source=False)
     return PipelineJudges(built.name, built.file, built.judges, built)
+
+
+def pipeline_text(file: Path) -> Mapping[str, object]:
+    """The sections of a pipeline file as they are written, its includes laid in; ``${VARIABLES}`` stand as they are. Nothing is built.
+
+    :raises ConfigError: when it cannot be read.
+    """
+    read = read_pipeline(file)
+    if read.problems:
+        raise ConfigError(read.problems)
+    found = read.root.plain()
+    assert isinstance(found, Mapping)  # read_pipeline has looked
+    return found

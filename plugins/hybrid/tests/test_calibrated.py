@@ -48,7 +48,15 @@ def calibration(tmp_path, monkeypatch):
         of = {"component": "cheap", "version": "0", "options": {}, "fingerprint": config, "model": "m-1"}
         plain = {"label": "both.stages[0]", "fingerprint": answered(config, "m-1"), "of": of, "signal": "confidence"}
         plain |= {"model": None, "threshold": threshold, "audit_risk": 0.1, **stage}
-        found = {"version": 1, "alpha": 0.1, "agree": "pass", "window": None, "pass_at": 0.5, "stages": [plain]}
+        found = {
+            "version": 1,
+            "target": 0.9,
+            "alpha": 0.1,
+            "agree": "pass",
+            "window": None,
+            "pass_at": 0.5,
+            "stages": [plain],
+        }
         found["digest"] = sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest()
         (tmp_path / "calibration.json").write_bytes(orjson.dumps(found))
 

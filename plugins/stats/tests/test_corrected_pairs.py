@@ -81,6 +81,80 @@ def test_a_judge_that_likes_length_is_corrected():
     assert plain == 0
 
 
+def by_session(pairs, sessions):
+    """The interval where pairs share sessions, once more by loops: the sum of squares of what each session's pseudo-scores are off the mean."""
+    known = [place for place, (y, _) in enumerate(pairs) if y is not None]
+    n, m, (mean, *_, share) = len(pairs), len(known), by_hand(pairs)
+    errors = [pairs[place][0] - share * pairs[place][1] for place in known]
+    error = sum(errors) / m
+    pseudo = [share * f + error + (0 if y is None else (y - share * f - error) * n / m) for y, f in pairs]
+    sums = {}
+    for value, session in zip(pseudo, sessions, strict=True):
+        sums[session] = sums.get(session, 0) + value - mean
+    groups, audited = len(sums), len({sessions[place] for place in known})
+    whole = groups / (groups - 1) * sum(one**2 for one in sums.values()) / n**2
+    held = sum((one - error) ** 2 for one in errors) / (m - 1 - (share > 0)) / m
+    df = whole**2 / ((whole - held) ** 2 / (groups - 1) + held**2 / (audited - 1))
+    reach = t.ppf(0.975, df) * sqrt(whole)
+    return mean - reach, mean + reach
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_one_session_widen_the_interval(seed):
+    rng = np.random.default_rng(seed)
+    sessions = [f"s{place // 4}" for place in range(80)]
+    shared = np.repeat(rng.normal(0, 0.4, 20), 4)
+    truth = shared + rng.normal(0, 0.1, 80)
+    judged = 0.7 * truth + rng.normal(0, 0.1, 80)
+    truth[rng.permutation(80)[40:]] = np.nan
+    found, reasons = corrected(truth, judged, sessions)
+    pairs = [(None if np.isnan(y) else y, f) for y, f in zip(truth.tolist(), judged.tolist(), strict=True)]
+    assert reasons == {}
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_session(pairs, sessions), rel=1e-9)
+    alone, _ = corrected(truth, judged, list(range(80)))
+    assert (alone["sessions"], found["sessions"]) == (None, 20)
+    assert alone == corrected(truth, judged)[0]
+    assert found["ci_high"] - found["ci_low"] > 1.3 * (alone["ci_high"] - alone["ci_low"])
+
+
+def test_labelled_pairs_of_one_session_have_no_interval():
+    truth = np.array([n / 10 for n in range(12)] + [np.nan] * 28)
+    found, reasons = corrected(truth, np.linspace(0, 1, 40), ["a"] * 12 + ["b"] * 28)
+    assert (found["ci_low"], found["ci_high"]) == (None, None)
+    assert "too_few_sessions" in reasons["ci_low"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sessions", "labels"), [(100, 80), (40, 60)])
+def test_sessions_that_hang_together_are_covered(sessions, labels):
+    """With a judge that is wrong by session too; the interval without sessions beside it covers less."""
+    rng, covered, without, rounds = np.random.default_rng(21), 0, 0, 1_000
+    names = np.repeat(np.arange(sessions), 5).tolist()
+    for _ in range(rounds):
+        truth = np.repeat(rng.normal(0, 0.3, sessions), 5) + rng.normal(0, 0.1, 5 * sessions)
+        judged = 0.6 * truth + np.repeat(rng.normal(0.1, 0.15, sessions), 5) + rng.normal(0, 0.1, 5 * sessions)
+        labelled = truth.copy()
+        labelled[rng.permutation(5 * sessions)[labels:]] = np.nan
+        covered += abs((found := corrected(labelled, judged, names)[0])["mean"]) <= found["ci_high"] - found["mean"]
+        alone = corrected(labelled, judged)[0]
+        without += abs(alone["mean"]) <= alone["ci_high"] - alone["mean"]
+    assert 0.93 <= covered / rounds <= 0.975
+    assert without / rounds < 0.88
+
+
+def test_a_record_names_its_session(tmp_path):
+    def made(name, add):
+        records = [
+            (str(n), {"row": {"id": str(n), "session_id": f"s{n // 3}"}, "metrics": {"scores": {"a": (n % 7) / 10 + add * (n % 2)}}})
+            for n in range(30)
+        ]  # fmt: skip
+        return Results(f"run-{name}", name, lambda: iter(records))
+
+    gold = labels(tmp_path / "gold.jsonl", *both(20))
+    found = Paired(gold=gold).compare(made("old", 0), made("new", 0.1))["criteria"]["a"]["corrected"]
+    assert (found["sessions"], found["n_labelled"]) == (10, 20)
+
+
 def runs(count=30):
     rng = np.random.default_rng(1)
 

@@ -91,7 +91,7 @@ def test_a_source_without_a_shuffle_is_refused_with_the_file(rows):
 @pytest.mark.parametrize(
     ("stop", "wrong"),
     [
-        ("{}", "at is missing"),
+        ("{}", "no line to decide about: add at: LINE, or a gate on metrics with min_score or max_score"),
         ("{at: 1.0}", "invalid value for at, expected a number between 0 and 1"),
         ("{at: 0}", "invalid value for at"),
         ("{at: 2, paired: true}", "between -1 and 1"),
@@ -164,10 +164,40 @@ def test_a_gate_that_no_stop_makes_an_interval_for_is_refused(rows, gate, wrong)
         judged(PIPELINE, "{at: 0.6}", f"gate: {gate}")
 
 
+def test_after_a_stop_no_interval_for_a_fixed_number_is_shown_or_gated_on(rows):
+    rows(coins(2000, 0.75))
+    gate = "gate: [{on: metrics, min_score: 0.6, bound: interval}, {on: metrics, min_pass_rate: 0.6, bound: interval}]"
+    found = judged(PIPELINE, "{at: 0.6}", gate)
+    stopped, score = found.document["stopped"], found.document["score"]
+    assert (score["ci_low"], score["ci_high"]) == (stopped["low"], stopped["high"])
+    assert score["passes"]["ci_low"] is score["passes"]["ci_high"] is score["passes"]["ci_method"] is None
+    clauses = {one["rule"]: one for one in found.document["gate"]["clauses"]}
+    assert (clauses["min_score"]["low"], clauses["min_score"]["high"]) == (stopped["low"], stopped["high"])
+    assert clauses["min_pass_rate"]["passed"] is None
+    assert found.exit_code == 3
+    assert any("has no interval, as the run stopped" in reason for reason in found.document["gate"]["reasons"])
+
+
+@pytest.mark.parametrize(("gate", "at"), [("min_score: 0.6", 0.6), ("max_score: 0.7", 0.7)])
+def test_without_a_line_of_its_own_it_goes_by_the_gates(rows, gate, at):
+    rows(coins(2000, 0.95))
+    done = judged(PIPELINE, "{}", f"gate: {{{gate}, bound: anytime}}")
+    assert (done.document["stopped"]["at"], done.document["stopped"]["decision"]) == (at, "above")
+    assert done.exit_code == (0 if "min" in gate else 1)
+
+
+def test_the_gate_of_another_label_is_no_line(rows):
+    rows([1])
+    with pytest.raises(ConfigError, match="a gate on metrics with min_score"):
+        judged(PIPELINE, "{}", "gate: {on: told, min_score: 0.6}")
+
+
 def test_another_plugin_reaches_the_test_by_its_name():
     test = component("early_stop", {"trust/anytime": {"at": 0.9, "target": "population"}}).test()
     assert [test.observe(1.0) for _ in range(60)][-1] == "above"
     assert test.document()["of"] is None
+    with pytest.raises(ConfigError, match="at is missing"):
+        component("early_stop", {"trust/anytime": {}}).test()
     with pytest.raises(ConfigError, match="did you mean 'at'"):
         component("early_stop", {"trust/anytime": {"att": 0.9}})
 

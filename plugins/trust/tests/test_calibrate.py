@@ -122,6 +122,19 @@ def test_few_sessions_are_told(project):
     assert any(reason.startswith("few_sessions") for reason in calibrate(project)["stages"][0]["reasons"])
 
 
+def test_sessions_of_very_different_sizes_are_told(project):
+    sizes = [1] * 30 + [60]
+    rows = [
+        Row(f"r{number}", (0.9, 0.9), (0.9, 0.9), 1.0, f"s{session}")
+        for number, session in enumerate(of for of, size in enumerate(sizes) for _ in range(size))
+    ]
+    project.write(rows)
+    project.run()
+    (stage,) = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")["stages"]
+    assert stage["sessions"] == 31
+    assert any(reason.startswith("unequal_sessions: 31 sessions") for reason in stage["reasons"])
+
+
 def test_one_session_says_nothing_of_others(project):
     project.write(rows_of(40, wrong=lambda _: 0, sessions=1))
     project.run()

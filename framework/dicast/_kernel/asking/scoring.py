@@ -38,7 +38,7 @@ Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s.
+    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s, *group* that of its audits.
     """
 
     score: float
@@ -52,6 +52,7 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     rollouts: tuple[float, ...]
     basis: Basis
     audit: Mapping[str, object] | None = None
+    group: str = ""
 
 
 class MetricSet:
@@ -99,7 +100,7 @@ class MetricSet:
             return failure
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
-            truths = truths if passed or self._audits(subject) else ()
+            truths = truths if passed or self._audits(rollout, subject) else ()
             asked = [ask(slot, subject, rollout.number) for slot in truths]
             for slot, given in zip(truths, asked, strict=True):
                 answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
@@ -110,9 +111,10 @@ class MetricSet:
                 rollout.leave_proxies()
         return failure or rollout.empty_failure()
 
-    def _audits(self, subject: Subject) -> bool:
+    def _audits(self, rollout: _Rollout, subject: Subject) -> bool:
         audit = self.scoring.audit
-        return audit is not None and audited(subject.id, audit.share, audit.seed)
+        rollout.group = "" if audit is None else audit.group(subject.context)
+        return audit is not None and audited(subject.id, audit.share_of(rollout.group), audit.seed)
 
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
@@ -141,12 +143,13 @@ class MetricSet:
             confidence,
             "truth" if all([rollout.truth for rollout in entered]) else "proxy",  # noqa: C419  # for every subject
             "gate" if whole.truth else "audit" if audit else None,
-            1.0 if whole.truth else audit.share if audit else None,
+            1.0 if whole.truth else audit.share_of(whole.group) if audit else None,
             whole.items,
             whole.skipped,
             values,
             totals,
             whole.basis() if whole is entered[0] else weakest([rollout.basis() for rollout in entered]),
+            group=whole.group,
         )
 
 
@@ -162,7 +165,10 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 class _Rollout:
     """The answers of one rollout as they come in."""
 
-    __slots__ = ("audit", "bases", "beside", "confidences", "items", "number", "skipped", "truth", "values", "weights")
+    __slots__ = (
+        *("audit", "bases", "beside", "confidences", "group", "items"),
+        *("number", "skipped", "truth", "values", "weights"),
+    )
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -172,7 +178,7 @@ class _Rollout:
         self.items: list[dict[str, Any]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
-        self.truth = self.audit = False
+        self.truth, self.audit, self.group = False, False, ""
         self.beside: list[tuple[Slot, Answer]] = []
 
     @classmethod
@@ -183,7 +189,7 @@ class _Rollout:
             whole.items += rollout.items
             whole.skipped += rollout.skipped
             whole.truth = whole.truth or rollout.truth
-            whole.audit = whole.audit or rollout.audit
+            whole.audit, whole.group = whole.audit or rollout.audit, whole.group or rollout.group
         return whole
 
     def take(self, slot: Slot, answer: Answer) -> Failure | None:

@@ -81,6 +81,8 @@ class Unit:
             payload["spared"] = spared
         if isinstance(outcome, Combined) and outcome.audit is not None:
             payload["audit"] = outcome.audit
+        if isinstance(outcome, Combined) and outcome.group:
+            payload["stratum"] = outcome.group
         payload["fingerprint"] = self._fingerprint(
             paid.models, None if isinstance(outcome, Combined) else outcome.rubric
         )

@@ -79,6 +79,7 @@ def _lines(what: str, entry: Document, of: str = "") -> Iterator[str]:
         ends = f"95 %: {found['ci_low']:.4f} to {found['ci_high']:.4f}"
         by = f"{found['n_audited']:,} audits of {found['held_back']:,} held back"
         yield f"  corrected: {what} {found['mean']:.4f} ({ends}){of}; {by}{_bias(found)}"
+        yield from (f"    note: {note}" for note in found.get("notes", ()))
 
 
 def _bias(found: Document) -> str:

@@ -15,6 +15,14 @@ _BOUNDED = ("min_score", "max_score", "min_pass_rate")
 """The rules whose figures have an interval."""
 
 
+def gate_line(gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], label: str) -> float | None:
+    """The line that *gate* holds the mean of *label* against, the least where a clause has two; None where there is none."""
+    usual = METRICS if metrics else judges[0].label if len(judges) == 1 else None
+    mine = (clause for clause in gate.clauses if (clause.on or usual) == label)
+    lines = (clause.max_score if clause.min_score is None else clause.min_score for clause in mine)
+    return next((line for line in lines if line is not None), None)
+
+
 class GateParts(ExperimentParts):
     """Builds and checks the section ``gate`` of one pipeline."""
 
@@ -64,12 +72,23 @@ class GateParts(ExperimentParts):
         elif {*given} <= {"on"} and not alone:
             self._fault(path, f"this clause of the gate has no rule: add one of {rules}")
 
-    def _check_stops(self, stops: Sequence[Placed], gate: Gate, source: Slot | None) -> None:
-        """Find an early stop that counts on a random order which there is not, and a clause that counts on such a stop."""
+    def _check_stops(
+        self, stops: Sequence[Placed], gate: Gate, source: Slot | None, scored: tuple[Sequence[Slot], Sequence[Slot]]
+    ) -> None:
+        """Find an early stop that counts on a random order or a line which there is not, and a clause that counts on such a stop.
+
+        *scored* are the metrics and the judges.
+        """
         counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
         for at, slot in counting if source is not None and source.shuffle is None else ():
             message = f"{slot.name} holds for rows in random order: add shuffle: SEED (a whole number) to the source's options"
             self._fault(at, message)
+        metrics, judges = scored
+        for at, slot in counting:
+            needs_line = getattr(slot.component, "needs_line", False)
+            if needs_line and gate_line(gate, metrics, judges, slot.component.on) is None:
+                message = f"{slot.name} has no line to decide about: add at: LINE, or a gate on {slot.component.on} with min_score or max_score"
+                self._fault(at, message)
         watched = [slot.component.on for _, slot in counting]
         several = isinstance(self._file.get("gate"), list)
         for index, clause in enumerate(gate.clauses):

@@ -133,6 +133,8 @@ def digests(
     """The digest *of* each slot, and of the scoring, by the name a user knows it by."""
     apart = ("pass_at", "combine" if scoring.combine == "all" else "")  # no score's, and as before there was the option
     scored = {key: value for key, value in unstructure(scoring).items() if key not in apart}
+    if scoring.audit is not None and scoring.audit.strata is None:
+        scored["audit"] = {key: value for key, value in scored["audit"].items() if key != "strata"}  # likewise
     return {
         **{section: of(slot) for section, slot in singles.items() if slot is not None},
         "scoring": digest(scored),

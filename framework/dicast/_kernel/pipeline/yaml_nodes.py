@@ -72,6 +72,12 @@ class Node:
             node = child
         return node
 
+    def plain(self) -> object:
+        """Return mappings, lists and scalars without their places."""
+        if isinstance(self.value, dict):
+            return {name: node.plain() for name, node in self.value.items()}
+        return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
+
     def texts(self) -> Iterator[str]:
         """Yield all texts below, without keys."""
         if isinstance(self.value, str):

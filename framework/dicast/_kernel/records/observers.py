@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from ..contract.protocols import Source
+from ..pipeline.gate import gate_line
 from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..stream.opening import ComponentStack, open_component
 from ..stream.shuffle import ShuffledSource
@@ -43,6 +44,7 @@ class RecordObservers:
         if isinstance(source, ShuffledSource) and pipeline.source is not None:
             sizes = partial(_sizes, pipeline, source)
             run = attrs.evolve(run, shuffle=pipeline.source.shuffle, sizes=sizes)
+        run = attrs.evolve(run, gate_at=partial(gate_line, pipeline.gate, pipeline.metrics, pipeline.judges))
         aggregates = [
             (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.aggregates
         ]

@@ -26,7 +26,9 @@ class Corrections:
         self._live: Any = None
         self._reason: dict[str, Any] = {}
         try:
-            self._live = correction()([METRICS, *self._truths], started["audit"]["rate"])
+            audit = started["audit"]
+            rates = {} if audit.get("strata") is None else {"rates": audit["strata"]["rates"]}
+            self._live = correction()([METRICS, *self._truths], audit["rate"], **rates)
         except PluginError as error:
             self._reason = {"reason": NOT_INSTALLED, "message": str(error)}
 
@@ -38,7 +40,7 @@ class Corrections:
     def _subject(self, event: Event) -> dict[str, Any]:
         """What an estimate needs of a subject: its session, whether it *passed* the gate, was *held* back, or held back and *audited*.
 
-        *score* is what it has; *truths* are what it would have, by label, had it been given the truth metrics; *costs* are (tier,
+        *stratum* is the group that it is audited in, "" where there is but one; *score* is what it has; *truths* are what it would have, by label, had it been given the truth metrics; *costs* are (tier,
         unit, amount).
         """
         payload: Mapping[str, Any] = event.payload
@@ -52,6 +54,7 @@ class Corrections:
             state, truths = "skipped", {}
         return {
             "session_id": event.session_id,
+            "stratum": payload.get("stratum", ""),
             "state": state,
             "score": payload["score"],
             "truths": truths,

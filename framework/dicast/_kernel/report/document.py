@@ -40,7 +40,7 @@ def document(
     report.close()
     score = _score(report, aggregation)
     if score is not None and stopped is not None and stopped.get("on") == score["label"]:
-        score |= _as_stopped(intervals.get(score["label"]))
+        score |= _as_stopped(score, intervals.get(score["label"]))
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
     label = None if score is None else score["label"]
@@ -119,11 +119,13 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
     }
 
 
-def _as_stopped(interval: Mapping[str, Any] | None) -> Document:
-    """The interval of the mean after a stop that depended on the scores; one for a fixed number of them would not hold."""
+def _as_stopped(score: Document, interval: Mapping[str, Any] | None) -> Document:
+    """The interval of the mean after a stop that depended on the scores; one for a fixed number of them would not hold, and the pass rate has none."""
     if interval is None:
         return {}
-    return {"ci_low": interval["low"], "ci_high": interval["high"], "ci_method": interval["method"]}
+    passes = {**score["passes"], "ci_low": None, "ci_high": None, "ci_method": None} if score.get("passes") else None
+    ends = {"ci_low": interval["low"], "ci_high": interval["high"], "ci_method": interval["method"]}
+    return {**ends, "passes": passes}
 
 
 def _warnings(report: Report) -> list[Document]:

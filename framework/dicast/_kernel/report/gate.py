@@ -146,8 +146,15 @@ def _mean(
 
 
 def _at_any_time(clause: Clause, found: Finding, interval: Mapping[str, Any] | None) -> Finding:
-    """*found*, by the *interval* that holds whenever it is looked at, where the clause asks for that; its decision is about its own line."""
-    if clause.bound != "anytime" or found.rule not in ("min_score", "max_score"):
+    """*found*, by the *interval* that holds whenever it is looked at, where the clause asks for that, or a stop has decided by it.
+
+    Its decision is about its own line. After such a stop an interval for a fixed number of scores does not hold.
+    """
+    stopped = interval is not None and interval["decision"] is not None and clause.bound == "interval"
+    if stopped and found.rule == "min_pass_rate":
+        reason = f"the pass rate of {found.on} has no interval, as the run stopped once its mean was decided: min_pass_rate is {found.line:g}"
+        return attrs.evolve(found, passed=None, reason=reason, low=None, high=None)
+    if not (clause.bound == "anytime" or stopped) or found.rule not in ("min_score", "max_score"):
         return found
     line, above = float(found.line), found.rule == "min_score"
     if interval is None:
@@ -156,7 +163,7 @@ def _at_any_time(clause: Clause, found: Finding, interval: Mapping[str, Any] | N
     low, high = interval["low"], interval["high"]
     what = f"the mean of {found.on}, at any time,"
     passed, why = _held_against(clause, what, (low, high), (low, high), (found.rule, line, above))
-    if interval["decision"] is not None and interval["at"] == line:
+    if interval["decision"] is not None and interval["at"] == line and not stopped:
         passed = (interval["decision"] == "above") == above
         why = f"{what} is decided to be {interval['decision']} {found.rule} {line:g}"
     return attrs.evolve(found, passed=passed, reason=why, low=low, high=high)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from ..contract.protocols import Ledger
+from ..contract.registry import correction
 from ..events import RUN_COMPLETED, RUN_STARTED
-from ..pipeline.audit import Audit, AutoRate
+from ..pipeline.audit import AutoRate
 from ..pipeline.sections import Pipeline
-from ..report.statistics import Z_95
 from ..resume.resume import EarlierRun
 from ..values import Query
 from ..values.errors import ConfigError, Problem
@@ -29,31 +28,21 @@ def with_audit_rate(pipeline: Pipeline, ledger: Ledger, earlier: EarlierRun | No
     audit = pipeline.scoring.audit
     if audit is None or isinstance(audit.rate, float):
         return pipeline
-    rate = earlier.payload["audit"]["rate"] if earlier is not None else _rate(audit, _pilot(pipeline, ledger), subjects)
-    return attrs.evolve(pipeline, scoring=attrs.evolve(pipeline.scoring, audit=attrs.evolve(audit, rate=rate)))
-
-
-def _rate(audit: Audit, known: Mapping[str, Any], subjects: int | None) -> float:
-    if not isinstance(audit.rate, AutoRate):
-        return float(known["best_rate"])
-    if subjects is None:
-        raise ConfigError(Problem("how many subjects there are is not known: write a rate", path=AT))
-    return rate_for_width(audit.rate.auto.width, subjects, known["variance"], known["tau2"], known["share_held"])
-
-
-def rate_for_width(width: float, subjects: int, variance: float, tau2: float, held: float) -> float:
-    """The rate of audits with which the mean's interval is plus or minus *width*: ``w * tau2 / (n * (W / z)^2 - A)``, A being ``variance - w * tau2``.
-
-    :raises ConfigError: where there is none, with the least number of subjects that has one.
-    """
-    wanted = (width / Z_95) ** 2
-    left = subjects * wanted - (variance - held * tau2)
-    rate = held * tau2 / left if left > 0 else math.inf
-    if not 0 < rate <= 1:
-        least = math.ceil(variance / wanted)
-        message = f"no rate of audits gives the mean plus or minus {width:g} from {subjects:,} subjects: it takes {least:,} or more"
-        raise ConfigError(Problem(message, path=AT, value=width))
-    return rate
+    if earlier is not None:
+        before: Mapping[str, Any] = earlier.payload["audit"]
+        rate, rates = before["rate"], (before.get("strata") or {}).get("rates", {})
+    else:
+        width = audit.rate.auto.width if isinstance(audit.rate, AutoRate) else None
+        if width is not None and subjects is None:
+            raise ConfigError(Problem("how many subjects there are is not known: write a rate", path=AT))
+        known = _pilot(pipeline, ledger)
+        try:
+            rate, rates = correction().rates(known, subjects, width, groups=audit.strata is not None)
+        except ValueError as error:
+            raise ConfigError(Problem(str(error), path=AT, value=width)) from error
+    strata = None if audit.strata is None else attrs.evolve(audit.strata, rates=rates)
+    found = attrs.evolve(audit, rate=rate, strata=strata)
+    return attrs.evolve(pipeline, scoring=attrs.evolve(pipeline.scoring, audit=found))
 
 
 def _pilot(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, Any]:

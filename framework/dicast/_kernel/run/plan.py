@@ -130,7 +130,11 @@ def _audit(pipeline: Pipeline) -> dict[str, Any]:
     """What is audited, and which metrics that is about."""
     audit = pipeline.scoring.audit
     truths = [slot.label for slot in pipeline.metrics if slot.tier == "truth"]
-    return {} if audit is None else {"audit": attrs.asdict(audit), "truths": truths}
+    return (
+        {}
+        if audit is None
+        else {"audit": attrs.asdict(audit, filter=lambda _, value: value is not None), "truths": truths}
+    )
 
 
 def inside(pipeline: Pipeline) -> dict[str, Any]:

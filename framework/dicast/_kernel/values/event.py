@@ -215,7 +215,7 @@ class Sizes:
     longest: int
 
 
-def _not_known(label: str) -> Sizes | None:
+def _not_known(label: str) -> None:
     return None
 
 
@@ -238,7 +238,7 @@ class RunContext:
     one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged;
     *ledger_path* is its file, None for one that is none. *pass_at* has for each metric, each judge and all metrics together the least score with which a subject passes.
     For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
-    they come so, and *baseline* has the records that the run is compared with.
+    they come so, *baseline* has the records that the run is compared with, and ``gate_at(label)`` is the line that the gate holds the label's mean against.
     """
 
     run_id: str
@@ -254,5 +254,6 @@ class RunContext:
     shuffle: int | None = None
     sizes: Callable[[str], Sizes | None] = _not_known
     baseline: Results | None = None
+    gate_at: Callable[[str], float | None] = _not_known
     ledger_path: Path | None = None
     pass_at: Mapping[str, float] = attrs.field(factory=dict)

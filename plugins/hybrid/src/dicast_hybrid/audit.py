@@ -1,9 +1,10 @@
-"""Which kept verdicts are also put to the next stage, and when what it says refutes the calibration."""
+"""Which kept verdicts are also put to the next stage, or held against labels, and when what these say refutes the calibration."""
 
 from __future__ import annotations
 
 import math
 from hashlib import sha256
+from typing import Literal
 
 import attrs
 
@@ -15,10 +16,14 @@ EVERY = 25
 
 @attrs.frozen
 class Audit:
-    """Which share of the kept verdicts is put to the next stage as well; who, is a keyed hash of *seed* and the subject's id."""
+    """Which share of the kept verdicts is put to the next stage as well; who, is a keyed hash of *seed* and the subject's id.
+
+    *against* ``gold`` asks no stage: the verdict waits for a person's label in the ledger.
+    """
 
     rate: float = attrs.field(default=0.02, validator=Within(0, 1, "a number from 0 to 1"))
     seed: int = attrs.field(default=0, validator=Within(-(2**63), 2**63 - 1, "a whole number of 64 bits"))
+    against: Literal["next", "gold"] = "next"
 
     def draws(self, id: str) -> bool:
         """Whether the verdict on this subject is audited: the same in every run."""

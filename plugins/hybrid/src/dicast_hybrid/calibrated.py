@@ -24,6 +24,7 @@ from .audit import Watch
 from .cascade import Cascade, has_thumb, over_feedback, total, wanted_rubric
 from .document import Calibrated as Document
 from .document import answered, check_stages, read_document
+from .gold_audits import GoldAudits, Waiting
 
 AUDITED, REVOKED = "calibration.audited", "calibration.revoked"
 
@@ -66,6 +67,7 @@ class Calibrated:
     document: Document
     steps: tuple[Step, ...]
     run: RunContext = attrs.field(repr=False)
+    gold: GoldAudits | None = attrs.field(default=None, repr=False)
 
     @classmethod
     def of(cls, cascade: Cascade, run: RunContext) -> Calibrated:
@@ -76,8 +78,10 @@ class Calibrated:
         assert cascade.calibration is not None  # who calls has looked
         document = read_document(cascade.calibration)
         check_stages(document, cascade.stages, cascade.calibration)
-        steps = tuple(_step(one, audited=cascade.audit is not None) for one in document.stages)
-        found = cls(cascade, document, steps, run)
+        by_people = cascade.audit is not None and cascade.audit.against == "gold"
+        risk = 1 - document.target if by_people else None
+        steps = tuple(_step(one, audited=cascade.audit is not None, risk=risk) for one in document.stages)
+        found = cls(cascade, document, steps, run, GoldAudits(run.read, document.digest) if by_people else None)
         found.remember()
         return found
 
@@ -93,15 +97,36 @@ class Calibrated:
                 continue
             if event.type == REVOKED:
                 step.ended = "revoked"
-            elif step.watch is not None and (who := str(payload.get("who"))) not in step.audited:
+            elif (
+                self._is_mine(payload)
+                and step.watch is not None
+                and (who := str(payload.get("who"))) not in step.audited
+            ):
                 step.audited.add(who)
                 step.since = step.since or event.time
                 step.watch.losses.append(payload.get("loss") is True)
+        if self.gold is not None:
+            self.gold.remember()
+
+    def _is_mine(self, payload: Mapping[str, object]) -> bool:
+        """Whether an audit had the reference that this run's have: people and the next stage disagree at rates of their own."""
+        audit = self.cascade.audit
+        return audit is not None and payload.get("against", "next") == audit.against
+
+    def _take_labels(self, gold: GoldAudits) -> None:
+        """Count the audits that labels have decided since."""
+        for drawn, label in gold.labelled():
+            step = self.steps[drawn.step]
+            if drawn.who not in step.audited:
+                step.audited.add(drawn.who)
+                self._count(step, drawn, loss=self.document.disagree(drawn.score, label))
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Judge by the cheapest stage whose verdict the calibration keeps; a failure only where every stage fails."""
         if wanted_rubric(subject) in ("llm", "heuristic"):
             return await self.cascade.judge(subject, children)
+        if self.gold is not None:
+            self._take_labels(self.gold)
         answers: list[Judgment | Failure] = []
         told: dict[str, object] = {}
         for number, stage in enumerate(self.cascade.stages):
@@ -139,45 +164,49 @@ class Calibrated:
     async def _audited(self, number: int, subject: Subject, children: Sequence[Verdict], kept: Judgment) -> Judgment:
         """*kept*, put to the next stage as well where it is drawn; one audit a session counts."""
         step, audit = self.steps[number], self.cascade.audit
-        who = f"session {subject.session_id}" if subject.session_id is not None else f"{subject.kind} {subject.id}"
-        if audit is None or step.watch is None or not audit.draws(subject.id) or who in step.audited:
+        drawn = Waiting(number, kept.score, (subject.kind, subject.id), subject.session_id)
+        if audit is None or step.watch is None or not audit.draws(subject.id) or drawn.who in step.audited:
             return kept
-        step.audited.add(who)
+        if self.gold is not None:
+            self.gold.add(drawn)
+            waits = {"against": audit.against, "propensity": audit.rate}
+            return attrs.evolve(kept, signals={**kept.signals, "audit": waits})
+        step.audited.add(drawn.who)
         answer = await maybe_await(self.cascade.stages[number + 1].judge(subject, children))
         found: dict[str, object] = {"stage": number + 1, "propensity": audit.rate}
         if isinstance(answer, Failure):
-            step.audited.discard(who)
+            step.audited.discard(drawn.who)
             found["failure"] = answer.kind
         else:
             loss = self.document.disagree(kept.score, answer.score)
             names = ("score", "confidence", "judge_model")
             found |= {**{name: getattr(answer, name) for name in names}, "loss": loss}
-            self._count(step, subject, who, loss=loss)
+            self._count(step, drawn, loss=loss)
         return attrs.evolve(kept, cost=total([kept, answer]), signals={**kept.signals, "audit": found})
 
-    def _count(self, step: Step, subject: Subject, who: str, *, loss: bool) -> None:
+    def _count(self, step: Step, drawn: Waiting, *, loss: bool) -> None:
         """Let the evidence grow; revoke the calibration where it is enough."""
-        watch = step.watch
+        watch, audit = step.watch, self.cascade.audit
         assert watch is not None  # who calls has looked
+        assert audit is not None
         evidence = watch.add(loss=loss)
         about = {"label": step.label, "fingerprint": step.fingerprint, "calibration": self.document.digest}
-        events = [
-            _event(AUDITED, {**about, "who": who, "subject": subject.id, "loss": loss, "e_value": evidence}, subject)
-        ]
+        told = {**about, "who": drawn.who, "subject": drawn.subject[1], "loss": loss, "e_value": evidence}
+        events = [_event(AUDITED, {**told, "against": audit.against}, drawn)]
         if evidence >= 1 / self.document.alpha and step.ended is None:
             step.ended = "revoked"
             n = len(watch.losses)
             found = {**about, "e_value": evidence, "n": n, "losses": watch.lost, "since": step.since or self.run.run_id}
-            events.append(_event(REVOKED, found, subject))
+            events.append(_event(REVOKED, found, drawn))
         self.run.record(events)
 
 
-def _event(type_: str, payload: Mapping[str, object], subject: Subject) -> TraceEvent:
-    return TraceEvent(type_, payload, session_id=subject.session_id)
+def _event(type_: str, payload: Mapping[str, object], drawn: Waiting) -> TraceEvent:
+    return TraceEvent(type_, payload, session_id=drawn.session)
 
 
-def _step(found: Mapping[str, Any], *, audited: bool) -> Step:
-    model, risk = found["model"], found["audit_risk"]
+def _step(found: Mapping[str, Any], *, audited: bool, risk: float | None) -> Step:
+    model, risk = found["model"], found["audit_risk"] if risk is None else risk
     if audited and found["threshold"] is not None and risk is None:
         raise ConfigError(
             f"the calibration does not say how often the next stage disagrees with what {found['label']} keeps (audit_risk), so an audit has "

@@ -91,7 +91,8 @@ class Cascade:
         a threshold there always escalates. Of other stages, and after an edit by hand, the file is refused.
     :param audit: put a share of the kept verdicts to the next stage as well: ``rate`` from 0 to 1, and ``seed``. What it says is in
         ``signals.audit``; where it disagrees too often for what the calibration found, the calibration is revoked, and everything
-        escalates until there is a new one. Needs *calibration*.
+        escalates until there is a new one. With ``against: gold`` no stage is asked: such verdicts wait for a label, which a person may give
+        while ``dicast watch`` goes on (``dicast label FILE --audits``), and more disagreement than 1 - target revokes. Needs *calibration*.
     :param ask_all: ask every stage about each subject, which is what a calibration learns most from; the last verdict stands.
     """
 

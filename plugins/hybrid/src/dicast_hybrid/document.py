@@ -24,6 +24,7 @@ class Calibrated:
     """A calibration: what a verdict and its reference have to have in common (*agree*), and what it found of each *stage*."""
 
     digest: str
+    target: float
     alpha: float
     agree: str
     window: float | None
@@ -66,7 +67,13 @@ def read_document(path: Path) -> Calibrated:
         wrong = f"the calibration is of version {found.get('version')!r}, this dicast reads {VERSION}; calibrate again"
         raise ConfigError(Problem(wrong, str(path), path="calibration"))
     return Calibrated(
-        found["digest"], found["alpha"], found["agree"], found["window"], found["pass_at"], tuple(found["stages"])
+        found["digest"],
+        found["target"],
+        found["alpha"],
+        found["agree"],
+        found["window"],
+        found["pass_at"],
+        tuple(found["stages"]),
     )
 
 

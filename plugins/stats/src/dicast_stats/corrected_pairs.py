@@ -6,10 +6,12 @@ random, measure by how much, and the judge's scores of all pairs keep the interv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from dicast import DataError, InputCheck, InputFile, Problem, nearest
 
@@ -24,7 +26,7 @@ LEAST = 10
 ARMS = ("baseline", "variant")
 METHOD = "general"
 
-_FIELDS = ("mean", "ci_low", "ci_high", "method", "n_pairs", "n_labelled", "lambda", "plain_bias")
+_FIELDS = ("mean", "ci_low", "ci_high", "method", "n_pairs", "n_labelled", "sessions", "lambda", "plain_bias")
 _KEYS = ("arm", "run", "run_id")
 
 Labels = Mapping[str, Mapping[str, tuple[float, float]]]
@@ -95,11 +97,14 @@ def _pairs(found: Mapping[tuple[str, str], Mapping[int, float]], path: Path) -> 
     return labels
 
 
-def corrected(truth: Column, judged: Column) -> tuple[dict[str, Any], dict[str, str]]:
+def corrected(
+    truth: Column, judged: Column, sessions: Sequence[object] | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The corrected mean difference with its 95 % interval, and why it is null where it is.
 
     *judged* are the differences of the judge's scores, a pair each; *truth* those of the labels, NaN where a pair has none. Labelled pairs are drawn
     with equal chances. A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++ (2023), with the degrees of freedom by F. E. Satterthwaite (1946).
+    Where pairs share *sessions*, the variance is that of sums over sessions.
     """
     import numpy as np  # 0.1 s, which starting a run does not spend
 
@@ -118,14 +123,48 @@ def corrected(truth: Column, judged: Column) -> tuple[dict[str, Any], dict[str, 
     held = spread / freedom / m
     pseudo = share * judged + error.mean()
     pseudo[labelled] += (error - error.mean()) * (n / m)
-    rest = float(pseudo.var(ddof=1)) / n - spread / m**2
+    clusters = _clusters(sessions, labelled)
+    figures["sessions"] = clusters.count if clusters is not None else None
+    if clusters is None:
+        rest, degrees = float(pseudo.var(ddof=1)) / n - spread / m**2, (n - 1, freedom)
+    elif clusters.labelled < 2:
+        return figures, {"ci_low": "too_few_sessions: the labelled pairs are all of one session, and it takes two"}
+    else:
+        rest, degrees = clusters.variance(pseudo) - held, (clusters.count - 1, clusters.labelled - 1)
     variance = rest + held
-    if variance < 0 or not (terms := rest**2 / (n - 1) + held**2 / freedom):
+    if variance < 0 or not (terms := rest**2 / degrees[0] + held**2 / degrees[1]):
         return figures, {"ci_low": "the labelled pairs are all alike: there is no variance to make an interval of"}
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # no types
 
     reach = float(stdtrit(variance**2 / terms, 0.975)) * sqrt(variance)
     return {**figures, "ci_low": mean - reach, "ci_high": mean + reach}, {}
+
+
+@attrs.frozen
+class _Clusters:
+    """The sessions of pairs: the number of each one's, how many there are, and how many have a labelled pair."""
+
+    places: Any
+    count: int
+    labelled: int
+
+    def variance(self, values: Column) -> float:
+        """The variance of the mean of *values*: ``G/(G-1) * sum of (sums over sessions less the mean)^2 / n^2``."""
+        import numpy as np
+
+        sums = np.bincount(self.places, values - values.mean())
+        return self.count / (self.count - 1) * float(sums @ sums) / len(values) ** 2
+
+
+def _clusters(sessions: Sequence[object] | None, labelled: Any) -> _Clusters | None:
+    """The clusters of pairs; None where no two share a session."""
+    import numpy as np
+
+    if sessions is None or len(set(sessions)) == len(sessions):
+        return None
+    numbers: dict[object, int] = {}
+    places = np.array([numbers.setdefault(session, len(numbers)) for session in sessions], np.intp)
+    return _Clusters(places, len(numbers), len(set(places[labelled].tolist())))
 
 
 def _share(y: Column, f: Column) -> float:
@@ -142,6 +181,6 @@ def corrected_words(found: Mapping[str, Any]) -> str:
     if found["mean"] is None:
         return f"not corrected: {labelled} of the {LEAST} needed"
     if found["ci_low"] is None:
-        return f"by {labelled} {found['mean']:+.4f}, of which there is no interval: they are all alike"
+        return f"by {labelled} {found['mean']:+.4f}, of which there is no interval"
     sides = "better" if found["ci_low"] > 0 else "worse" if found["ci_high"] < 0 else "no evidence either way"
     return f"by {labelled} {sides}: {found['mean']:+.4f}, 95 % {found['ci_low']:.4f} to {found['ci_high']:.4f}"

@@ -66,7 +66,7 @@ class Paired:
     - ``adjusted_p_value``: the t-test's ``p_value``, adjusted for the number of criteria.
     - ``corrected``, with *gold*: the mean difference as labels would have it, because a judge's bias may differ between the runs: a fraction ``lambda`` of the judge's
       mean difference over all pairs, and what the labels add to it over the ``n_labelled`` pairs, with its 95 % interval; ``plain_bias`` is how far ``mean_difference`` lies from it. It takes 10
-      labelled pairs, which were drawn with equal chances.
+      labelled pairs, which were drawn with equal chances. Where pairs share a session the interval is by ``sessions``.
     - ``words``: a sentence: ``better`` or ``worse`` where the t interval leaves out 0, else how many more pairs would tell *difference*, by
       the power of the paired t-test (.8, at 5 %).
 
@@ -213,7 +213,9 @@ def _corrected(sides: Sides, ours: Rows, theirs: Rows, labels: Labels) -> tuple[
     pairs = [known.get(keys[row][1]) for row in ours.tolist()]
     truth = np.array([np.nan if pair is None else pair[1] - pair[0] for pair in pairs], float)
     there = ~np.isnan(judged)
-    return corrected(truth[there], judged[there])
+    known_sessions = sides.baseline.sessions
+    sessions = [known_sessions.get(keys[row], keys[row]) for row in ours[there].tolist()]
+    return corrected(truth[there], judged[there], sessions)
 
 
 def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:

@@ -38,16 +38,20 @@ _NAMED, _FLAGGED, _PASSED = 1, 2, 4
 
 
 class Table:
-    """The scores and flags of a run, a row for each subject: the newest record of each counts."""
+    """The scores and flags of a run, a row for each subject: the newest record of each counts. *sessions* has those of the subjects with one."""
 
     def __init__(self, results: Results) -> None:
         self.rows: dict[Key, int] = {}
+        self.sessions: dict[Key, str] = {}
         self._scores: dict[str, array[float]] = {}
         self._marks: dict[str, bytearray] = {}
         self._whole, self._whole_passes = array("d"), bytearray()
         self._lines = results.pass_at
         for subject_id, record in results.records():
-            self._put(self._row((str(record.get("subject_kind", "row")), subject_id)), record)
+            key = str(record.get("subject_kind", "row")), subject_id
+            self._put(self._row(key), record)
+            if (session := record.get("session_id", (record.get("row") or {}).get("session_id"))) is not None:
+                self.sessions[key] = str(session)
         for scores, marks in zip(self._scores.values(), self._marks.values(), strict=True):
             self._fill(scores, marks, len(self.rows))
 

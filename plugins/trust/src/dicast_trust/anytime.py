@@ -29,7 +29,8 @@ class Anytime:
     score counts as 0 for ``above`` and as 1 for ``below``. The reason is ``{on, at, target, decision, n, of, low, high, alpha}``: the
     decision after *n* of so many observations, and an interval for the mean that holds at any time as well.
 
-    :param at: the line, between 0 and 1, exclusive; where *paired*, the least difference, between -1 and 1, by default 0.
+    :param at: the line, between 0 and 1, exclusive; by default the gate's for this label (``min_score``, else ``max_score``). Where *paired*, the least
+        difference, between -1 and 1, by default 0.
     :param on: the label of a metric, a judge or a criterion; ``metrics`` is the combined score.
     :param alpha: how often a decision ``above`` may be wrong where the mean is below, and the other way around; between 0 and 1.
     :param target: ``file`` is about the mean of the subjects in the source, and the whole file always decides; ``population`` about the mean of
@@ -48,18 +49,24 @@ class Anytime:
 
     def __attrs_post_init__(self) -> None:
         least, what = (-1, "between -1 and 1") if self.paired else (0, "between 0 and 1")
-        if self.at is None and not self.paired:
-            raise ConfigError(
-                Problem("at is missing: the line that the mean is held against, such as at: 0.9", path="at")
-            )
         if self.at is not None and not least < self.at < 1:
             raise ConfigError(Problem(f"invalid value for at, expected a number {what}", path="at", value=self.at))
+
+    @property
+    def needs_line(self) -> bool:
+        """Whether the gate has to say where the line is."""
+        return self.at is None and not self.paired
 
     def test(self, sizes: Sizes | None = None) -> BettingTest:
         """A new test with these options, for scores that a program has: see :mod:`dicast_trust.betting`.
 
         :param sizes: how many observations there are; without it the mean is the population's, and observations are single subjects.
+        :raises ConfigError: where there is no line.
         """
+        if self.needs_line:
+            raise ConfigError(
+                Problem("at is missing: the line that the mean is held against, such as at: 0.9", path="at")
+            )
         by_session = sizes is not None and sizes.longest > 1
         total = None
         if sizes is not None and self.target != "population":
@@ -84,12 +91,20 @@ class Anytime:
         if self.paired and run.baseline is None:
             raise ConfigError(Problem("paired needs a run to compare with: add baseline: {run: last}", path="baseline"))
         with closing(Earlier(self.on, run.baseline if self.paired else None)) as earlier:
-            watch = Watch(self, sizes, earlier)
+            watch = Watch(self._with_line(run), sizes, earlier)
             yield watch
         if not watch.scored:
             logging.getLogger(__name__).warning(
                 "trust/anytime could not stop the run: no record has a score of %s", self.on
             )
+
+    def _with_line(self, run: RunContext) -> Anytime:
+        """The same with the gate's line, where it has none of its own.
+
+        :raises ConfigError: where that is no line between 0 and 1.
+        """
+        line = run.gate_at(self.on) if self.needs_line else None
+        return self if line is None else attrs.evolve(self, at=line)
 
 
 class Watch:

@@ -9,7 +9,7 @@ import attrs
 
 from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
-from .canaries import PLANTED, canaries, with_canaries
+from .canaries import can_plant, canaries, with_canaries
 from .card import Answers, Labelled, labelled
 from .gold import Gold
 from .recorded import Recorded, Said
@@ -83,13 +83,14 @@ class Asking:
 
     def _inject(self, recorded: Recorded, failing: Sequence[Labelled], pass_at: float) -> Answers:
         """Let the judge judge outputs that fail, with a canary in each."""
-        rows = [row for row in failing if row.subject[0] in PLANTED]
-        if not rows:
-            why = "no labelled subject fails, so that a canary could move nothing"
-            kinds = f"canaries are put into the outputs of subjects of kind {', '.join(PLANTED)} alone"
-            return Answers(unknown={"injection": kinds if failing else why})
+        if not failing:
+            return Answers(unknown={"injection": "no labelled subject fails, so that a canary could move nothing"})
         try:
-            planted = with_canaries(self._subjects(rows), canaries())
+            there = [due for due in self._subjects(failing) if can_plant(due.subject)]
+            if not there:
+                why = "the source has no text of the subjects that fail, behind which a canary could stand"
+                return Answers(unknown={"injection": why})
+            planted = with_canaries(there, canaries())
             self.told(
                 f"{recorded.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}"
             )

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import sqlite3
 import weakref
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 
 BATCH = 2000
+
+_NOTHING_HELD = (0.0, 0.0, 0.0)
 
 
 class AuditSessions:
     """The subjects of sessions, for sums over each of these."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[str, int, float, int, float, int, float, float]] = []
+        self._waiting: list[tuple[str, str, int, float, int, float, int, float, float]] = []
         self._database: sqlite3.Connection | None = None
 
-    def add(self, session: str, state: str, score: float, truth: float | None) -> None:
-        """Count a subject that passed, was held, or was audited."""
+    def add(self, session: str, state: str, score: float, truth: float | None, group: str = "") -> None:
+        """Count a subject that passed, was held, or was audited; *group* is the one that it was audited in."""
         passed, audited = state == "passed", state == "audited" and truth is not None
         known = truth or 0.0
         sums = (int(passed), known if passed else 0.0, int(not passed), 0.0 if passed else score)
-        self._waiting.append((session, *sums, int(audited), known if audited else 0.0, score if audited else 0.0))
+        self._waiting.append(
+            (session, group, *sums, int(audited), known if audited else 0.0, score if audited else 0.0)
+        )
         if len(self._waiting) >= BATCH:
             self._flush()
 
@@ -31,18 +38,24 @@ class AuditSessions:
             return False
         return self._flush().execute(query).fetchone() is not None
 
-    def squares(self, mean: float, slope: float, shift: float, each: float) -> tuple[int, int, float]:
-        """How many sessions there are, how many of them have an audit, and the sum of squares of what each one's pseudo-scores add up to, less *mean*."""
+    def squares(self, mean: float, parts: Mapping[str, tuple[float, float, float]]) -> tuple[int, int, float]:
+        """How many sessions there are, how many of them have an audit, and the sum of squares of what each one's pseudo-scores add up to, less *mean*.
+
+        *parts* are by group the slope, the shift, and for how many an audit stands.
+        """
         columns = ("passed", "truth", "held", "score", "audited", "audited_truth", "audited_score")
         summed = ", ".join(f"sum({name})" for name in columns)
-        query = f"SELECT {summed} FROM subjects GROUP BY session"  # noqa: S608  # its own columns
+        query = f"SELECT session, part, {summed} FROM subjects GROUP BY session, part ORDER BY session"  # noqa: S608  # its own columns
         sessions, with_audit, squares = 0, 0, 0.0
-        for passed, truth, held, score, audited, audited_truth, audited_score in self._flush().execute(query):
-            sessions += 1
-            with_audit += audited > 0
-            pseudo = truth + slope * score + held * shift
-            pseudo += each * (audited_truth - slope * audited_score - audited * shift)
-            squares += (pseudo - (passed + held) * mean) ** 2
+        for _, rows in groupby(self._flush().execute(query), key=itemgetter(0)):
+            off, audits = 0.0, 0
+            for _, group, passed, truth, held, score, audited, audited_truth, audited_score in rows:
+                slope, shift, each = parts.get(group, _NOTHING_HELD)
+                pseudo = truth + slope * score + held * shift
+                pseudo += each * (audited_truth - slope * audited_score - audited * shift)
+                off += pseudo - (passed + held) * mean
+                audits += audited
+            sessions, with_audit, squares = sessions + 1, with_audit + (audits > 0), squares + off**2
         return sessions, with_audit, squares
 
     def _flush(self) -> sqlite3.Connection:
@@ -50,10 +63,10 @@ class AuditSessions:
             self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
             weakref.finalize(self, self._database.close)
             self._database.execute(
-                "CREATE TABLE subjects(session TEXT, passed, truth, held, score, audited, audited_truth, audited_score)"
+                "CREATE TABLE subjects(session TEXT, part TEXT, passed, truth, held, score, audited, audited_truth, audited_score)"
             )
         self._database.execute("BEGIN")
-        self._database.executemany("INSERT INTO subjects VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._waiting)
+        self._database.executemany("INSERT INTO subjects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._waiting)
         self._database.execute("COMMIT")
         self._waiting.clear()
         return self._database

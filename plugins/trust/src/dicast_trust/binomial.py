@@ -90,4 +90,4 @@ def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float] | None
     p, centre = successes / n, 1 + z * z / n
     middle = (p + z * z / (2 * n)) / centre
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / centre
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return (max(0.0, middle - half) if successes > 0 else 0.0), (min(1.0, middle + half) if successes < n else 1.0)

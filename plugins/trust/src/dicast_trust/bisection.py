@@ -16,10 +16,8 @@ from dicast import (
     Cost,
     Ledger,
     PipelineJudges,
-    Problem,
     Query,
     TextTable,
-    nearest,
     one_line,
     pipeline_judges,
     print_lines,
@@ -28,17 +26,16 @@ from dicast import (
 from dicast.commands import as_json, print_json
 
 from .bridge import Scores, Subject, named_run, read_scores
+from .factors import between_files, given_cells, named_factors
 from .shapley import Cell, Share, every_cell, interval, shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST = 6
-"""More factors than these have more than 64 cells."""
-
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.argument("other", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--factor",
     "factors",
@@ -58,16 +55,25 @@ MOST = 6
 @click.option("--seed", default=0, show_default=True, help="Of the resamples.")
 @as_json
 def bisect(
-    file: Path, factors: tuple[str, ...], given: tuple[str, ...], on: str | None, yes: bool, seed: int, as_json: bool
+    file: Path,
+    other: Path | None,
+    factors: tuple[str, ...],
+    given: tuple[str, ...],
+    on: str | None,
+    yes: bool,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Say which of several changes moved the score. By how much is the Shapley value of each.
+
+    The changes are the --factor options, or what differs between FILE and OTHER, another pipeline file: each place in them is a factor, named by its path.
 
     Every combination of changes is a cell, which is a run. Cells that the ledger has a finished run of are not judged again; what the others may cost is said, and asked. Without a
     terminal, and without --yes, nothing is bought: a factor that no two recorded runs differ in alone is null then.
     """
-    changes = _factors(factors)
+    changes = named_factors(factors) if other is None else between_files(file, other, factors)
     work = Bisection(file, changes, on)
-    cells = work.cached(_given(given, changes))
+    cells = work.cached(given_cells(given, changes))
     missing = [cell for cell in every_cell([*changes]) if cell not in cells]
     if missing and work.agreed(missing, yes=yes):
         cells |= work.bought(missing)
@@ -80,49 +86,6 @@ def bisect(
         print_json(found)
     else:
         print_lines(_lines(found))
-
-
-def _factors(given: Sequence[str]) -> dict[str, list[str]]:
-    """The overrides of each factor.
-
-    :raises ConfigError: when one is not written like NAME=PATH=VALUE, or there are none or too many.
-    """
-    found: dict[str, list[str]] = {}
-    wrong = []
-    for text in given:
-        name, _, change = text.partition("=")
-        if not name.strip() or "=" not in change or "+" in name:
-            wrong.append(Problem(f"{text!r} is no factor; write it like model=define.grader.openai/chat.model=gpt-4o", path="--factor", value=text))  # fmt: skip
-        found.setdefault(name.strip(), []).append(change)
-    if not given:
-        wrong.append(Problem("there is no factor; name each change with --factor NAME=PATH=VALUE", path="--factor"))
-    if len(found) > MOST:
-        wrong.append(
-            Problem(f"{len(found)} factors have {2 ** len(found)} cells, and {MOST} are the most", path="--factor")
-        )
-    if wrong:
-        raise ConfigError(wrong)
-    return found
-
-
-def _given(given: Sequence[str], factors: Mapping[str, object]) -> dict[Cell, str]:
-    """The runs that the user names, by their cells.
-
-    :raises ConfigError: when a name is not that of a factor.
-    """
-    found, wrong = dict[Cell, str](), []
-    for text in given:
-        names, equals, run_id = text.partition("=")
-        swapped = [name.strip() for name in names.split("+") if name.strip()]
-        unknown = [name for name in swapped if name not in factors]
-        if not equals or not run_id or unknown:
-            about = f"; there is no factor {unknown[0]!r}" if unknown else ""
-            hint = nearest(unknown[0], factors) if unknown else None
-            wrong.append(Problem(f"{text!r} is no cell; write it like model+prompt=RUN{about}", path="--cell", value=text, hint=hint))  # fmt: skip
-        found[frozenset(swapped)] = run_id
-    if wrong:
-        raise ConfigError(wrong)
-    return found
 
 
 @attrs.frozen

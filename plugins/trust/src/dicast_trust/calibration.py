@@ -34,12 +34,14 @@ class Calibration:
     """The steps of a cascade, calibrated; *stages* are all its stages, of which the last has no step."""
 
     rules: Rules
-    gold: Gold | None
-    cascade: Slot | None
-    stages: tuple[Stage, ...]
-    steps: tuple[Step, ...]
-    labels: Mapping[Subject, GoldLabel]
-    lengths: Mapping[Subject, TextLengths]
+    gold: Gold | None = attrs.field(
+        repr=False
+    )  # nobody reads ten thousand labels, and whoever logs this spends a second on them
+    cascade: Slot | None = attrs.field(repr=False)
+    stages: tuple[Stage, ...] = attrs.field(repr=False)
+    steps: tuple[Step, ...] = attrs.field(repr=False)
+    labels: Mapping[Subject, GoldLabel] = attrs.field(repr=False)
+    lengths: Mapping[Subject, TextLengths] = attrs.field(repr=False)
 
     @classmethod
     def of_labels(
@@ -81,10 +83,9 @@ class Calibration:
     def document(self) -> dict[str, Any]:
         """The document, with the digest of all of it."""
         share, stages = 1.0, []
-        alpha = self.rules.alpha / max(1, len(self.steps))
         for index, step in enumerate(self.steps):
             later = self.stages[index + 1] if index + 1 < len(self.stages) else None
-            risk = next_risk(step, later, self.rules, alpha)
+            risk = next_risk(step, later, self.rules)
             stages.append(_stage(step, share * step.share, risk))
             share *= 1 - step.share
         rules = self.rules

@@ -71,6 +71,17 @@ def stratified(keys: Sequence[tuple[str, str]], stage: Stage, seed: int) -> list
     return [part[at] for at in range(size) for part in parts if at < len(part)]
 
 
+def audited(ledger: Ledger) -> set[tuple[str, str]]:
+    """The subjects whose kept verdicts an audit by people has drawn."""
+    found = set()
+    for entry in ledger.read(Query(types=("eval.completed",))):
+        payload: Mapping[str, Any] = entry.event.payload
+        audit = (payload.get("signals") or {}).get("audit")
+        if isinstance(audit, Mapping) and audit.get("against") == "gold":
+            found.add((str(payload["subject_kind"]), str(payload["subject_id"])))
+    return found
+
+
 def disagreements(
     keys: Sequence[tuple[str, str]], stages: Sequence[Stage], pass_at: float = _HALF
 ) -> list[tuple[str, str]]:

@@ -13,119 +13,34 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
-from .audit_costs import AuditCosts
+from .audit_costs import AuditCosts, Audited
+from .audit_rates import audit_rates
 from .audit_sessions import AuditSessions
-from .moments import Moments
+from .strata import LEAST, LEAST_OF_TWO, Estimate, Part, Strata
 
 Z = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
-LEAST, LEAST_OF_TWO = 10, 5
-"""How many audits an interval takes, in general and where every truth is 0 or 1."""
+LEAST_OF_GROUP = {True: 1, False: 3}
+"""How many audits each of several groups takes, where every truth is 0 or 1 and where not."""
+
+FEW, TINY = 20, 1e-12
+"""With fewer sessions than these the variance itself is badly known; a mean square up to this is none."""
 
 METRICS = "metrics"
-
-
-@attrs.define
-class Strata:
-    """What is known of one label: *passed* subjects by truth, *held* back ones by score, *audited* ones by score and truth."""
-
-    passed: Moments = attrs.field(factory=Moments)
-    held: Moments = attrs.field(factory=Moments)
-    audited: Moments = attrs.field(factory=Moments)
-    is_binary: bool = True
-
-    def add(self, state: str, score: float, truth: float | None) -> bool:
-        """Count a subject; whether it counts: one that passed and has no truth does not."""
-        if state == "passed":
-            if truth is None:
-                return False
-            self.passed.add(truth)
-        else:
-            self.held.add(score)
-        if state == "audited" and truth is not None:
-            self.audited.add(score, truth)
-        if truth is not None:
-            self.is_binary = self.is_binary and truth in (0, 1)
-        return True
-
-    @property
-    def count(self) -> int:
-        """How many subjects there are."""
-        return int(self.passed.count + self.held.count)
-
-    @property
-    def share_held(self) -> float:
-        """Which share of them was held back."""
-        return self.held.count / self.count
-
-    def spread(self) -> float:
-        """The variance of the truth, where an audited subject stands for as many as were held back for each."""
-        passed, audited = self.passed, self.audited
-        each = self.held.count / audited.count if audited.count else 0.0
-        mean = (passed.count * passed.x + self.held.count * audited.y) / self.count
-        squares = passed.xx + passed.count * (passed.x - mean) ** 2
-        squares += each * (audited.yy + audited.count * (audited.y - mean) ** 2)
-        return float(squares / self.count)
-
-
-@attrs.frozen
-class Estimate:
-    """A corrected mean: *slope* is how much of the score is made use of, *shift* what is added to it, *tau2* the variance of what is left."""
-
-    mean: float
-    slope: float
-    shift: float
-    tau2: float
-    squares: float
-    own: float
-
-    @classmethod
-    def of(cls, strata: Strata, *, slope: bool) -> Estimate:
-        """The estimate from *strata*, with the slope that does best or, without *slope*, with 0."""
-        audited, share = strata.audited, strata.share_held
-        m = audited.count
-        best = min(1.0, max(0.0, audited.slope())) if slope and m >= LEAST else 0.0
-        shift = audited.y - best * audited.x
-        left = audited.residual_squares(best)
-        mean = (1 - share) * strata.passed.x + share * (best * strata.held.x + shift)
-        degrees = m - 1 - (best > 0)
-        own = share * share * left / degrees / m if degrees > 0 else 0.0
-        return cls(mean, best, shift, left / (m - 1) if m > 1 else 0.0, left, own)
-
-    def pseudo_squares(self, strata: Strata, each: float) -> float:
-        """The sum of squares, about the mean, of the pseudo-scores of *strata*, which may be a part of all: in these an audit counts for *each*.
-
-        The pseudo-score of a subject that passed is its truth; of a held back one it is ``slope * score + shift``, and of an audited one
-        that and *each* times what the truth differs from it.
-        """
-        passed, held, audited, slope = strata.passed, strata.held, strata.audited, self.slope
-        off = audited.y - slope * audited.x - self.shift  # of all audited it is 0
-        squares = passed.xx + passed.count * (passed.x - self.mean) ** 2
-        squares += slope * slope * held.xx + held.count * (slope * held.x + self.shift - self.mean) ** 2
-        both = slope * (audited.xy - slope * audited.xx)
-        both += audited.count * (slope * audited.x + self.shift - self.mean) * off
-        squares += 2 * each * both + each * each * (audited.residual_squares(slope) + audited.count * off * off)
-        return max(0.0, float(squares))
-
-    def variance(self, strata: Strata) -> float:
-        """The variance of the mean of pseudo-scores over subjects, for subjects without repeated sessions."""
-        n, m = strata.count, strata.audited.count
-        squares = self.pseudo_squares(strata, strata.held.count / m if m else 0.0)
-        others = squares / (n - 1) / n - (strata.share_held**2 * self.squares / m**2 if m else 0.0)
-        return max(0.0, others + self.own)
 
 
 class Corrected:
     """Takes a run's subjects as they are judged, and corrects the mean of each of *labels*, in memory that does not grow with them.
 
-    It has the entry point ``trust`` in the group ``dicast.corrections``. *rate* is the share of held back subjects that are audited.
+    It has the entry point ``trust`` in the group ``dicast.corrections``. *rate* is the share of held back subjects that are audited; *rates*, where they
+    are in groups, that of some groups.
     """
 
-    def __init__(self, labels: Sequence[str], rate: float) -> None:
-        self._labels, self._rate = labels, rate
+    rates = staticmethod(audit_rates)
+
+    def __init__(self, labels: Sequence[str], rate: float, rates: Mapping[str, float] | None = None) -> None:
+        self._labels, self._rate, self._rates = labels, rate, rates
         self._strata = {label: Strata() for label in labels}
         self._alone = {label: Strata() for label in labels}
         self._sessions = {label: AuditSessions() for label in labels}
@@ -136,17 +51,18 @@ class Corrected:
         """Take subjects: ``session_id``, ``state`` (passed, held, audited or skipped), ``score``, ``truths`` by label, ``costs``."""
         for subject in subjects:
             state, score, session = subject["state"], subject["score"], subject["session_id"]
+            group = subject.get("stratum", "")
             if state == "skipped":
                 self._skipped += 1
                 continue
             self._costs.add(state, subject["costs"])
             for label, strata in self._strata.items():
                 truth = subject["truths"].get(label)
-                counts = strata.add(state, score, truth)
+                counts = strata.add(state, score, truth, group)
                 if counts and session is None:
-                    self._alone[label].add(state, score, truth)
+                    self._alone[label].add(state, score, truth, group)
                 elif counts:
-                    self._sessions[label].add(session, state, score, truth)
+                    self._sessions[label].add(session, state, score, truth, group)
 
     def finish(self, means: Mapping[str, float | None]) -> dict[str, Any]:
         """What the means come to, of which the run has the plain ones: ``corrected`` and ``reasons`` by label, ``cost`` and ``audit``."""
@@ -157,14 +73,21 @@ class Corrected:
             if reason is not None:
                 found["reasons"][label] = reason
         strata = self._strata[METRICS]
-        estimate = Estimate.of(strata, slope=True) if strata.count and strata.audited.count > 1 else None
+        estimate = Estimate.of(strata, slope=True) if strata.count and strata.audited > 1 else None
         spread = None if estimate is None else strata.spread()
-        tau2 = None if estimate is None else estimate.tau2
-        return {**found, **self._costs.document(strata.count, strata.held.count, self._rate, spread, tau2)}
+        parts = {} if estimate is None else estimate.parts
+        spent = self._costs.document(strata.count, strata.held_back, self._rate, spread, self._audits(parts))
+        return {**found, **spent}
+
+    def _audits(self, parts: Mapping[str, Part]) -> dict[str, Audited] | None:
+        """What is known of the audits of each group; None where nothing is."""
+        rates = self._rates or {}
+        known = {name: Audited(part.share, part.tau2, rates.get(name, self._rate)) for name, part in parts.items()}
+        return known or None
 
     def _correct(self, label: str, plain: float | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         strata, sessions = self._strata[label], self._sessions[label]
-        n, m, held = strata.count, int(strata.audited.count), int(strata.held.count)
+        n, m, held = strata.count, strata.audited, strata.held_back
         if self._skipped:
             message = (
                 f"{self._skipped:,} subjects passed the gate and were not given their truth metrics, for want of budget"
@@ -176,8 +99,10 @@ class Corrected:
         is_binary = strata.is_binary and not repeated
         if held and m < (LEAST_OF_TWO if is_binary else LEAST):
             return None, self._too_few(strata)
+        if alone := [name for name, group in strata.groups.items() if group.audited.count < LEAST_OF_GROUP[is_binary]]:
+            return None, self._too_few_of(alone, strata)
         if is_binary:
-            estimate = Estimate.of(strata, slope=False)
+            estimate, degrees = Estimate.of(strata, slope=False), None
             low, high = stratified_wilson(strata)
             variance, method = estimate.variance(strata), "stratified-wilson"
         else:
@@ -201,40 +126,86 @@ class Corrected:
             "plain_bias": plain - estimate.mean,
             "plain_bias_low": plain - high,
             "plain_bias_high": plain - low,
+            **self._of_groups(strata, estimate),
+            **_notes(strata, estimate, None if is_binary or not repeated else degrees),
         }, None
 
+    def _of_groups(self, strata: Strata, estimate: Estimate) -> dict[str, Any]:
+        """What the estimate is in each group, where there are several."""
+        if self._rates is None:
+            return {}
+        return {
+            "strata": {
+                name: {
+                    "n_audited": int(part.count),
+                    "held_back": int(strata.groups[name].held.count),
+                    "lambda": part.slope,
+                    "rate": self._rates.get(name, self._rate),
+                }
+                for name, part in sorted(estimate.parts.items())
+            }
+        }
+
+    def _too_few_of(self, groups: Sequence[str], strata: Strata) -> dict[str, Any]:
+        named = ", ".join(repr(name) for name in groups[:3])
+        least = LEAST_OF_GROUP[False]
+        message = f"groups of which fewer than {least} were audited: {named}{' …' if len(groups) > 3 else ''}; audit these at a higher rate (strata.rates)"
+        counts = {"n_audited": strata.audited, "held_back": strata.held_back, "subjects": None}
+        return {"reason": "too_few_audits", "message": message, **counts}
+
     def _too_few(self, strata: Strata) -> dict[str, Any]:
-        m, held, rate = int(strata.audited.count), int(strata.held.count), self._rate
+        m, held, rate = strata.audited, strata.held_back, self._rate
         needed = math.ceil(LEAST / (strata.share_held * rate)) if rate else None
         about = f"about {needed:,} subjects give {LEAST}" if needed else "with a rate of 0 nobody is audited"
         message = f"{m:,} of {held:,} held back subjects were audited; {about}, or a higher rate"
         return {"reason": "too_few_audits", "message": message, "n_audited": m, "held_back": held, "subjects": needed}
 
 
+def _notes(strata: Strata, estimate: Estimate, degrees: float | None) -> dict[str, Any]:
+    """``notes``: where the interval is narrower than what is known; nothing where it is not. *degrees* are those of few sessions."""
+    said = []
+    alike = [
+        name for name, part in estimate.parts.items() if part.squares <= TINY * part.count and not strata.is_binary
+    ]
+    if alike:
+        rare = max(3 / estimate.parts[name].count for name in alike)
+        said.append(
+            f"audits_alike: in each audit the truth differs from the score by as much; up to {min(1.0, rare):.0%} of those held back may be otherwise".replace(
+                "%", " %"
+            )
+        )
+    if degrees is not None and degrees < FEW:
+        said.append(
+            f"few_sessions: the audits are of few sessions ({degrees:.0f} degrees of freedom); with fewer than {FEW} the interval is rough"
+        )
+    return {"notes": said} if said else {}
+
+
 def _plain(strata: Strata, estimate: Estimate) -> tuple[float, float | None]:
     """The variance of a mean whose subjects have nothing to do with each other, and its degrees of freedom."""
     variance = estimate.variance(strata)
-    m = strata.audited.count - 1 - (estimate.slope > 0)
-    return variance, _degrees(variance, estimate.own, strata.count - 1, m)
+    audits = [(part.own, part.degrees) for part in estimate.parts.values()]
+    return variance, _degrees(variance, audits, strata.count - 1)
 
 
 def _clustered(
     strata: Strata, alone: Strata, estimate: Estimate, sessions: AuditSessions
 ) -> tuple[float, float | None]:
     """The same where subjects share sessions, but for those *alone*: the variance is that of sums of pseudo-scores over sessions."""
-    each = strata.held.count / strata.audited.count if strata.audited.count else 0.0
-    clusters, audited, squares = sessions.squares(estimate.mean, estimate.slope, estimate.shift, each)
-    clusters, audited = clusters + alone.count, audited + int(alone.audited.count)
-    if clusters < 2 or (strata.held.count and audited < 2):
+    parts = {name: (part.slope, part.shift, part.each) for name, part in estimate.parts.items()}
+    clusters, audited, squares = sessions.squares(estimate.mean, parts)
+    clusters, audited = clusters + alone.count, audited + alone.audited
+    if clusters < 2 or (strata.held_back and audited < 2):
         return 0.0, None
-    squares += estimate.pseudo_squares(alone, each)
+    squares += estimate.pseudo_squares(alone)
     variance = clusters / (clusters - 1) * squares / strata.count**2
-    return variance, _degrees(variance, estimate.own, clusters - 1, audited - 1)
+    return variance, _degrees(variance, [(estimate.own, audited - 1)], clusters - 1)
 
 
-def _degrees(variance: float, own: float, others: float, audits: float) -> float:
-    """Satterthwaite's degrees of freedom of a variance, *own* of which comes from the audits."""
-    parts = (variance - own) ** 2 / others + (own**2 / audits if own else 0.0)
+def _degrees(variance: float, audits: Sequence[tuple[float, float]], others: float) -> float:
+    """Satterthwaite's degrees of freedom of a variance, of which *audits* are the parts that come from these, with the degrees of each."""
+    own = math.fsum(part for part, _ in audits)
+    parts = (variance - own) ** 2 / others + math.fsum(part**2 / degrees for part, degrees in audits if part)
     return variance**2 / parts if parts > 0 else others
 
 
@@ -254,15 +225,16 @@ def wilson(rate: float, n: float, z: float = Z) -> tuple[float, float]:
 
 def stratified_wilson(strata: Strata) -> tuple[float, float]:
     """The interval of a mean of truths that are 0 or 1, which are known of all that passed and of the audited alone."""
-    passed, audited = strata.passed, strata.audited
-    known = [(passed.count, passed.x, passed.count), (strata.held.count, audited.y, audited.count)]
+    passed = strata.passed
+    known = [(passed.count, passed.x, passed.count)]
+    known += [(group.held.count, group.audited.y, group.audited.count) for group in strata.groups.values()]
     return combined_wilson([one for one in known if one[0]])
 
 
 def combined_wilson(strata: Sequence[tuple[float, float, float]], z: float = Z) -> tuple[float, float]:
     """The interval of a mean over *strata*: the size of each, the rate that is known of it, and of how many that is known.
 
-    Two strata at most; the sizes are random too, which is what the last term is.
+    The sizes are random too, which is what the last term is: of two strata ``z^2 (p1 - p2)^2 w (1 - w) / n``.
     """
     n = sum(size for size, _, _ in strata)
     mean = sum(size / n * rate for size, rate, _ in strata)
@@ -271,8 +243,7 @@ def combined_wilson(strata: Sequence[tuple[float, float, float]], z: float = Z) 
         low, high = wilson(rate, known, z)
         below += (size / n * (rate - low)) ** 2
         above += (size / n * (high - rate)) ** 2
-    if len(strata) == 2:
-        share = strata[0][0] / n
-        sizes = z * z * (strata[0][1] - strata[1][1]) ** 2 * share * (1 - share) / n
+    if len(strata) > 1:
+        sizes = z * z * math.fsum(size / n * (rate - mean) ** 2 for size, rate, _ in strata) / n
         below, above = below + sizes, above + sizes
     return max(0.0, mean - math.sqrt(below)), min(1.0, mean + math.sqrt(above))

@@ -36,7 +36,7 @@ class Gold:
     the ledger's labels; *source* is how the user named them.
     """
 
-    labels: Mapping[tuple[str, str], GoldLabel]
+    labels: Mapping[tuple[str, str], GoldLabel] = attrs.field(repr=False)
     digest: str
     source: str
 

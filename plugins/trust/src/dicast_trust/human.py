@@ -25,7 +25,7 @@ class Human:
     """Says of each subject what the *labeller* has said. The labels are put there before the subject is judged.
 
     :param labeller: who they are.
-    :param drawn: how the subjects were drawn: ``random``, ``stratified``, ``disagreements`` or ``imported``.
+    :param drawn: how the subjects were drawn: ``random``, ``stratified``, ``disagreements``, ``audits`` or ``imported``.
     """
 
     name = "human"

@@ -15,7 +15,7 @@ from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, Subject, know
 from dicast.commands import as_json, ledger_path, print_json
 
 from .calibration import Calibration
-from .choosing import disagreements, evidence, in_random_order, read_subjects, stratified
+from .choosing import audited, disagreements, evidence, in_random_order, read_subjects, stratified
 from .gold import given_labels
 from .human import Human, record
 from .options import rate
@@ -23,7 +23,7 @@ from .prompt import Prompt
 from .rules import Rules
 from .verdicts import Stage, read_stages, stages_of
 
-Drawn = Literal["random", "stratified", "disagreements"]
+Drawn = Literal["random", "stratified", "disagreements", "audits"]
 
 
 @click.command()
@@ -40,6 +40,12 @@ Drawn = Literal["random", "stratified", "disagreements"]
 )
 @click.option(
     "--disagreements", "drawn", flag_value="disagreements", help="First those on which the judges are at odds."
+)
+@click.option(
+    "--audits",
+    "drawn",
+    flag_value="audits",
+    help="Those whose kept verdicts an audit has drawn (audit: {against: gold}).",
 )
 @click.option(
     "--until-calibrated",
@@ -68,7 +74,7 @@ def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
     """
     if given["until_calibrated"] and given["drawn"]:
         raise click.UsageError(
-            "--until-calibrated needs labels drawn at random: leave --stratified and --disagreements out"
+            "--until-calibrated needs labels drawn at random: leave --stratified, --disagreements and --audits out"
         )
     work = _work(name, ledger, given["labels"])
     if not sys.stdin.isatty():
@@ -80,6 +86,10 @@ def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
     subjects = work.read(lambda live: work.chosen(live, labeller, drawn, given["seed"]))
     if given["count"] is not None:
         subjects = subjects[: given["count"]]
+    if not subjects and drawn == "audits":
+        raise ConfigError(
+            f"no kept verdict of {name} waits for a label: the cascade needs audit: {{rate: .02, against: gold}}"
+        )
     if not subjects:
         raise ConfigError(
             f"every subject that {name} has judged has a label of {labeller!r}; --labeller names somebody else"
@@ -152,7 +162,10 @@ class Work:
         keys = [key for key in known if key not in done and ("", key[1]) not in done]
         if stages:
             keys = [key for key in keys if key in stages[0].outcomes]
-        if drawn != "random" and not stages:
+        if drawn == "audits":
+            waiting = audited(live)
+            keys = [key for key in keys if key in waiting]
+        if drawn not in ("random", "audits") and not stages:
             raise ConfigError(f"--{drawn} goes by what judges have said: name the pipeline's file in place of a run")
         if drawn == "stratified":
             ordered = stratified(keys, stages[0], seed)

@@ -47,6 +47,14 @@ class Labelled:
         """Whether a session has two of them."""
         return len(set(self.sessions.tolist())) < self.n
 
+    @property
+    def alike_sessions(self) -> float:
+        """How many sessions of one size would weigh as these do: the square of the labels over the sum of the squares of each session's (L. Kish, 1965)."""
+        import numpy as np
+
+        sizes = np.unique(self.sessions, return_counts=True)[1]
+        return float(sizes.sum() ** 2 / (sizes**2).sum())
+
 
 @attrs.frozen
 class Rung:

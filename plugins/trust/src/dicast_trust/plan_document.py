@@ -8,6 +8,8 @@ from typing import Any
 
 from dicast import Cost
 
+from .audit_rates import audit_rates
+from .corrected import Z
 from .moments import Moments
 from .plan_asked import Asked
 from .plan_cost import LEAST, LEAST_AT_ALL, LEAST_STAGED, Range, from_rows, from_size
@@ -176,7 +178,7 @@ class Plan:
             "n": int(differences.count),
             "from": self._from("rows"),
         }
-        shown["least_difference"] = least_difference(spread, self._sizes.judged, effect, asked.power)
+        shown["mde"] = least_difference(spread, self._sizes.judged, effect, asked.power)
         if asked.difference is not None:
             shown["difference"] = asked.difference
             shown["subjects"] = subjects_for_difference(spread, asked.difference, effect, asked.power)
@@ -235,19 +237,14 @@ class Plan:
         if known is None or known.get("tau2") is None or asked.width is None:
             self._reasons["solve"] = "no earlier run of these metrics had audits: run once with audit: {rate: 0.2}"
             return {"what": "audit", "rate": None, "best_rate": None}
-        share, z = known["share_held"], 1.959963984540054
-        left = self._sizes.judged * (asked.width / z) ** 2 - (known["variance"] - share * known["tau2"])
-        rate = share * known["tau2"] / left if left > 0 else math.inf
-        least = math.ceil(known["variance"] * (z / asked.width) ** 2)
-        fits = 0 < rate <= 1
-        if not fits:
+        least = math.ceil(known["variance"] * (Z / asked.width) ** 2)
+        rate, rates = None, dict[str, float]()
+        try:
+            rate, rates = audit_rates(known, self._sizes.judged, asked.width, groups=True)
+        except ValueError:
             self._reasons["solve"] = f"no rate of audits gives this width: it takes {least:,} subjects or more"
-        return {
-            "what": "audit",
-            "rate": rate if fits else None,
-            "best_rate": known["best_rate"],
-            "least_subjects": least,
-        }
+        groups = {"rates": rates} if rates else {}
+        return {"what": "audit", "rate": rate, "best_rate": known["best_rate"], "least_subjects": least, **groups}
 
 
 def _rounded(value: float, how: str) -> Decimal:

@@ -45,9 +45,11 @@ def labels_document(text: str | None, target: float = 0.9, alpha: float = 0.1, s
     rates = read_rates(text)
     least = math.ceil(math.log(alpha) / math.log(target))
     needed, n = None, least
-    while n <= MOST and needed is None:
+    while needed is None:
         needed = n if chance(rates, n, target, alpha, seed) >= ENOUGH else None
-        n = max(n + 1, math.ceil(n * GROWTH))
+        if n >= MOST:
+            break
+        n = min(MOST, max(n + 1, math.ceil(n * GROWTH)))
     told = {"rates": [{"share": share, "error": error} for share, error in rates], "target": target, "alpha": alpha}
     return {**told, "labels": needed, "least": least, "most": MOST, "chance": ENOUGH}
 

@@ -25,7 +25,7 @@ def plan_lines(found: Document) -> Iterator[str]:
         yield f"interval of the mean: {wide['width']:.4f} wide, likely less than {wide['width_high']:.4f} (95 %, {wide['subjects']:,} subjects)"
     if found["power"] is not None:
         power = found["power"]
-        yield f"a difference from the baseline of {power['least_difference']:.4f} shows with power {power['power']:g}"
+        yield f"a difference from the baseline of {power['mde']:.4f} shows with power {power['power']:g}"
     if found["solve"] is not None:
         yield from _solve(found["solve"])
     yield from (f"note: {one}" for one in found["words"])

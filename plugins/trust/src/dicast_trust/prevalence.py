@@ -12,8 +12,9 @@ import attrs
 from dicast import MISSING, Record, RunContext, lookup
 
 from .anytime import METRICS, score
-from .corrected import LEAST_OF_TWO, Z, combined_wilson
+from .corrected import Z, combined_wilson
 from .moments import Moments
+from .strata import LEAST_OF_TWO
 
 
 @attrs.frozen

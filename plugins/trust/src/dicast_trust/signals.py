@@ -22,8 +22,8 @@ FOLDS = 5
 LEAST = 150
 """So many labels a model needs."""
 
-QUANTILES = tuple(step / 40 for step in range(39))
-"""0 to .95 in fortieths: the rungs of the ladder, of the model's scores of all subjects."""
+QUANTILES = tuple(0.95 * step / 39 for step in range(40))
+"""Forty steps from 0 to .95: the rungs of the ladder, of the model's scores of all subjects."""
 
 PENALTY = 1.0
 _STEPS = 100

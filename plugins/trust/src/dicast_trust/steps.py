@@ -152,7 +152,7 @@ def _by_confidence(given: Given, rules: Rules, alpha: float) -> Step:
     own = np.array([given.stage.outcomes[key].confidence for key in read.keys])
     everyone = np.array([one.confidence for one in reach.values() if one.score is not None])
     labelled = Labelled(own, read.errors, read.sessions)
-    at = thresholds(everyone)
+    at = thresholds(np.array([one.confidence for one in given.stage.outcomes.values() if one.score is not None]))
     method: Method = "sequential" if rules.sequential else "korn-graubard" if labelled.repeated else "exact"
     start = None
     if rules.sequential:
@@ -169,7 +169,7 @@ def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
     import numpy as np
 
     read, reach = _read(given, rules), given.all
-    features = features_of(reach, given.lengths, rules.features)
+    features = features_of(given.stage.outcomes, given.lengths, rules.features)
     agrees = 1.0 - read.errors
     if agrees.min() == agrees.max():
         return _none(
@@ -181,11 +181,14 @@ def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
     if own is None:
         return _none(given, f"one_class: in {FOLDS - 1} of {FOLDS} parts the verdicts agree with all labels", "model")
     model = fit(values, agrees, features.names)
-    everyone = scores(model, np.array(list(features.values.values())))
+    found_all = dict(
+        zip(features.values, scores(model, np.array(list(features.values.values()))).tolist(), strict=True)
+    )
+    everyone = np.array([score for key, score in found_all.items() if key in reach])
     labelled = Labelled(own, read.errors, read.sessions)
     method: Method = "korn-graubard" if labelled.repeated else "exact"
     test = RungTest(rules.risk, alpha, method)
-    found = climb(labelled, thresholds(everyone, QUANTILES), test)
+    found = climb(labelled, thresholds(np.array(list(found_all.values())), QUANTILES), test)
     return _step(given, rules, read, labelled, everyone, found, test, "cross-fitted", (model, features))
 
 
@@ -254,13 +257,17 @@ def _reasons(found: Climb, labelled: Labelled, test: RungTest, sessions: int | N
         said.append(
             f"few_sessions: the labels are of {sessions} sessions; with fewer than {FEW_SESSIONS} the bound is rough"
         )
+    elif sessions is not None and (alike := labelled.alike_sessions) < FEW_SESSIONS:
+        said.append(
+            f"unequal_sessions: {sessions} sessions of such different sizes tell as much as {alike:.0f} alike ones; with fewer than {FEW_SESSIONS} the bound is rough"
+        )
     if sessions is not None and test.method == "sequential":
         said.append("sessions: the sequential test takes labels for independent, and some are of one session")
     return said
 
 
-def next_risk(step: Step, later: Stage | None, rules: Rules, alpha: float) -> float | None:
-    """The upper bound of how often the *later* stage disagrees with what *step* keeps, from the labelled subjects both have judged."""
+def next_risk(step: Step, later: Stage | None, rules: Rules) -> float | None:
+    """The upper bound, at the level alpha, of how often the *later* stage disagrees with what *step* keeps, from the labelled subjects both have judged."""
     if later is None:
         return None
     n = wrong = 0
@@ -269,4 +276,4 @@ def next_risk(step: Step, later: Stage | None, rules: Rules, alpha: float) -> fl
         if other is not None and other.score is not None and one.score is not None:
             n += 1
             wrong += rules.wrong(one.score, other.score)
-    return float(upper(wrong, n, alpha)) if n else None
+    return float(upper(wrong, n, rules.alpha)) if n else None

@@ -31,7 +31,7 @@ class Stage:
 
     label: str
     slot: Slot
-    outcomes: dict[Subject, Outcome] = attrs.field(factory=dict)
+    outcomes: dict[Subject, Outcome] = attrs.field(factory=dict, repr=False)
     identities: dict[tuple[str, str | None], str] = attrs.field(factory=dict)
 
     @property

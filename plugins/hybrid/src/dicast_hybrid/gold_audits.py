@@ -1,0 +1,74 @@
+"""Audits by people: kept verdicts that wait for a label, and the labels that come into the ledger meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import attrs
+
+from dicast import Entry, Query
+
+LABEL_GIVEN = "label.given"
+
+Key = tuple[str, str]
+"""A subject's kind and id."""
+
+
+class Waiting(NamedTuple):
+    """A kept verdict that was drawn: of which step, its score, the subject, and who counts once."""
+
+    step: int
+    score: float
+    subject: Key
+    session: str | None
+
+    @property
+    def who(self) -> str:
+        """The session, or a subject without one: one audit of it counts."""
+        return f"session {self.session}" if self.session is not None else " ".join(self.subject)
+
+
+@attrs.define
+class GoldAudits:
+    """The verdicts of the calibration *digest* that wait for labels. *read* gives rows of the ledger.
+
+    A label counts that was given after the verdict: the calibration has learnt from those before.
+    """
+
+    read: Callable[[Query], Iterator[Entry]]
+    digest: str
+    _waiting: dict[Key, tuple[Waiting, int]] = attrs.field(factory=dict)
+    _seen: int = 0
+
+    def remember(self) -> None:
+        """Take up the verdicts that earlier runs have drawn."""
+        first = None
+        for entry in self.read(Query(types=("eval.completed",))):
+            payload: Mapping[str, Any] = entry.event.payload
+            signals = payload.get("signals") or {}
+            audit, kept = signals.get("audit") or {}, signals.get("calibration") or {}
+            if audit.get("against") == "gold" and kept.get("digest") == self.digest:
+                first = entry.seq if first is None else first
+                subject = str(payload["subject_kind"]), str(payload["subject_id"])
+                drawn = Waiting(int(kept["stage"]), float(payload["score"]), subject, entry.event.session_id)
+                self._waiting.setdefault(subject, (drawn, entry.seq))
+        last = next(iter(self.read(Query(newest_first=True, limit=1))), None)
+        self._seen = first if first is not None else last.seq if last is not None else 0
+
+    def add(self, drawn: Waiting) -> None:
+        """Let a verdict wait; of two on one subject the first counts."""
+        self._waiting.setdefault(drawn.subject, (drawn, self._seen))
+
+    def labelled(self) -> Iterator[tuple[Waiting, float]]:
+        """The verdicts that have got a label since this was last asked, with it; each once."""
+        for entry in self.read(Query(types=(LABEL_GIVEN,), after=self._seen)):
+            payload: Mapping[str, Any] = entry.event.payload
+            self._seen = entry.seq
+            kind, id = str(payload.get("subject_kind") or ""), str(payload["subject"])
+            keys = [(kind, id)] if kind else [key for key in self._waiting if key[1] == id]
+            for key in keys:
+                drawn, since = self._waiting.get(key, (None, 0))
+                if drawn is not None and entry.seq > since:
+                    del self._waiting[key]
+                    yield drawn, float(payload["score"])
