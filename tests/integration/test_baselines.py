@@ -160,6 +160,19 @@ def test_a_file_that_was_edited_by_hand_is_refused_by_name(folder, say, edit):
         assert "was changed after it was saved" in said
 
 
+@pytest.mark.parametrize("name", ["answers.yaml", "rows.jsonl", ".dicast/ledger.db"])
+def test_a_file_that_is_no_baseline_is_not_replaced(folder, say, name):
+    run(folder)
+    before = (folder / name).read_bytes()
+    code, _, said = say("baseline", "save", "main", "--file", name)
+    assert code == 2
+    assert f"cannot write {name}: it " in said
+    assert (folder / name).read_bytes() == before
+    assert say("baseline", "list", "--json")[1] == {"baselines": []}
+    for _ in range(2):
+        assert say("baseline", "save", "main", "--file", "main.json")[0] == 0
+
+
 def test_a_file_may_be_laid_out_anew(folder, say):
     """Its digest is that of what it says, not of its bytes."""
     run(folder)

@@ -629,11 +629,27 @@ def test_error_of_the_file_is_told_once_and_those_of_experiments_together(shop, 
         assert all(error["line"] for error in errors)
 
 
-def test_two_experiments_that_write_one_file_are_refused(shop, model):
-    done = shop.run(SUITE.replace("${experiment}", "rows"))
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("out/report.csv", "'out/report-${experiment}.csv'"),
+        ("rows.csv.gz", "'rows-${experiment}.csv.gz'"),
+        ("v1.2.csv", "'v1.2-${experiment}.csv'"),
+        ("it's.csv", "'it''s-${experiment}.csv'"),
+        ("rows", "'rows-${experiment}'"),
+    ],
+)
+def test_two_experiments_that_write_one_file_are_told_a_path_of_each(shop, model, path, told):
+    done = shop.run(SUITE.replace("'out/${experiment}.csv'", json.dumps(path)))
     assert (done.code, model.count) == (2, 0)
-    assert "both write to" in done.json["error"]["message"]
-    assert "${experiment}" in done.json["error"]["message"]
+    said = done.json["error"]["message"]
+    assert f"both write to {shop.folder / path}" in said
+    assert f"let the path say which: {told}" in said
+    assert dicast_accepts(shop, told)
+
+
+def dicast_accepts(shop, told):
+    return shop.dicast("check", shop.pipeline(SUITE.replace("'out/${experiment}.csv'", told)).name).code == 0
 
 
 def test_check_builds_every_experiment(shop, model):

@@ -143,3 +143,27 @@ def test_a_file_that_lacks_a_write_does_not_replace_a_whole_one(tmp_path):
                 file.commit()
     assert target.read_bytes() == b"older and whole"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_database_is_never_replaced(tmp_path):
+    (tmp_path / "file").write_bytes(b"SQLite format 3\0, and pages")
+    with pytest.raises(ConfigError, match="it is a SQLite database, such as a ledger"):
+        AtomicFile(tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("before", [None, b"", b"<!DOCTYPE html>, older"])
+def test_a_file_of_the_same_kind_is_replaced(tmp_path, before):
+    if before is not None:
+        (tmp_path / "file").write_bytes(before)
+    with AtomicFile(tmp_path / "file", replaces=b"<!doctype html>") as file:
+        file.write(b"newer")
+        file.commit()
+    assert (tmp_path / "file").read_bytes() == b"newer"
+
+
+def test_a_file_of_another_kind_is_not(tmp_path):
+    (tmp_path / "file").write_bytes(b"name: mine")
+    with pytest.raises(ConfigError, match="it has other content than such a file"):
+        AtomicFile(tmp_path / "file", replaces=b"<!doctype html>")
+    assert (tmp_path / "file").read_bytes() == b"name: mine"

@@ -232,6 +232,22 @@ def test_names_are_stable_and_of_one_line(folder):
     assert len(again) >= len(odd)
 
 
+def test_text_of_others_does_nothing_to_a_terminal_and_is_valid_xml(folder):
+    from xml.etree import ElementTree as ET
+
+    hostile = "\x1b]0;title\x07\x1b[2J\x9b31m \u202ered \x00"
+    write_rows(folder, {"1": "Ankara", f"2{hostile}": hostile})
+    (folder / "answers.dicast.yaml").write_text(
+        (PIPELINE % 0.5).replace("{value: Ankara}", '{as: "city\\e[1m", value: Ankara}')
+    )
+    outcomes, done = run(folder, "--dicast", "--color=no", "--junitxml=junit.xml")
+    assert [*outcomes.values()].count("failed") == 1
+    assert [letter for letter in done.stdout if letter != "\n" and not letter.isprintable()] == []
+    assert "\\u001b]0;title" in done.stdout
+    names = {one.get("name") for one in ET.parse(folder / "junit.xml").iter("property")}
+    assert names == {"dicast_metrics", "dicast_city\\u001b[1m"}
+
+
 def test_a_session_is_judged_by_its_turns_also_where_it_alone_is_selected(folder):
     turn = {"type": "turn.completed", "session_id": "s", "payload": {"stop_reason": "end_turn", "tool_call_count": 0}}
     turn["payload"]["signals_extra"] = {"final_response_text": "I cannot help with that request"}

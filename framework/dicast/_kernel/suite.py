@@ -187,8 +187,18 @@ def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
             if isinstance(path, Path) and first.setdefault(path.resolve(), name) != name:
                 both = f"the experiments {first[path.resolve()]} and {name} both write to {path}"
                 yield Problem(
-                    f"{both}; let the path say which: 'out/${{experiment}}.csv'", pipeline.file, path=slot.path
+                    f"{both}; let the path say which: {_by_experiment(path, pipeline.base)}",
+                    pipeline.file,
+                    path=slot.path,
                 )
+
+
+def _by_experiment(path: Path, base: Path) -> str:
+    """*path* as a file in *base* has it, with the experiment in its name, quoted as YAML needs it: a brace would begin a mapping."""
+    path = path.relative_to(base) if path.is_relative_to(base) else path
+    ends = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    told = path.with_name(f"{path.name.removesuffix(ends)}-${{experiment}}{ends}").as_posix()
+    return f"'{told.replace(chr(39), chr(39) * 2)}'"
 
 
 async def _run(

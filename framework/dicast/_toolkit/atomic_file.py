@@ -12,6 +12,8 @@ from typing import Self
 from .._kernel.values.errors import ConfigError
 
 _BLOCK = 1 << 16
+_DATABASE = b"SQLite format 3\x00"
+"""How a ledger's file begins, and no file that is written so."""
 
 
 def output_path(folder: Path, path: Path, base_path: Path | None) -> Path:
@@ -35,14 +37,16 @@ class AtomicFile:
     :meth:`write` failed and was not repeated, has no commit. With the id of a *run*, the hidden
     file that a dead process of that run has left is removed: only one process at a time has a run.
 
-    :raises ConfigError: when *path* cannot be written, is no regular file, or exists and *overwrite* is False.
+    A database, such as a ledger, is never replaced; with *replaces* nothing is that has content and does not begin with it, in any case.
+
+    :raises ConfigError: when *path* cannot be written, is no regular file, is not to be replaced, or exists and *overwrite* is False.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool = True, run: str | None = None) -> None:
+    def __init__(self, path: Path, *, overwrite: bool = True, run: str | None = None, replaces: bytes = b"") -> None:
         # Resolved, because a rename would replace a symbolic link and not the file it names.
         self.path = path.resolve()
         self._hidden = self.path.with_name(f".{self.path.name}.{run or secrets.token_hex(4)}.tmp")
-        self._overwrite = overwrite
+        self._overwrite, self._replaces = overwrite, replaces
         self._pending = bytearray()
         self._size = 0
         self._lacks: tuple[bytes, OSError] | None = None
@@ -118,3 +122,10 @@ class AtomicFile:
             raise FileExistsError(0, "it is not a regular file")
         if self.path.exists() and not self._overwrite:
             raise FileExistsError(0, "it exists, and overwrite is false")
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                begins = file.read(max(len(_DATABASE), len(self._replaces)))
+            if begins.startswith(_DATABASE):
+                raise FileExistsError(0, "it is a SQLite database, such as a ledger; name another file")
+            if begins and not begins.lower().startswith(self._replaces.lower()):
+                raise FileExistsError(0, "it has other content than such a file; name another one, or move it away")

@@ -23,7 +23,7 @@ def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
         yield label
         yield f"{_MARGIN}{found.get('words', 'its figures are in the document (--json)')}"
         return
-    title = next((text for field, text in _TITLES.items() if any(_has(one, field) for one in criteria.values())), "")
+    title = next((text for fields, text in _TITLES if any(_has(one, fields) for one in criteria.values())), "")
     yield f"{label}: {title}" if title else label
     if not criteria:
         yield f"{_MARGIN}{found.get('reason', 'no criterion is in both runs')}"
@@ -43,6 +43,8 @@ def _table(criteria: Figures) -> TextTable:
     """A row for each criterion; a figure alone is a difference of means."""
     rows = {name: {**one} if isinstance(one, Mapping) else {"mean_difference": one} for name, one in criteria.items()}
     for one in rows.values():
+        if "n_baseline" in one:  # which are in n
+            one.pop("n", None)
         if "u" in one:  # the interval is that of the effect, by rank
             one.pop("mean_difference", None)
     known = {field for _, fields, _ in _COLUMNS for field in fields} | _BESIDE
@@ -73,8 +75,8 @@ def _reasons(criteria: Figures) -> Mapping[tuple[str, str], list[str]]:
     return found
 
 
-def _has(one: object, field: str) -> bool:
-    return field in one if isinstance(one, Mapping) else field == "mean_difference"
+def _has(one: object, fields: tuple[str, ...]) -> bool:
+    return one.keys() >= {*fields} if isinstance(one, Mapping) else fields == ("mean_difference",)
 
 
 def _plain(value: object) -> str:
@@ -99,6 +101,7 @@ def _passes(gained: int, lost: int) -> str:
 
 _COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("pairs", ("n_pairs",), _plain),
+    ("n", ("n",), _plain),
     ("n A", ("n_baseline",), _plain),
     ("n B", ("n_variant",), _plain),
     ("mean", ("mean_difference",), _signed),
@@ -117,15 +120,19 @@ _COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
 """The heads of the columns, with the figures that each of them is made of."""
 
 _BESIDE = {
-    *("n", "u", "t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
+    *("u", "t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
     *("pass_rate_difference", "pass_rate_ci_low", "pass_rate_ci_high"),
 }
 """What has no column: it is in the document."""
 
-_TITLES = {
-    "n_pairs": "the same subjects in both runs",
-    "adjusted_p_value": "all subjects of each run, as if they were different ones",
-    "delta": "how much more often B is ahead than behind",
-    "mean_difference": "the difference of the means of all subjects",
-}
-"""What a comparison is about, by a figure that only such a one has."""
+_SAME = "the same subjects in both runs"
+
+_TITLES = (
+    (("n_pairs",), _SAME),
+    (("fail_to_pass",), _SAME),
+    (("delta",), "how much more often B is ahead than behind"),
+    (("n_baseline",), "all subjects of each run, as if they were different ones"),
+    (("n", "mean_difference"), _SAME),
+    (("mean_difference",), "the difference of the means of all subjects"),
+)
+"""What a comparison is about, by figures that only such a one has; the first that fits."""

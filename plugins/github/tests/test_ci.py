@@ -115,6 +115,15 @@ def test_options_of_dicast_run_are_taken_and_json_is_one_document(folder):
     assert done.returncode == 0
 
 
+def test_under_gitlab_a_suite_has_a_test_report_of_each_experiment(folder):
+    (folder / "suite.yaml").write_text(PIPELINE % 0.4 + "experiments: {a: {}, b: {}}\n")
+    (folder / "old-junit.xml").touch()
+    done = ci(folder, "suite.yaml", GITLAB_CI="true")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("test report: a-junit.xml, b-junit.xml (artifacts:reports:junit)\n")
+    assert ET.parse(folder / "b-junit.xml").getroot().get("name") == "answers/b"
+
+
 def test_a_suite_has_a_summary_of_each_experiment(folder):
     suite = PIPELINE % 0.4 + "experiments: {a: {}, b: {set: {gate.min_score: 0.9}}}\n"
     (folder / "suite.yaml").write_text(suite)

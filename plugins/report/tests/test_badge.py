@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -62,6 +63,11 @@ def test_a_label_that_is_not_there_is_said_with_the_nearest(tmp_path):
     assert root is None
     assert done.exit_code == 4
     assert "did you mean 'cheap'?" in done.document["sinks"]["report/badge"]["error"]
+
+
+def test_wide_letters_have_room():
+    (narrow, _), (wide, _) = (re.findall(r'textLength="(\d+)"', badge(text, "ok", "#000")) for text in ("ab", "日本"))
+    assert int(wide) == 2 * int(narrow)
 
 
 @given(st.text(max_size=80), st.text(max_size=20))

@@ -248,6 +248,28 @@ def test_a_long_table_has_few_rows_in_the_page_and_scrolls_to_its_end(open_page,
         assert page.evaluate("document.querySelector('[data-path=\"score.mean\"]').dataset.value").startswith("0.14")
 
 
+def test_hundreds_of_metrics_do_not_hold_up_the_page(open_page, tmp_path, dicast, write_rows):
+    metrics = "".join(f"  - check/contains: {{as: m{n}, value: '{n}'}}\n" for n in range(300))
+    write_rows(tmp_path / "rows.jsonl", [{"id": str(n), "output": f"299 or {n}"} for n in range(5)])
+    (tmp_path / "pipeline.yaml").write_text(
+        f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics:\n{metrics}aggregates: [stats/pass_rate]\n"
+        "ledger: {ledger/sqlite: {path: ledger.db}}\nsinks: [{report/html: {path: report.html}}]\n"
+    )
+    dicast(tmp_path, "run", "pipeline.yaml")
+    with open_page(tmp_path / "report.html") as page:
+        cards = page.locator(".cards .card")
+        assert cards.count() == 60
+        assert page.evaluate("document.querySelectorAll('*').length") < 8000
+        page.get_by_role("button", name="Show all 301 metrics and judges").click()
+        page.wait_for_function("() => document.querySelectorAll('.cards .card').length === 301")
+        page.locator(".virtual-row").first.click()
+        verdicts = page.get_by_role("group", name="Verdicts").locator("tbody tr")
+        assert verdicts.count() == 60
+        assert {text.split("\t")[1] for text in verdicts.all_inner_texts()} == {"0.000"}  # the lowest come first
+        page.get_by_role("button", name="Show all 300 verdicts").click()
+        page.wait_for_function("() => document.querySelectorAll('dialog .verdicts tbody tr').length === 300")
+
+
 def test_paper_has_the_rows(chromium, capitals):
     page = chromium.new_page()
     page.goto((capitals / "out/report.html").as_uri())
@@ -274,6 +296,10 @@ def test_prompts_stand_side_by_side(open_page, tmp_path, dicast, write_rows):
     dicast(tmp_path, "report", "--ledger", "ledger.db", "--out", "report.html")
     with open_page(tmp_path / "report.html") as page:
         assert page.locator(".sides tbody tr").count() == 2
+        assert page.locator("h1").inner_text() == "prompts: chatty · brief"
+        times = page.get_by_role("group", name="Cost and time by label").locator("tbody tr")
+        assert [text.split("\t")[0] for text in times.all_inner_texts()] == ["task/python task", "metrics"]
+        assert "\t< 1 ms\t" in times.nth(1).inner_text()
         numbers = [one for one in steps_of(page) if "rows[" not in one[0]]
         page.get_by_role("group", name="Run that is shown below").get_by_role("button", name="brief").click()
         numbers += [one for one in steps_of(page) if "rows[" not in one[0]]

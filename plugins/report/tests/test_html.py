@@ -197,6 +197,91 @@ def test_several_runs_have_no_baseline(capitals, two_runs, dicast):
     assert "leave it out" in json.loads(printed)["error"]["message"]
 
 
+SUITE = """name: shop/north
+source: {rows/jsonl: {path: rows.jsonl}}
+task: {task/python: {target: "toy:slow"}}
+metrics: [diff/match]
+ledger: {ledger/sqlite: {path: ledger.db}}
+experiments: {plain: {}, brief: {}}
+"""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory, dicast, write_rows):
+    """A folder with a suite that has run twice, by a task of which each row takes a hundredth of a second."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "toy.py").write_text("import time\n\n\ndef slow(input):\n    time.sleep(0.01)\n    return input\n")
+    (folder / "suite.yaml").write_text(SUITE)
+    write_rows(folder / "rows.jsonl", [{"id": str(n), "input": "x", "reference": "x"} for n in range(4)])
+    for _ in range(2):
+        dicast(folder, "run", "suite.yaml", "--json")
+    return folder
+
+
+@pytest.mark.parametrize("asked", [(), ("last",), ("shop/north",)])
+def test_a_suite_is_named_with_its_experiments(suite, dicast, asked):
+    dicast(suite, "report", *asked, "--ledger", "ledger.db", "--out", "suite.html")
+    told = report(suite / "suite.html")
+    assert told["title"] == "shop/north: plain · brief"
+    assert [(one["title"], one["prefix"]) for one in told["runs"]] == [
+        ("plain", "experiments.plain."),
+        ("brief", "experiments.brief."),
+    ]
+    newest = json.loads(dicast(suite, "runs", "--ledger", "ledger.db", "--json"))["runs"][:2]
+    assert {one["key"] for one in told["runs"]} == {one["run_id"] for one in newest}
+
+
+def test_an_experiment_alone_has_the_name_of_its_run(suite, dicast):
+    dicast(suite, "report", "shop/north/brief", "--ledger", "ledger.db", "--out", "one.html")
+    assert report(suite / "one.html")["title"] == "shop/north/brief"
+
+
+def test_what_the_task_took_stands_beside_what_verdicts_took(suite, dicast):
+    dicast(suite, "report", "shop/north/brief", "--ledger", "ledger.db", "--out", "one.html")
+    task = report(suite / "one.html")["runs"][0]["task"]
+    assert task["label"] == "task/python"
+    (found,) = task["replies"]
+    assert (found["criterion"], found["replies"], found["usd"]) == ("", 4, None)
+    assert found["latency"]["longest"] >= found["latency"]["p50"] >= 10
+
+
+@pytest.mark.parametrize("cost", ["dear", True, None, [1]])
+def test_a_cost_that_is_no_number_is_not_known(cost):
+    spreads = Spreads(Marking((), (), (), {}))
+    for said in (0.25, 0.5, cost):
+        told = Told("row", str(said), None, 0)
+        told.record = {
+            "responses": {"a": {"metrics": {"cost": said, "latency_seconds": 2}}, "b": {"metrics": {"cost": 1}}}
+        }
+        spreads.add(told)
+    (a,) = spreads.task_json()
+    times = dict.fromkeys(("p50", "p95", "longest"), 2000)
+    assert a == {"criterion": "a", "replies": 3, "usd": None, "latency": times}
+
+
+def test_a_name_with_control_characters_is_told_by_its_escapes(run, tmp_path):
+    run(pipeline=PIPELINE.replace("name: capitals", 'name: "a\\e[31m\\0b"'))
+    text = (tmp_path / "out/report.html").read_text("utf-8")
+    assert "<title>a\\u001b[31m\\u0000b · dicast report</title>" in text
+    assert not re.search(r"[\x00-\x08\x0b-\x1f]", text)
+
+
+@pytest.mark.parametrize("name", ["ledger.db", "suite.yaml", "rows.jsonl"])
+def test_a_file_that_is_no_page_is_not_replaced(suite, dicast, name):
+    before = (suite / name).read_bytes()
+    printed = dicast(suite, "report", "--ledger", "ledger.db", "--out", name, "--json", code=2)
+    assert f"cannot write {name}: it " in json.loads(printed)["error"]["message"]
+    assert (suite / name).read_bytes() == before
+    dicast(suite, "ledger", "verify", "--ledger", "ledger.db")
+
+
+def test_a_page_and_an_empty_file_are_replaced(suite, dicast):
+    (suite / "again.html").write_bytes(b"")
+    for _ in range(2):
+        dicast(suite, "report", "--ledger", "ledger.db", "--out", "again.html")
+    assert report(suite / "again.html")["title"] == "shop/north: plain · brief"
+
+
 def test_a_folder_in_its_place_is_found_before_anything_is_judged(run, tmp_path):
     (tmp_path / "out/report.html").mkdir(parents=True)
     error = run(code=2)["error"]

@@ -299,3 +299,17 @@ def test_a_turn_and_a_session_of_one_id_are_two_subjects(tmp_path, monkeypatch):
         "s": (3, 0),
     }
     assert [(flip["subject_kind"], flip["subject_id"]) for flip in found["flips"]] == [("turn", "s1")]
+
+
+def test_each_comparison_says_what_it_is_about_and_of_how_many(ask):
+    def table(name):
+        lines = ask("plain", "warm", "--compare", name).split("\n\n")[1].splitlines()
+        return lines[0].partition(": ")[2], lines[1].split()
+
+    for name in ("practical", "outliers", "flips"):
+        title, heads = table(name)
+        assert (title, heads[0]) == ("the same subjects in both runs", "n")
+    for name in ("bayes", "criteria_effects", "distribution_shift", "significance"):
+        title, heads = table(name)
+        assert title == "all subjects of each run, as if they were different ones"
+        assert heads[:4] == ["n", "A", "n", "B"]

@@ -54,8 +54,10 @@ def test_cliffs_delta_has_the_settled_figures(results):
     found = only(CliffsDelta().compare(one, other))
     words = found.pop("words")
     assert found == {"delta": 1.0, "interpretation": "large", "n_baseline": 3, "n_variant": 3}
-    assert words == "the variant is ahead in 100.0% more pairs than behind: large"
-    assert only(CliffsDelta().compare(other, one))["words"].startswith("the variant is behind in 100.0% more")
+    assert words == "the variant is ahead in 100.0% of all pairs and behind in 0.0%: large"
+    assert only(CliffsDelta().compare(other, one))["words"].startswith(
+        "the variant is ahead in 0.0% of all pairs and behind in 100.0%"
+    )
     itself = only(CliffsDelta().compare(one, one))
     assert (itself["delta"], itself["interpretation"]) == (0.0, "negligible")
     assert itself["words"] == "the variant is ahead as often as behind"
@@ -504,4 +506,4 @@ def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results
     assert few["p_value"] < 0.05 <= few["adjusted_p_value"]
     assert few["words"].startswith("no evidence either way (+0.3")
     alone = only(Significance().compare(results({"a": [0.1]}), one))
-    assert alone["words"] == "not known"
+    assert alone["words"] == "too few scores to tell"

@@ -19,7 +19,7 @@ export function Findings({ name, found, path, folded = false }) {
 /** What is said of each criterion, where its figures are folded. */
 function Words({ found }) {
   const said = Object.entries(found.criteria ?? found.categories ?? {}).filter(([, one]) => isMap(one) && one.words);
-  return said.map(([name, one]) => html`<p class="words small" dir="auto"><strong>${name}</strong>: ${one.words}</p>`);
+  return said.slice(0, MOST).map(([name, one]) => html`<p class="words small" dir="auto"><strong>${name}</strong>: ${one.words}</p>`);
 }
 
 function Members({ found, path }) {
@@ -47,7 +47,7 @@ function Nested({ name, found, path }) {
   const inside = rows.flatMap(([key, member, place]) =>
     Object.entries(member).filter(([, deep]) => (isMap(deep) && Object.keys(deep).length) || isTable(deep)).map(([head, deep]) => [key, head, deep, at(place, head)]));
   return html`<div class="nested"><h4 dir="auto">${title(name)}</h4>
-    ${words.map(([key, member]) => html`<p class="words" dir="auto">${Array.isArray(found) ? "" : html`<strong>${key}</strong>: `}${member.words}</p>`)}
+    ${words.slice(0, MOST).map(([key, member]) => html`<p class="words" dir="auto">${Array.isArray(found) ? "" : html`<strong>${key}</strong>: `}${member.words}</p>`)}
     ${heads.length ? html`<div class="scroll" tabindex="0" role="group" aria-label=${title(name)}><table>
       <thead><tr>${Array.isArray(found) ? null : html`<th scope="col"><span class="hidden">name</span></th>`}${heads.map((head) => html`<th scope="col" class="num">${title(head)}</th>`)}</tr></thead>
       <tbody>${rows.slice(0, MOST).map(([key, member, place]) => html`<tr>${Array.isArray(found) ? null : html`<th scope="row" dir="auto">${key}</th>`}${heads.map((head) =>

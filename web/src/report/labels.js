@@ -1,16 +1,18 @@
 // Each metric, judge and criterion: how its values are spread, how many pass, what failed, what it cost.
 import { html } from "../html.js";
 import { at, Figure, milliseconds, percent, score } from "../figures.js";
+import { useFirst } from "./first_of.js";
 import { Axis, Histogram, Interval } from "../charts.js";
 
 const known = (value) => value !== null && value !== undefined;
 
 export function Labels({ run }) {
   const spread = run.labels.filter((label) => Number(label.n) + Number(label.failed) > 0);
+  const [shown, more] = useFirst(spread, "metrics and judges");
   if (!spread.length) return null;
   return html`<section aria-labelledby=${`labels-${run.key}`}>
     <h2 id=${`labels-${run.key}`}>Metrics and judges</h2>
-    <div class="cards">${spread.map((label) => html`<${Label} label=${label} run=${run} />`)}</div>
+    <div class="cards">${shown.map((label) => html`<${Label} label=${label} run=${run} />`)}</div>${more}
   </section>`;
 }
 
@@ -52,9 +54,16 @@ function Label({ label, run }) {
 }
 
 /** What judging cost, and how long it took, for each label and the whole run. */
+/** Verdicts are timed in whole milliseconds: 0 is less than one. */
+const took = (value) => (Number(value) === 0 ? "< 1 ms" : milliseconds(value));
+
+/** What the task's replies took, as rows beside those of the labels. */
+const replies = (task) => (task?.replies ?? []).map((one) => ({ ...one, role: "task", label: task.label ?? "task", verdicts: one.replies }));
+
 export function Costs({ run }) {
   const done = run.document;
-  const timed = run.labels.filter((label) => known(label.latency));
+  const timed = [...replies(run.task), ...run.labels.filter((label) => known(label.latency))];
+  const [rows, more] = useFirst(timed, "labels");
   const spent = Object.entries(done.cost).filter(([unit, amount]) => unit === "usd" || amount !== "0");
   const lost = Object.entries(done.spend_lost).filter(([, amount]) => amount !== "0");
   const models = Object.entries(done.models ?? {});
@@ -68,12 +77,12 @@ export function Costs({ run }) {
     ${Number(done.overruns) ? html`<p class="small">calls that cost more than was projected: <${Figure} value=${done.overruns} path=${at(run.prefix, "overruns")} /></p>` : null}
     ${Object.entries(done.throttled ?? {}).map(([reason, count]) => html`<p class="small">calls not made because of the ${reason.replaceAll("_", " ")}: <${Figure} value=${count} path=${at(run.prefix, "throttled", reason)} /></p>`)}
     ${timed.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Cost and time by label"><table>
-      <thead><tr><th scope="col">label</th><th scope="col" class="num">verdicts</th><th scope="col" class="num">usd</th><th scope="col" class="num">median time</th>
+      <thead><tr><th scope="col">label</th><th scope="col" class="num">replies or verdicts</th><th scope="col" class="num">usd</th><th scope="col" class="num">median time</th>
         <th scope="col" class="num">95 % within</th><th scope="col" class="num">longest</th><th scope="col">answered by</th></tr></thead>
-      <tbody>${timed.map((label) => html`<tr><th scope="row" dir="auto">${label.label}</th><td class="num"><${Figure} value=${label.verdicts} /></td>
-        <td class="num">${label.usd === null ? "unknown" : html`<${Figure} value=${label.usd} form=${String} />`}</td>
-        <td class="num"><${Figure} value=${label.latency.p50} form=${milliseconds} /></td><td class="num"><${Figure} value=${label.latency.p95} form=${milliseconds} /></td>
-        <td class="num"><${Figure} value=${label.latency.longest} form=${milliseconds} /></td>
-        <td>${(models.find(([name]) => name === label.label)?.[1] ?? []).join(", ") || "–"}</td></tr>`)}</tbody></table></div>` : null}
+      <tbody>${rows.map((label) => html`<tr><th scope="row" dir="auto">${label.label}${label.role === "task" ? html` <span class="role">task${label.criterion ? `, ${label.criterion}` : ""}</span>` : null}</th><td class="num"><${Figure} value=${label.verdicts} /></td>
+        <td class="num">${label.usd === null ? (label.role === "task" ? "–" : "unknown") : html`<${Figure} value=${label.usd} form=${String} />`}</td>
+        <td class="num"><${Figure} value=${label.latency.p50} form=${took} /></td><td class="num"><${Figure} value=${label.latency.p95} form=${took} /></td>
+        <td class="num"><${Figure} value=${label.latency.longest} form=${took} /></td>
+        <td>${(models.find(([name]) => name === label.label)?.[1] ?? []).join(", ") || "–"}</td></tr>`)}</tbody></table></div>${more}` : null}
   </section>`;
 }

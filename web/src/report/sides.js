@@ -2,6 +2,7 @@
 import { html } from "../html.js";
 import { at, Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
+import { MANY } from "./first_of.js";
 import { answer, Mark } from "../marks.js";
 
 function criteria(done) {
@@ -22,7 +23,7 @@ const means = (done) => [
 ];
 
 export function Sides({ runs, chosen, onChoose }) {
-  const labels = [...new Set(runs.flatMap((run) => means(run.document).map(([label]) => label)))];
+  const labels = [...new Set(runs.flatMap((run) => means(run.document).map(([label]) => label)))].slice(0, MANY);
   return html`<section aria-labelledby="sides">
     <h2 id="sides">Side by side</h2>
     <div class="scroll" tabindex="0" role="group" aria-label="Runs side by side"><table class="sides">

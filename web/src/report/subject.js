@@ -3,6 +3,7 @@ import { html } from "../html.js";
 import { at, Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
 import { Drawer } from "../drawer.js";
+import { MANY, useFirst } from "./first_of.js";
 import { Mark } from "../marks.js";
 
 export function SubjectDrawer({ subject, report, onClose, onStep }) {
@@ -52,12 +53,14 @@ const text = (value) => (typeof value === "string" ? value : value instanceof Nu
 
 /** What each metric and judge said, with its reason. */
 function Verdicts({ ended, row }) {
-  const lines = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : said(label, payload, row)));
+  const all = Object.entries(ended).flatMap(([label, payload]) => ("failure_mode" in payload ? [failed(label, payload)] : said(label, payload, row)));
+  if (all.length > MANY) all.sort((one, other) => (one.rank ?? 0) - (other.rank ?? 0)); // the lowest are what one looks for
+  const [lines, more] = useFirst(all, "verdicts");
   if (!lines.length) return null;
   const reasons = lines.some((line) => line.reason !== "");
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Verdicts"><table class="verdicts"><thead><tr><th scope="col">label</th><th scope="col" class="num">value</th><th scope="col">rests on</th>
     ${reasons ? html`<th scope="col">reason</th>` : null}</tr></thead><tbody>${lines.map((line) => html`<tr><th scope="row" dir="auto">${line.label}</th><td class="num">${line.value}</td><td>${line.basis}</td>
-    ${reasons ? html`<td class="reason" dir="auto">${line.reason}</td>` : null}</tr>`)}</tbody></table></div>`;
+    ${reasons ? html`<td class="reason" dir="auto">${line.reason}</td>` : null}</tr>`)}</tbody></table></div>${more}`;
 }
 
 function failed(label, payload) {
@@ -69,6 +72,7 @@ function said(label, payload, row) {
   const lines = scores.map((one, number) => ({
     label: one.metric + (Number(one.rollout ?? 0) ? ` (rollout ${Number(one.rollout) + 1})` : ""),
     value: html`<${Figure} value=${one.value} path=${at(`${row.path}.verdicts`, label, "scores", number, "value")} form=${score} />`,
+    rank: Number(one.value),
     basis: one.basis ?? one.tier,
     reason: [one.details, one.feedback].filter(Boolean).map(text).join("\n"),
   }));
@@ -99,7 +103,7 @@ function Evidence({ ended, row }) {
     const { scores, skipped, spared, ...facts } = payload;
     return html`<details class="evidence"><summary>How <span dir="auto">${label}</span> came to that</summary><dl class="facts wide">
       ${Object.entries(facts).filter(([, value]) => value !== null).map(([key, value]) => html`<div><dt dir="auto">${key.replaceAll("_", " ")}</dt><dd dir="auto">${leaf(value, at(`${row.path}.verdicts`, label, key), key)}</dd></div>`)}
-      ${(scores ?? []).filter((one) => Object.keys(one.signals ?? {}).length).map((one) => html`<div><dt dir="auto">${one.metric}</dt><dd dir="auto">${text(one.signals)}</dd></div>`)}
+      ${(scores ?? []).filter((one) => Object.keys(one.signals ?? {}).length).slice(0, MANY).map((one) => html`<div><dt dir="auto">${one.metric}</dt><dd dir="auto">${text(one.signals)}</dd></div>`)}
     </dl></details>`;
   })}`;
 }
@@ -113,7 +117,8 @@ function Tree({ name, found, path }) {
 function leaf(value, path, key) {
   if (value instanceof Num) return html`<${Figure} value=${value} path=${path} form=${key.endsWith("latency_ms") ? milliseconds : undefined} />`;
   if (value !== null && typeof value === "object" && !Array.isArray(value)) {
-    return html`<dl class="facts">${Object.entries(value).map(([inner, deep]) => html`<div><dt dir="auto">${inner.replaceAll("_", " ")}</dt><dd dir="auto">${leaf(deep, at(path, inner), inner)}</dd></div>`)}</dl>`;
+    const entries = Object.entries(value);
+    return html`${entries.length > MANY ? `${plain(entries.length)}, of which the first: ` : null}<dl class="facts">${entries.slice(0, MANY).map(([inner, deep]) => html`<div><dt dir="auto">${inner.replaceAll("_", " ")}</dt><dd dir="auto">${leaf(deep, at(path, inner), inner)}</dd></div>`)}</dl>`;
   }
   if (Array.isArray(value)) return value.map((each, number) => html`${number ? ", " : ""}${leaf(each, at(path, number), key)}`);
   return value === null ? "–" : String(value);

@@ -94,7 +94,7 @@ class _PipelineItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Why it did not pass, without a trace of the code that says so."""
         if isinstance(excinfo.value, Failed):
-            return str(excinfo.value)
+            return "\n".join(one_line(line) for line in str(excinfo.value).split("\n"))
         if isinstance(excinfo.value, RequestError):
             return "\n".join(one_line(str(problem)) for problem in excinfo.value.problems)
         return super().repr_failure(excinfo, style)
@@ -122,11 +122,11 @@ class SubjectItem(_PipelineItem):
             if told.is_refused:
                 raise Failed(f"not judged: {told.stopped}")
             pytest.skip(f"not judged: {told.stopped or 'no metric or judge takes it'}")
-        self.user_properties += [(f"dicast_{label}", score) for label, score in found["scores"].items()]
+        self.user_properties += [(one_line(f"dicast_{label}"), score) for label, score in found["scores"].items()]
         if found["skipped"]:
-            pytest.skip(found["skipped"])
+            pytest.skip(one_line(found["skipped"]))
         if found["why"]:
-            raise Failed(f"{found['why']}\n\ndicast show {self.subject.id} --run {told.run_id}")
+            raise Failed(f"{found['why']}\n\ndicast show {one_line(self.subject.id)} --run {told.run_id}")
 
 
 class GateItem(_PipelineItem):

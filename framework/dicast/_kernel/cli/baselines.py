@@ -14,7 +14,7 @@ from ..._toolkit.text_table import TextTable
 from ..api import find_run, read_ledger
 from ..contract.protocols import Ledger
 from ..records.baseline import LAST, find_results
-from ..records.portable import portable
+from ..records.portable import BEGINS, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
 from ..resume.reading import document
 from ..values.errors import ConfigError, Problem
@@ -56,19 +56,28 @@ def _save(live: Ledger, name: str, run: str, file: Path | None) -> dict[str, Any
         why = "no run in this ledger has ended in order" if found is None else f"{run} is a file: name a run"
         raise ConfigError(Problem(why, path="RUN", value=run))
     done = document(live, found.run_id)
-    output = None if file is None else AtomicFile(file)
+    output = None if file is None else AtomicFile(file, replaces=BEGINS)
     if output is None:
         save_baseline(live, name, found.run_id)
     else:
-        with output:
-            output.write(portable(found, done or {}, save_baseline(live, name, found.run_id)))
-            output.commit()
+        _write(output, portable(found, done or {}, save_baseline(live, name, found.run_id)))
     return {
         "name": name,
         "run_id": found.run_id,
         "pipeline": found.name,
         "file": None if file is None else str(file),
     }
+
+
+def _write(output: AtomicFile, content: bytes) -> None:
+    try:
+        with output:
+            output.write(content)
+            output.commit()
+    except OSError as error:  # such as a disk that is full
+        raise ConfigError(
+            f"the baseline is saved, but cannot write {output.path}: {error.strerror or error}"
+        ) from error
 
 
 @baseline.command("list")

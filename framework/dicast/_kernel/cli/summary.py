@@ -21,6 +21,9 @@ Document = Mapping[str, Any]
 CUT = 300
 """How many characters of a text are shown."""
 
+_FIRST = 3
+"""How many subjects of one failure are named."""
+
 RUN = 6
 """How many characters of a run's id are shown where runs are listed: the last ones, as the first are those of the time."""
 
@@ -126,31 +129,31 @@ def _failed_lines(done: Document) -> Iterator[str | Drawing]:
             ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items()) or "none that counts"
         )
         if shown:
-            yield _failed_table([*_shortened(shown)])
+            yield _failed_table(shown)
         if sum(done["failures"].values()) > len(shown):
             yield f"  … (dicast verdicts --run {done['run_id']} --failed lists them all)"
 
 
-def _shortened(shown: Sequence[Document]) -> Iterator[Document]:
-    """The failures; of a dead endpoint each row says the same, at some length."""
-    messages = [failed["error_message"] for failed in shown]
-    for place, failed in enumerate(shown):
-        repeats = failed["failure_mode"] == "judge_call_failed" and messages[place] in messages[:place]
-        yield {**failed, "error_message": "as above"} if repeats else failed
-
-
 def _failed_table(failures: Sequence[Document]) -> Drawing:
+    """The failures, those that say the same in one line, of whatever subject."""
+    alike: dict[tuple[str, str, str], list[Document]] = {}
+    for one in failures:
+        message = str(one["error_message"]).replace(repr(one["subject_id"]), "it")
+        alike.setdefault((one["judge"], one["failure_mode"], message), []).append(one)
     rows = [
-        (
-            f"  {one['subject_kind']} {short_name(one['subject_id'])}",
-            one["judge"],
-            one["failure_mode"],
-            one["error_message"],
-        )
-        for one in failures
+        (f"  {_named(those)}", label, mode, those[0]["error_message"] if len(those) == 1 else message)
+        for (label, mode, message), those in alike.items()
     ]
     heads = ("  subject", "label", "failure", "message")
-    return _drawing(heads, rows, [f"  {failure_line(one)}" for one in failures], marked="failure")
+    lines = [one_line(f"{who}  {label}: {mode}: {message}") for who, label, mode, message in rows]
+    return _drawing(heads, rows, lines, marked="failure")
+
+
+def _named(subjects: Sequence[Document]) -> str:
+    """How many *subjects* there are, and the first of them."""
+    first = [f"{one['subject_kind']} {short_name(one['subject_id'])}" for one in subjects[:_FIRST]]
+    more = "" if len(subjects) <= _FIRST else ", …"
+    return first[0] if len(subjects) == 1 else f"{len(subjects):,} subjects ({', '.join(first)}{more})"
 
 
 def _findings_lines(done: Document) -> Iterator[str | Drawing]:

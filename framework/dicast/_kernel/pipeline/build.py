@@ -14,6 +14,7 @@ from .builder import Built
 from .faults import Part
 from .faults import Path as Address
 from .gate import GateParts
+from .misplaced import belongs
 from .parts import Placed
 from .problems import refusal
 from .read import Document, PipelineFile, Source, read_pipeline
@@ -88,7 +89,8 @@ class _Building(GateParts):
 
     def pipeline(self) -> Pipeline | None:
         """Build all sections; None when the pipeline cannot be built."""
-        self._check_sections()
+        executor = self._single("executor", "executor", _EXECUTOR)
+        self._check_sections(executor)
         self._builder.reads = self._needs_source
         source = self._single("source", "source", beside=SourceOptions)
         self._builder.reads = True
@@ -101,7 +103,7 @@ class _Building(GateParts):
         aggregates, stops = self._labelled("aggregates", "aggregate"), self._labelled("early_stop", "early_stop")
         self._check_criteria(aggregates, self._scored)
         baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
-        ledger, executor = self._single("ledger", "ledger"), self._single("executor", "executor", _EXECUTOR)
+        ledger = self._single("ledger", "ledger")
         self._check_labels([*metrics, *judges])
         self._check_gate(gate, _slots(metrics), _slots(judges), open_ended=bool(extractors) and not self._scored)
         self._check_stops(stops, gate, source, (_slots(metrics), _slots(judges)))
@@ -134,10 +136,12 @@ class _Building(GateParts):
             **lists,
         )
 
-    def _check_sections(self) -> None:
+    def _check_sections(self, executor: Slot | None) -> None:
         for key in self._file:
             if key not in SECTIONS:
-                self._fault((), f"unknown section {key!r}", key, nearest(key, SECTIONS), key)
+                place = belongs(key, self._file[key], executor)
+                told = f"unknown section {key!r}" + (f"; {place}" if place else "")
+                self._fault((), told, key, None if place else nearest(key, SECTIONS), key)
         if self._needs_source and "source" not in self._file:
             self._fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         metrics = self._file.get("metrics")

@@ -40,6 +40,7 @@ class RecordObservers:
         """Open what *pipeline* has of them, for the subjects of *source*; None where nothing watches the records."""
         if not (pipeline.aggregates or pipeline.early_stop or pipeline.baseline):
             return None
+        run = attrs.evolve(run, pass_at=started.get("pass_at") or {})
         if isinstance(source, ShuffledSource) and pipeline.source is not None:
             sizes = partial(_sizes, pipeline, source)
             run = attrs.evolve(run, shuffle=pipeline.source.shuffle, sizes=sizes)

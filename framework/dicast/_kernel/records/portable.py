@@ -15,6 +15,9 @@ from ..values.errors import DataError, Problem
 FORMAT = "dicast.baseline/1"
 """What the member ``format`` of such a file says."""
 
+BEGINS = b'{\n"format": "dicast.baseline/'
+"""How such a file begins."""
+
 _MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
 _OF_A_ROW = {"subject_kind": str, "subject_id": str, "metrics": dict}
 _START = 4096
@@ -31,6 +34,7 @@ def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
         "run_id": run.run_id,
         "fingerprints": dict(run.fingerprints),
         "models": {label: sorted(models) for label, models in run.models.items()},
+        "pass_at": dict(run.pass_at),
         "document": document,
         "ledger": {"head": {"seq": head.seq, "digest": head.digest}},
     }
@@ -72,9 +76,12 @@ def read_portable(path: Path) -> Results | None:
         for row in found["rows"]:
             session = {"session_id": row["session_id"]} if "session_id" in row else {}
             about = {"id": row["subject_id"], **session}
-            yield row["subject_id"], {"subject_kind": row["subject_kind"], "row": about, "metrics": row["metrics"]}
+            scored_by = {"scored_by": row["scored_by"]} if "scored_by" in row else {}
+            record = {"subject_kind": row["subject_kind"], "row": about, **scored_by, "metrics": row["metrics"]}
+            yield row["subject_id"], record
 
-    return Results(found["run_id"], found["name"], records, found["fingerprints"], found["models"])
+    pass_at = found.get("pass_at") or {}  # which earlier versions did not write
+    return Results(found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at)
 
 
 def _loaded(path: Path) -> dict[str, Any] | None:
@@ -102,7 +109,8 @@ def _is_record(line: bytes) -> bool:
 def _row(subject_id: str, record: Record) -> dict[str, object]:
     session = record.get("row", {}).get("session_id")
     about = {"subject_kind": record["subject_kind"], "subject_id": subject_id}
-    return {**about, **({} if session is None else {"session_id": session}), "metrics": _numbers(record["metrics"])}
+    beside = {name: value for name, value in (("session_id", session), ("scored_by", record.get("scored_by"))) if value}
+    return {**about, **beside, "metrics": _numbers(record["metrics"])}
 
 
 def _numbers(value: Mapping[str, Any]) -> dict[str, object]:

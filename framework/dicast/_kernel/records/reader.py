@@ -75,7 +75,8 @@ def results(ledger: Ledger, run_id: str) -> Results:
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
     ended = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
     answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
-    return Results(run_id, str(started.get("name")), records, counting, answered or {})
+    pass_at = started.get("pass_at") or {}  # which earlier versions did not tell
+    return Results(run_id, str(started.get("name")), records, counting, answered or {}, pass_at)
 
 
 _BESIDE = ("aggregates[", "early_stop[")
@@ -97,18 +98,18 @@ def _found(told: Sequence[Event]) -> Found:
         record = record or {"row": {"id": first.subject_id, **session}, "metrics": {}}
         metrics: Any = record["metrics"]
         if "score" not in metrics and "scores" not in metrics:
-            record = {**record, "metrics": {**metrics, **_scores(verdicts)}}
+            scored_by, found = _scores(verdicts)
+            record = {**record, "scored_by": scored_by, "metrics": {**metrics, **found}}
     return (str(first.subject_kind), str(first.subject_id), first.session_id), record
 
 
-def _scores(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, object]:
+def _scores(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, object]]:
+    """The label that the score is of, all metrics together before others, and what *verdicts* say as a record's metrics."""
     scores: dict[str, float] = {}
-    found: dict[str, object] = {"scores": scores}
     for verdict in verdicts:
         if verdict["judge"] == METRICS:
-            found["score"] = verdict["score"]
             scores.update(verdict["signals"]["metrics"])
         else:
-            found.setdefault("score", verdict["score"])
             scores[verdict["judge"]] = verdict["score"]
-    return found
+    first = next((verdict for verdict in reversed(verdicts) if verdict["judge"] == METRICS), verdicts[0])
+    return first["judge"], {"scores": scores, "score": first["score"]}

@@ -236,7 +236,7 @@ class RunContext:
     are read: it appends *events* to the ledger at once, and in the same transaction ``source.position`` with *position*.
     *concurrency* is how many subjects are judged at once. *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
     one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged;
-    *ledger_path* is its file, None for one that is none.
+    *ledger_path* is its file, None for one that is none. *pass_at* has for each metric, each judge and all metrics together the least score with which a subject passes.
     For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
     they come so, *baseline* has the records that the run is compared with, and ``gate_at(label)`` is the line that the gate holds the label's mean against.
     """
@@ -256,3 +256,4 @@ class RunContext:
     baseline: Results | None = None
     gate_at: Callable[[str], float | None] = _not_known
     ledger_path: Path | None = None
+    pass_at: Mapping[str, float] = attrs.field(factory=dict)

@@ -43,7 +43,8 @@ class Results:
     judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
     section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
     read them all again: by whatever key it finds it by. *models* are the names of the models that answered, by the label of what
-    asked them; a ledger of before says none.
+    asked them; a ledger of before says none. *pass_at* is the least score with which a subject passes, by label; a record's ``scored_by`` is the label that its ``metrics.score`` is of,
+    where verdicts made it.
     """
 
     run_id: str
@@ -51,6 +52,7 @@ class Results:
     records: Callable[[], Iterator[tuple[str, Record]]]
     fingerprints: Mapping[str, str] = attrs.field(factory=dict)
     models: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
+    pass_at: Mapping[str, float] = attrs.field(factory=dict)
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:

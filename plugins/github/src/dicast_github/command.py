@@ -20,7 +20,9 @@ from dicast.commands import run
 from .annotations import data, of_problems
 
 JUNIT = "dicast-junit.xml"
-"""Where the test report is written under GitLab, unless ``--junit`` says."""
+"""Where the test report is written under GitLab, unless ``--junit`` says; of a suite each experiment has its own, such as ``plain-junit.xml``."""
+
+_BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -34,12 +36,12 @@ def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
 
     Under GitHub Actions the run goes to the job's summary, and what did not pass to annotations; under GitLab the log has a section,
     and a JUnit report is written for artifacts:reports:junit. Anywhere else it prints what dicast run prints. In a suite --junit
-    takes a path with ${experiment}.
+    takes a path with ${experiment}; under GitLab it is EXPERIMENT-junit.xml without it.
     """
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return _on_github(file, junit, options)
     if os.environ.get("GITLAB_CI"):
-        return _on_gitlab(file, junit or JUNIT, options)
+        return _on_gitlab(file, junit, options)
     return _run(file, junit, options)
 
 
@@ -78,18 +80,25 @@ def _group(title: str, *, quiet: bool) -> Iterator[None]:
         _print_bytes(f"::{word}::", "::endgroup::", quiet=quiet)
 
 
-def _on_gitlab(file: Path, junit: str, options: Sequence[str]) -> int:
+def _on_gitlab(file: Path, junit: str | None, options: Sequence[str]) -> int:
     quiet, name = "--json" in options, f"dicast_{secrets.token_hex(4)}"
     _print_bytes(
         f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0Kdicast run {one_line(str(file))}", quiet=quiet
     )
+    before = _reports()
     try:
-        code = _run(file, junit, options)
+        code = _run(file, junit or _BY_EXPERIMENT, options)
     finally:
         sys.stdout.flush()
         _print_bytes(f"\x1b[0Ksection_end:{int(time.time())}:{name}\r\x1b[0K", quiet=quiet)
-    click.echo(f"test report: {junit} (artifacts:reports:junit)", err=quiet)
+    written = sorted(name for name, time in _reports().items() if time != before.get(name))
+    click.echo(f"test report: {junit or ', '.join(written) or JUNIT} (artifacts:reports:junit)", err=quiet)
     return code
+
+
+def _reports() -> dict[str, int]:
+    """The test reports of this folder, with when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in Path().glob("*-junit.xml")}
 
 
 def _print_bytes(*lines: str, quiet: bool = False) -> None:

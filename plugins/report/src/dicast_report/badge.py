@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
 import attrs
@@ -106,7 +107,7 @@ def badge(left: str, right: str, colour: str) -> str:
     """The picture: *left* on grey, *right* on *colour*."""
     left, right = (_cut(one_line(text)) for text in (left, right))
     words = escape(f"{left}: {right}", {'"': "&quot;"})
-    first, second = (round(len(text) * _WIDE) for text in (left, right))
+    first, second = (round(_letters(text) * _WIDE) for text in (left, right))
     width = first + second + 40
     texts = (
         f'<text x="{start}" y="14" textLength="{length}" lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
@@ -125,6 +126,11 @@ def badge(left: str, right: str, colour: str) -> str:
             "</svg>\n",
         )
     )
+
+
+def _letters(text: str) -> int:
+    """How many letters wide *text* is: those of East Asia, and emoji, take two."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _cut(text: str) -> str:

@@ -14,6 +14,7 @@ import orjson
 from dicast import ConfigError, Event, Ledger, Query, how_to_install, known_run, read_ledger
 
 from .html import shown_path, write_page
+from .page import BEGINS
 from .run_page import ENDS, STARTED, Origin, RunPage, RunReader, Wanted, event_of
 
 OUT = Path("report.html")
@@ -51,8 +52,8 @@ def report(
     """Write a page about runs. It is one file that loads nothing. Several are shown side by side; without one it is the run that began last,
     labels aside.
 
-    RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'; of a suite that ran last, all
-    experiments are shown.
+    RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'; of a suite, by its name or as the
+    last, all experiments are shown.
     """
     wanted = Wanted(rows, not no_content)
     done = read_ledger(ledger, lambda live: _Asked(live, ledger, wanted, baseline).write(runs, out))
@@ -83,7 +84,10 @@ class _Asked:
             )
         ended = [self._end(event) for event in begun]
         pages = [self._page(each, end, len(begun) > 1) for each, end in zip(begun, ended, strict=True)]
-        size = write_page(out, _title(begun), pages)
+        try:
+            size = write_page(out, _title(begun), pages, replaces=BEGINS)
+        except OSError as error:  # such as a disk that is full
+            raise ConfigError(f"cannot write {out}: {error.strerror or error}") from error
         shown = [
             {
                 "run_id": one.report["key"],
@@ -98,9 +102,19 @@ class _Asked:
     def _begun(self, names: Sequence[str]) -> Iterator[_Begun]:
         """The ``run.started`` of each run that is meant."""
         for name in names or (LAST,):
+            if (of_suite := self._of_suite(name)) is not None:
+                yield from self._suite(of_suite)
+                continue
             event = event_of(self.live.read, self._run_id(name), STARTED)
             assert event is not None  # what names a run was found by this event
             yield from self._suite(event) if name == LAST and event.payload.get("suite") else [_Begun(event)]
+
+    def _of_suite(self, name: str) -> Event | None:
+        """The newest ``run.started`` of an experiment of the suite of that *name*; None where no suite, or a run, is called so."""
+        started = (entry.event for entry in self.live.read(Query(types=(STARTED,), newest_first=True)))
+        meant = (event for event in started if name in (event.payload.get("name"), suite_of(event.payload)))
+        found = next(meant, None)
+        return found if found is not None and suite_of(found.payload) == name else None
 
     def _run_id(self, name: str) -> str:
         """The run that *name* means: the newest of the pipeline of that name, the one with that id, or the newest that is more than labels."""
@@ -117,14 +131,15 @@ class _Asked:
             theirs: Any = entry.event.payload.get("suite")
             if theirs and theirs["id"] == suite["id"]:
                 found[str(entry.event.payload["name"])] = entry.event
-        yield from (_Begun(one, name.partition("/")[2] or name) for name, one in found.items())
+        yield from (_Begun(one, name.rpartition("/")[2]) for name, one in found.items())
 
     def _end(self, begun: _Begun) -> Event:
         event = event_of(self.live.read, begun.event.run_id, *ENDS)
         if event is None:
             run = begun.event.run_id
             raise ConfigError(
-                f"run {run} has not ended, so there is no document of it yet; dicast run FILE --resume {run} takes it up"
+                f"run {run} has not ended, so there is no document of it yet; wait for it, or where its process is gone, "
+                f"dicast run FILE --resume {run} takes it up"
             )
         return event
 
@@ -179,6 +194,11 @@ class _Begun:
         return self.experiment or str(self.event.payload.get("name"))
 
     @property
+    def suite(self) -> str:
+        """The name of the suite; empty where the run stands for itself."""
+        return suite_of(self.event.payload) if self.experiment else ""
+
+    @property
     def prefix(self) -> str:
         """What stands before the paths of its numbers, where several runs are shown: a suite's document has its experiments by name."""
         return f"experiments.{self.experiment}." if self.experiment else f"{self.event.run_id}."
@@ -187,9 +207,22 @@ class _Begun:
         return hash(self.event.run_id)
 
 
+def suite_of(started: Mapping[str, Any]) -> str:
+    """The name of the suite that a run is an experiment of; empty where it is none."""
+    return str(started.get("name")).rpartition("/")[0] if started.get("suite") else ""
+
+
 def _more_than_labels(started: Mapping[str, Any]) -> bool:
     return [*started.get("metrics", ()), *started.get("judges", ())] != [LABELS]
 
 
 def _title(begun: Sequence[_Begun]) -> str:
-    return " · ".join(dict.fromkeys(one.title for one in begun))
+    """What the runs are called; experiments of a suite stand behind its name."""
+    titles: dict[str, list[str]] = {}
+    for one in begun:
+        titles.setdefault(one.suite, []).append(one.title)
+    named = (
+        f"{suite}: {' · '.join(those)}" if suite else " · ".join(dict.fromkeys(those))
+        for suite, those in titles.items()
+    )
+    return " · ".join(named)

@@ -84,10 +84,15 @@ class HtmlFile:
         return len(found.rows["table"]["ids"])
 
 
-def write_page(place: Path, title: str, runs: Sequence[RunPage], run_id: str | None = None) -> int:
-    """Write the page of *runs* to *place*, whole or not at all, and return how many bytes it has."""
+def write_page(
+    place: Path, title: str, runs: Sequence[RunPage], run_id: str | None = None, *, replaces: bytes = b""
+) -> int:
+    """Write the page of *runs* to *place*, whole or not at all, and return how many bytes it has.
+
+    :raises ConfigError: when there is a file that does not begin with *replaces*.
+    """
     size = 0
-    with AtomicFile(place, run=run_id) as file:
+    with AtomicFile(place, run=run_id, replaces=replaces) as file:
         for part in page(title, runs):
             file.write(part)
             size += len(part)

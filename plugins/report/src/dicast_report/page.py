@@ -14,7 +14,12 @@ from typing import Any
 
 import orjson
 
+from dicast import one_line
+
 from .run_page import RunPage
+
+BEGINS = b"<!doctype html>"
+"""How a page begins."""
 
 _LEVEL = 4
 """How hard the rows are compressed: beyond that takes much longer, and saves little."""
@@ -47,11 +52,11 @@ def page(title: str, runs: Sequence[RunPage]) -> Iterator[bytes]:
 def _head(title: str, script: bytes, style: bytes) -> str:
     policy = f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'{BEGINS.decode()}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)} · dicast report</title>\n<style>{style.decode()}</style>\n</head>\n<body>\n"
+        f"<title>{escape(one_line(title))} · dicast report</title>\n<style>{style.decode()}</style>\n</head>\n<body>\n"
         '<noscript>This page draws its figures with the script that it holds; allow it to run.</noscript>\n<div id="report"></div>\n'
     )
 

@@ -64,7 +64,7 @@ class RunReader:
         payload: Mapping[str, Any] = started.payload
         marking = Marking.of(payload)
         wanted = compared["a"]["run_id"] if compared else (document.get("baseline") or {}).get("run_id")  # type: ignore[attr-defined]
-        found = _Findings(self, marking, baseline(self.read, wanted), started.run_id)
+        found = _Findings(self, marking, baseline(self.read, wanted), started.run_id, payload.get("task"))
         found.count()
         chosen = found.choice.chosen()
         content = contents(self.read, started.run_id, (told.key for told in chosen.rows) if self.wanted.content else ())
@@ -104,6 +104,7 @@ class _Findings:
     marking: Marking
     baseline: Baseline | None
     run_id: str
+    task: str | None
     choice: Choice = attrs.field(init=False)
     spreads: Spreads = attrs.field(init=False)
     reliability: Reliability = attrs.field(init=False)
@@ -130,6 +131,7 @@ class _Findings:
         """The figures that a run's document does not have."""
         return {
             "labels": self.spreads.json(),
+            "task": {"label": self.task, "replies": self.spreads.task_json()},
             "reliability": self.reliability.json(),
             "flips": None if self.baseline is None else self.baseline.json(),
             "main_kind": next((kind for kind, _ in self.kinds.most_common(1)), None),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from math import floor, log10
 from typing import Any
 
 import attrs
 
-from .marking import METRICS, Marking
+from .marking import METRICS, Marking, is_number
 from .told import RECORD, Told
 
 BINS = 20
@@ -49,6 +49,15 @@ class Spread:
         if (took := payload.get("judge_latency_ms")) is not None:
             _count(self.latency, took)
 
+    def reply(self, metrics: Mapping[str, Any]) -> None:
+        """Count a reply of the task, by what its record says that it cost and how long it took."""
+        self.verdicts += 1
+        cost: Any = metrics.get("cost")
+        seconds: Any = metrics.get("latency_seconds")
+        self.usd = self.usd + Decimal(str(cost)) if is_number(cost) and self.usd is not None else None
+        if is_number(seconds):
+            _count(self.latency, 1000 * seconds)
+
     def histogram(self) -> dict[str, Any]:
         """Equally wide bins: of [0, 1], or where values leave that, from the least to the greatest."""
         if sum(self.unit) == self.n:
@@ -76,6 +85,7 @@ class Spreads:
         known = (METRICS, *marking.metrics, *marking.judges)
         self._labels: dict[str, Spread] = {label: Spread() for label in known}
         self._lines = {label: marking.line(label) for label in known}
+        self._task: dict[str, Spread] = {}
 
     def add(self, told: Told) -> None:
         """Count a subject."""
@@ -88,6 +98,8 @@ class Spreads:
                 self._passes(label, ended["score"])
             if label != RECORD:
                 self._of(label).spend(ended)
+        for criterion, response in _responses(told.record or {}):
+            self._task.setdefault(criterion, Spread()).reply(response.get("metrics") or {})
         flags = ((told.record or {}).get("metrics") or {}).get("score_flags")
         for criterion, flag in flags.items() if isinstance(flags, Mapping) else ():
             if flag is not None:
@@ -102,6 +114,19 @@ class Spreads:
     def json(self) -> list[dict[str, Any]]:
         """Each label that has anything to say, for the page."""
         return [self._json(label, spread) for label, spread in self._labels.items() if spread.n or +spread.failures]
+
+    def task_json(self) -> list[dict[str, Any]]:
+        """What the task's replies cost and how long they took, by criterion, where their records say how long."""
+        return [
+            {
+                "criterion": name,
+                "replies": one.verdicts,
+                "usd": None if one.usd is None else format(one.usd.normalize(), "f"),
+                "latency": times,
+            }
+            for name, one in self._task.items()
+            if (times := one.times()) is not None
+        ]
 
     def _json(self, label: str, spread: Spread) -> dict[str, Any]:
         role = self._marking.role(label)
@@ -133,6 +158,12 @@ class Spreads:
         if found is None:
             found = self._labels[label] = Spread()
         return found
+
+
+def _responses(record: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """The responses of *record* by criterion; an only one has the name ""."""
+    named: Mapping[str, Mapping[str, Any]] | None = record.get("responses")
+    return named.items() if named else (("", record["response"]),) if record.get("response") else ()
 
 
 def _count(counts: Counter[float], value: float) -> None:

@@ -15,6 +15,7 @@ from .significance import TOO_FAR
 from .table import Sides, compared, explained, few
 from .ties import varies
 from .values import plain
+from .words import unknown
 
 if TYPE_CHECKING:
     from .values import Column
@@ -77,7 +78,7 @@ class Assumptions:
             variance = {"statistic": plain(test.statistic), "p_value": p_value, "equal_variance": equal}
             ratio = _ratio(before, after)
         found = {"n": sum(counts.values()), **normal, "variance": variance, **ratio}
-        return explained({**found, "words": self._words(normal, variance)}, reasons)
+        return explained({**found, "words": self._words(normal, variance, reasons)}, reasons)
 
     def _normal(self, scores: Column) -> dict[str, Any]:
         found: dict[str, Any] = {"n": len(scores), "statistic": None, "p_value": None, "is_normal": None}
@@ -100,17 +101,19 @@ class Assumptions:
             "is_normal": bool(test.pvalue >= self.alpha),
         }
 
-    def _words(self, normal: Mapping[str, Mapping[str, Any]], variance: Mapping[str, Any]) -> str:
+    def _words(
+        self, normal: Mapping[str, Mapping[str, Any]], variance: Mapping[str, Any], reasons: Mapping[str, str]
+    ) -> str:
         broken = [f"the {name}'s scores are not normal" for name, one in normal.items() if one["is_normal"] is False]
         if variance["equal_variance"] is False:
             broken.append("the scores do not vary alike")
         if broken:
             return f"{'; '.join(broken)} (at {self.alpha:g})"
-        return (
-            "not known"
-            if variance["equal_variance"] is None
-            else f"nothing speaks against a t-test (at {self.alpha:g})"
-        )
+        if variance["equal_variance"] is None:
+            return unknown({"reasons": reasons})
+        if any(one["is_normal"] is None for one in normal.values()):
+            return f"nothing speaks against equal variances (at {self.alpha:g}); of more than {_MOST:,} scores it is not tested whether they are normal"
+        return f"nothing speaks against a t-test (at {self.alpha:g})"
 
 
 def _alike(sides: Sides) -> tuple[Column, Column]:

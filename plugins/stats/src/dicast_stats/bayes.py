@@ -14,6 +14,7 @@ from .significance import LEAST_SPREAD, TOO_FAR, pooled_deviation, welch
 from .table import Sides, compared, explained, few
 from .ties import varies
 from .values import plain
+from .words import chance_text
 
 _KNOWN = ("prob_variant_gt_baseline", "effect_size", "mean_difference", "ci_low", "ci_high", "credible_interval")
 _ALIKE = "the scores of each run are all alike: nothing is known of how they vary"
@@ -69,7 +70,7 @@ class Bayes:
         }
         figures["credible_interval"] = [ends["ci_low"], ends["ci_high"]]
         return explained(
-            {**figures, "words": f"the variant's mean is higher with a probability of {chance:.1%}"}, large
+            {**figures, "words": f"the variant's mean is higher with a probability of {chance_text(chance)}"}, large
         )
 
 

@@ -46,16 +46,14 @@ def _measured(sides: Sides) -> dict[str, Any]:
     counts = {"n_baseline": len(before), "n_variant": len(after)}
     if reasons := few(1, counts):
         return explained({"delta": None, "interpretation": None, **counts, "words": "a run has no scores"}, reasons)
-    delta = cliffs_delta(*together(before, after))
+    above, below = ahead_and_behind(*together(before, after))
+    count = len(before) * len(after)
+    delta = (above - below) / count
     size = next(name for bound, name in _SIZES if abs(delta) < bound)
-    return explained({"delta": delta, "interpretation": size, **counts, "words": _words(delta, size)}, {})
-
-
-def _words(delta: float, size: str) -> str:
-    if not delta:
-        return "the variant is ahead as often as behind"
-    ahead, behind = ("ahead", "behind") if delta > 0 else ("behind", "ahead")
-    return f"the variant is {ahead} in {abs(delta):.1%} more pairs than {behind}: {size}"
+    words = "the variant is ahead as often as behind"
+    if delta:
+        words = f"the variant is ahead in {above / count:.1%} of all pairs and behind in {below / count:.1%}: {size}"
+    return explained({"delta": delta, "interpretation": size, **counts, "words": words}, {})
 
 
 def together(before: Column, after: Column) -> tuple[Column, Column]:
@@ -69,9 +67,14 @@ def together(before: Column, after: Column) -> tuple[Column, Column]:
 
 def cliffs_delta(before: Column, after: Column) -> float:
     """Of all pairs, the share in which the score *after* is the higher one less the share in which it is the lower one."""
+    above, below = ahead_and_behind(before, after)
+    return (above - below) / (len(before) * len(after))
+
+
+def ahead_and_behind(before: Column, after: Column) -> tuple[int, int]:
+    """In how many of all pairs the score *after* is the higher one, and in how many the lower one."""
     import numpy as np
 
     ordered = np.sort(before)
     above = int(np.searchsorted(ordered, after, "left").sum())
-    below = len(before) * len(after) - int(np.searchsorted(ordered, after, "right").sum())
-    return (above - below) / (len(before) * len(after))
+    return above, len(before) * len(after) - int(np.searchsorted(ordered, after, "right").sum())

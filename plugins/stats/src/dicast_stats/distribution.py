@@ -92,5 +92,13 @@ class Spread:
         )
         held, edges = np.histogram(scaled, self._bins, ends)
         figures["histogram"] = {"edges": [multiplied(edge, power) for edge in edges], "counts": held.tolist()}
-        words = f"half of {len(scores):,} scores lie between {figures['p25']:.4g} and {figures['p75']:.4g}"
-        return explained({**figures, "words": words}, reasons)
+        return explained({**figures, "words": _words(figures)}, reasons)
+
+
+def _words(figures: Mapping[str, Any]) -> str:
+    count, low, high = f"{figures['n']:,}", f"{figures['p25']:.4g}", f"{figures['p75']:.4g}"
+    if figures["min"] == figures["max"]:
+        return f"the one score is {low}" if figures["n"] == 1 else f"all {count} scores are {low}"
+    if figures["p25"] == figures["p75"]:
+        return f"at least half of {count} scores are {low}"
+    return f"the middle half of {count} scores lies between {low} and {high}"

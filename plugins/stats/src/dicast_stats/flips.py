@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dicast import Results
 
 from .table import Key, Table, pairs
-from .ties import reaches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,15 +20,12 @@ if TYPE_CHECKING:
     Marks = NDArray[np.bool_]
     Known = tuple[str | None, Marks, tuple[Marks, Marks], tuple[Column, Column]]
 
-CUT = 0.5
-"""A score from here on, but for rounding, is a pass, where no flag says so."""
-
 
 def flips(baseline: Results, variant: Results) -> tuple[list[dict[str, Any]], int]:
     """The subjects whose pass has changed, in the order of *baseline*, and of how many that is known; the newest record counts.
 
     ``a`` and ``b`` say whether the subject passed in baseline and variant, ``score_a`` and ``score_b`` what it scored. Flags are
-    compared by ``criterion``; of a subject that has none in both runs, the score is, cut at :data:`CUT`, and the criterion is null.
+    compared by ``criterion``; of a subject that has none in both runs, the score is: it passes from the ``pass_at`` on of what gave it, and the criterion is null.
     """
     import numpy as np  # 0.1 s, which starting a run does not spend
 
@@ -55,10 +51,15 @@ def _passes(before: Table, after: Table, rows: tuple[Rows, Rows]) -> Iterator[Kn
     for one in [one for one in before.criteria if one in after.criteria]:
         both = before.flagged(one)[ours] & after.flagged(one)[theirs]
         flagged |= both
-        passes = before.passed(one)[ours], after.passed(one)[theirs]
+        passes = before.passes(one)[1][ours], after.passes(one)[1][theirs]
         yield one, both, passes, (before.scores(one)[ours], after.scores(one)[theirs])
     was, now = before.whole[ours], after.whole[theirs]
-    yield None, ~(flagged | np.isnan(was) | np.isnan(now)), (reaches(was, CUT), reaches(now, CUT)), (was, now)
+    yield (
+        None,
+        ~(flagged | np.isnan(was) | np.isnan(now)),
+        (before.whole_passes[ours], after.whole_passes[theirs]),
+        (was, now),
+    )
 
 
 def _named(subject: Key) -> dict[str, str]:

@@ -12,6 +12,8 @@ from dicast import Results, Within
 
 from .paired_scores import PairedScores, mean_change, named, paired_rows
 from .table import compared, explained
+from .ties import varies
+from .words import subjects
 
 _NONE = "no subject has a score in both runs"
 
@@ -60,9 +62,11 @@ class Outliers:
         if not len(scores.change):
             return explained({**figures, "words": _NONE}, {"n": _NONE})
         if not found:
-            words = f"no score of {len(scores.change):,} subjects changed"
+            words = f"no score of {subjects(len(scores.change))} changed"
+        elif len(found) > 1 and not varies(scores.change):
+            words = f"all {len(scores.change):,} subjects changed by {found[0]['difference']:+.4g}"
         else:
-            words = f"of {len(scores.change):,} subjects {found[0]['subject_id']} changed most, by {found[0]['difference']:+.4g}"
+            words = f"of {subjects(len(scores.change))}, {found[0]['subject_id']!r} changed most, by {found[0]['difference']:+.4g}"
         alike = (
             {}
             if figures["effect_size"] is not None

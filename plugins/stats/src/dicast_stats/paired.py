@@ -59,8 +59,8 @@ class Paired:
       corrected for ties. Scores, and differences, that agree in 12 significant digits of the scores are equal. ``sign_p``: the exact test of whether as many rise as fall.
     - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded, so it is the
       same again; ``bootstrap_method`` says how it is made.
-    - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` that have a flag in
-      both runs; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
+    - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` of which it is known in
+      both runs: by a flag, or by the ``pass_at`` of the metric or judge; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
       ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
 
     - ``adjusted_p_value``: the t-test's ``p_value``, adjusted for the number of criteria.
@@ -174,11 +174,12 @@ class Paired:
     def _passes(self, sides: Sides, ours: Rows, theirs: Rows) -> tuple[dict[str, Any], dict[str, str]]:
         """McNemar's test, and what it rests on."""
         before, after, criterion = sides.baseline, sides.variant, sides.criterion
-        both = before.flagged(criterion)[ours] & after.flagged(criterion)[theirs]
+        (told, passing), (said, passes) = before.passes(criterion), after.passes(criterion)
+        both = told[ours] & said[theirs]
         count = int(both.sum())
         if not count:
             return dict.fromkeys((*_PASSES, *_PASS_INTERVAL)) | {"n_pass_pairs": 0}, {"mcnemar_p": _NO_FLAGS}
-        was, now = before.passed(criterion)[ours], after.passed(criterion)[theirs]
+        was, now = passing[ours], passes[theirs]
         gained, lost = int((both & now & ~was).sum()), int((both & was & ~now).sum())
         counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
         figures = {**counts, "mcnemar_p": None, "pass_rate_difference": (gained - lost) / count}

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from math import sqrt
-from typing import Any
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import MISSING, Record, RunContext, Within, lookup
 
-from .table import there
+from .table import explained, there
 from .ties import reaches
-from .values import finder, number
+from .values import finder, number_or_nan
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_Z = 1.959963984540054
+"""The .975 quantile of the normal distribution."""
+
+_NO_FLAG = 2
+_FIGURES = ("passes", "pass_rate", "sessions", "design_effect", "ci_low", "ci_high", "effect_size")
+_NO_LINE = "there are scores and no flags; the option threshold says from which score on a record passes"
 
 
 @attrs.frozen
 class PassRate:
     """How many of the records pass, with Wilson's interval, by criterion.
 
-    A record passes a criterion where its flag is true or, without a flag, where its score is *threshold* or more. For each criterion: ``n``,
+    A record passes a criterion where its flag is true or, without a flag, where its score is *threshold* or more, which for a metric or a judge is its ``pass_at``. For each criterion: ``n``,
     the records that name it, with a score or without; ``missing``, those of them with neither a flag nor a score, which do not pass;
     ``passes``; ``pass_rate``, passes/n; ``ci_low`` and ``ci_high``, Wilson's 95 % interval (JASA 22, 1927, 209-212); ``sessions``, and
     ``design_effect``: where records share a session they are no independent trials, and the interval is that of n divided by Kish's design
     effect, the variance of the rate with sessions as clusters over that without, never less than 1 (C. Franco et al., Journal of Survey
     Statistics and Methodology 7, 2019, 334-364), as with a run's own pass rate; ``effect_size``, Cohen's h against *at_least*, and ``words``. The interval is null where all records are of one session.
 
-    :param threshold: from which score on a record without a flag passes; without it only flags count.
+    :param threshold: from which score on a record without a flag passes; by default the ``pass_at`` of the metric or judge that the criterion is, and of another criterion only flags count.
     :param at_least: the rate that the sentence and the effect size compare with.
     :param session_field: the row's column that says which session a record belongs to.
     :param criteria: only these; all by default.
@@ -45,37 +55,72 @@ class PassRate:
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Passes]:
         """Begin with no record."""
-        yield Passes(self)
+        yield Passes(self, run.pass_at)
+
+
+@attrs.frozen
+class _Held:
+    """What is known of one criterion: a number for each record's session, its score, and 1 or 0 where it has a flag."""
+
+    sessions: array[int] = attrs.field(factory=lambda: array("i"))
+    scores: array[float] = attrs.field(factory=lambda: array("d"))
+    flags: bytearray = attrs.field(factory=bytearray)
+
+    def flag(self, passes: bool) -> None:
+        """Note the flag of the newest record."""
+        self.flags.extend(bytes([_NO_FLAG]) * (len(self.scores) - 1 - len(self.flags)))
+        self.flags.append(passes)
+
+    def passes(self, line: float | None) -> tuple[NDArray[np.bool_], int, bool]:
+        """Which records pass, by flag or else by a score of *line* or more; how many have neither; and whether nothing says who passes."""
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        scores, flags = np.frombuffer(self.scores), np.full(len(self.scores), _NO_FLAG, np.uint8)
+        flags[: len(self.flags)] = np.frombuffer(self.flags, np.uint8)
+        unflagged = flags == _NO_FLAG
+        scored = unflagged & np.isfinite(scores)
+        passes = flags == 1
+        if line is not None:
+            passes[scored] = reaches(scores[scored], line)
+        missing = int(unflagged.sum()) - int(scored.sum())
+        return passes, missing, line is None and not self.flags and missing < len(scores)
 
 
 class Passes:
-    """Takes records, and counts who passes, by criterion and session."""
+    """Takes records, and keeps each one's session, score and flag by criterion."""
 
-    def __init__(self, options: PassRate) -> None:
-        self._options, self._wanted = options, frozenset(options.criteria)
+    def __init__(self, options: PassRate, lines: Mapping[str, float]) -> None:
+        self._options, self._wanted, self._lines = options, frozenset(options.criteria), lines
         self._scores_of, self._flags_of = finder("scores"), finder("score_flags")
         self._sessions: dict[object, int] = {}
         self._count = 0
-        self._held: dict[str, tuple[array[int], bytearray]] = {}
-        self._missing = Counter[str]()
+        self._held: dict[str, _Held] = {}
 
     def add(self, record: Record) -> None:
         """Take a record."""
         scores, flags = self._scores_of(record), self._flags_of(record)
-        session = self._session(record)
-        for criterion in {**scores, **flags} if flags.keys() != scores.keys() else scores:
-            if self._wanted and criterion not in self._wanted:
+        session, columns, wanted = self._session(record), self._held, self._wanted
+        for criterion, score in scores.items():
+            if wanted and criterion not in wanted:
                 continue
-            held = self._held.get(criterion)
+            held = columns.get(criterion)
             if held is None:
-                held = self._held[criterion] = array("i"), bytearray()
-            held[0].append(session)
-            flag = flags.get(criterion)
-            held[1].append(self._reaches(criterion, scores) if flag is None else 1 if flag else 0)
+                held = columns[criterion] = _Held()
+            held.sessions.append(session)
+            held.scores.append(score if score.__class__ is float else number_or_nan(score))
+        for criterion, flag in flags.items():
+            if not wanted or criterion in wanted:
+                held = columns.setdefault(criterion, _Held())
+                if criterion not in scores:
+                    held.sessions.append(session)
+                    held.scores.append(nan)
+                if flag is not None:
+                    held.flag(bool(flag))
 
     def _session(self, record: Record) -> int:
         """The number of the record's session; a record without one is a session of its own."""
-        name = lookup(record.get("row") or {}, self._options.session_field)
+        row, field = record.get("row") or {}, self._options.session_field
+        name = lookup(row, field) if "." in field else row.get(field)
         if name is MISSING or name is None:
             self._count += 1
             return self._count - 1
@@ -85,13 +130,6 @@ class Passes:
             self._count += 1
         return self._sessions[key]
 
-    def _reaches(self, criterion: str, scores: Mapping[str, object]) -> bool:
-        """Whether a record without a flag passes by its score."""
-        score, threshold = number(scores.get(criterion)), self._options.threshold
-        if score is None:
-            self._missing[criterion] += 1
-        return score is not None and threshold is not None and bool(reaches(score, threshold))
-
     def finish(self) -> Mapping[str, object]:
         """The rates by criterion."""
         criteria = {name: self._rate(name) for name in self._held}
@@ -99,24 +137,26 @@ class Passes:
 
     def _rate(self, criterion: str) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
-        from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
-        held = self._held[criterion]
-        sessions, passes = np.frombuffer(held[0], np.intc), np.frombuffer(held[1], np.uint8)
-        count, passed = len(passes), int(passes.sum())
+        held, line = self._held[criterion], self._options.threshold
+        line = self._lines.get(criterion) if line is None else line
+        passes, missing, unknown = held.passes(line)
+        sessions, count, passed = np.frombuffer(held.sessions, np.intc), len(passes), int(passes.sum())
+        figures: dict[str, Any] = {"n": count, "missing": missing, **dict.fromkeys(_FIGURES)}
+        if unknown:
+            return explained({**figures, "words": f"not known of {count:,}: {_NO_LINE}"}, {"pass_rate": _NO_LINE})
         rate = passed / count
-        sizes, sums = np.bincount(sessions), np.bincount(sessions, passes)
-        groups = int((sizes > 0).sum())
-        residuals, alike = float(((sums - rate * sizes) ** 2).sum()), float((sizes**2).sum() / count)
-        effect = 1.0 if groups == count else _design_effect(rate, count, groups, residuals, alike)
-        figures: dict[str, Any] = {"n": count, "missing": self._missing[criterion], "passes": passed, "pass_rate": rate}
-        figures |= {"sessions": groups, "design_effect": effect, "ci_low": None, "ci_high": None}
-        if effect is not None:
-            figures["ci_low"], figures["ci_high"] = _wilson(rate, count / effect, float(stats.norm.ppf(0.975)))
+        sizes, sums = np.bincount(sessions), np.bincount(sessions, passes).astype(np.int64)
+        there = sizes > 0
+        effective = _effective(count, passed, sizes[there].tolist(), sums[there].tolist())
+        figures |= {"passes": passed, "pass_rate": rate, "sessions": int(there.sum())}
         line = self._options.at_least
         figures["effect_size"] = float(2 * np.arcsin(np.sqrt(rate)) - 2 * np.arcsin(np.sqrt(line)))
-        reasons = {} if effect is not None else {"reasons": {"ci_low": "all records are of one session"}}
-        return {**figures, **reasons, "words": self._words(figures)}
+        if effective is not None:
+            low, high = _wilson(rate, effective)
+            figures |= {"design_effect": count / effective, "ci_low": low, "ci_high": high}
+        reasons = {} if effective is not None else {"ci_low": "all records are of one session"}
+        return explained({**figures, "words": self._words(figures)}, reasons)
 
     def _words(self, figures: Mapping[str, Any]) -> str:
         line, low, high = self._options.at_least, figures["ci_low"], figures["ci_high"]
@@ -133,15 +173,21 @@ class Passes:
         return f"{found}: {side} (95 % {low:.1%} to {high:.1%})"
 
 
-def _design_effect(rate: float, count: int, groups: int, squares: float, alike: float) -> float | None:
-    """How much larger the variance of *rate* is with sessions as clusters, 1 at least; *alike* where all pass or none, None of one session."""
-    if groups == 1:
+def _effective(count: int, passed: int, sizes: Sequence[int], sums: Sequence[int]) -> float | None:
+    """How many independent records say as much as *count* of sessions that have these *sizes* and *sums* of passes; None of one session."""
+    squares, sessions = sum(size * size for size in sizes), len(sizes)
+    if squares == count:
+        return float(count)
+    if sessions < 2:
         return None
-    simple = rate * (1 - rate) / count
-    return max(1.0, groups / (groups - 1) * squares / count**2 / simple) if simple else alike
+    if passed in (0, count):
+        return count * count / squares
+    residuals = sum((count * here - size * passed) ** 2 for size, here in zip(sizes, sums, strict=True))
+    return count / max(1.0, sessions / (sessions - 1) * residuals / (count * passed * (count - passed)))
 
 
-def _wilson(rate: float, count: float, z: float) -> tuple[float, float]:
-    middle, scale = rate + z**2 / (2 * count), 1 + z**2 / count
-    reach = z * sqrt(rate * (1 - rate) / count + z**2 / (4 * count**2))
-    return max(0.0, (middle - reach) / scale), min(1.0, (middle + reach) / scale)
+def _wilson(rate: float, count: float) -> tuple[float, float]:
+    square = _Z * _Z
+    centre = (rate + square / (2 * count)) / (1 + square / count)
+    half = _Z / (1 + square / count) * sqrt(rate * (1 - rate) / count + square / (4 * count * count))
+    return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)

@@ -13,6 +13,7 @@ from dicast import Results, Within
 from .paired_scores import PairedScores, mean_change, paired_rows
 from .table import compared, explained
 from .ties import reaches
+from .words import subjects
 
 _SHARES = ("meaningful_change_rate", "baseline_success_rate", "variant_success_rate", "success_delta", "nnt")
 
@@ -62,5 +63,5 @@ class Practical:
         reasons = {} if after != before else {"nnt": "as many succeed in both runs"}
         if count < 2 or figures["effect_size"] is None:
             reasons["effect_size"] = "the differences are all alike: there is no variance to compare them with"
-        words = f"{changed:.1%} of {count:,} subjects changed by {self.threshold:g} or more; {before:,} succeeded before, {after:,} do now"
+        words = f"{changed:.1%} of {subjects(count)} changed by {self.threshold:g} or more; {before:,} succeeded ({self.success_threshold:g} or more) before, {after:,} do now"
         return explained({**figures, **dict(zip(_SHARES, rates, strict=True)), "words": words}, reasons)

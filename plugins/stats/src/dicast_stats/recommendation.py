@@ -42,7 +42,7 @@ class Recommendation:
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Adviser]:
         """Begin with no record."""
-        yield Adviser(self, Stats(self.source_field, self.flag_field))
+        yield Adviser(self, Stats(self.source_field, self.flag_field, lines=run.pass_at))
 
 
 @attrs.frozen

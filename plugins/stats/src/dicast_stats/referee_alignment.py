@@ -14,6 +14,7 @@ from .paired_scores import mean_change
 from .table import explained
 from .ties import reaches, varies
 from .values import mapping, number, plain, quiet, score_of
+from .words import subjects
 
 if TYPE_CHECKING:
     from .table import Key
@@ -90,11 +91,12 @@ class RefereeAlignment:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         if not marked:
-            return {"n": 0, **dict.fromkeys(_FIGURES)}
+            return explained({"n": 0, **dict.fromkeys(_FIGURES)}, {"n": "no row has a score and a referee's mark"})
         scores, marks = np.array(list(marked.values())).T
         errors = abs(scores - marks)
         known = len(scores) > 1 and varies(scores) and varies(marks)
-        return {
+        why = {} if known else {"reasons": {"correlation": "the scores or the marks are all alike, or there is one"}}
+        return why | {
             "n": len(scores),
             "mae": plain(errors.mean()),
             "rmse": plain(np.sqrt((errors**2).mean())),
@@ -124,7 +126,7 @@ class RefereeAlignment:
         )
         alike = {} if known else {"effect_size": "the changes are all alike, or there is one"}
         return explained(
-            {**figures, "words": f"{words}: the error changed by {mean:+.4g} over {len(both):,} subjects"}, alike
+            {**figures, "words": f"{words}: the error changed by {mean:+.4g} over {subjects(len(both))}"}, alike
         )
 
 

@@ -58,5 +58,5 @@ class ScoreDelta:
 
 
 def _summary(table: Table, criterion: str) -> dict[str, Any]:
-    flagged, passes = int(table.flagged(criterion).sum()), int(table.passed(criterion).sum())
+    flagged, passes = (int(marks.sum()) for marks in table.passes(criterion))
     return summary(table.present(criterion), table.missing(criterion), flagged, passes)

@@ -14,6 +14,7 @@ from .paired import even, rate_interval
 from .paired_scores import PairedScores, named, paired_rows
 from .table import compared, explained
 from .ties import reaches
+from .words import subjects
 
 _NONE = "no subject has a score in both runs"
 
@@ -76,9 +77,10 @@ class Flips:
             "ci_low": low,
             "ci_high": high,
         }
-        subjects = {
+        listed = {
             direction: [named(scores.subjects[place]) for place in places[: self.listed].tolist()]
             for direction, places in (("fail_to_pass", up), ("pass_to_fail", down))
         }
-        words = f"of {count:,} subjects {len(up):,} went from failing to passing, {len(down):,} from passing to failing"
-        return explained({**figures, "subjects": subjects, "words": words}, {})
+        scale = f"failing ({self.fail_at:g} or less)", f"passing ({self.pass_at:g} or more)"
+        words = f"of {subjects(count)} {len(up):,} went from {scale[0]} to {scale[1]}, {len(down):,} from passing to failing"
+        return explained({**figures, "subjects": listed, "words": words}, {})

@@ -15,10 +15,15 @@ import attrs
 from dicast import Record, RunContext, Within
 
 from .scale import divided, multiplied, power_of
+from .table import SCORES
+from .ties import reaches
 from .values import finder, finite, nowhere, number_or_nan, quiet
 
 if TYPE_CHECKING:
     from .values import Column
+
+
+_NO_LINES: Mapping[str, float] = {}
 
 
 @attrs.frozen
@@ -29,7 +34,7 @@ class ScoreStats:
     or no finite number; a criterion that a record does not name at all is not counted), ``mean``, ``median``, ``min``, ``max``,
     ``std``, ``flagged`` (how many have a flag), ``passes`` (true flags) and ``pass_rate``, which is passes/(count + missing). What
     is not defined is absent; where no record has scores, ``reason`` in ``overall`` says what there is instead. Flags are the
-    extractor's, by its threshold; without one nothing passes, and ``flagged`` is 0.
+    extractor's, by its threshold; a metric's or judge's score has one by its ``pass_at``. Without any nothing passes, and ``flagged`` is 0.
 
     :param source_field: where the scores are, a dotted path under ``metrics``: an object with a number for each criterion.
     :param flag_field: where the flags are: an object with true or false for each criterion.
@@ -47,14 +52,17 @@ class ScoreStats:
     async def open(self, run: RunContext) -> AsyncIterator[Stats]:
         """Begin with no record; numpy, which takes 0.1 s, is imported while the first calls are waited for."""
         loading = asyncio.get_running_loop().run_in_executor(None, import_module, "numpy")
-        yield Stats(self.source_field, self.flag_field, self.ddof)
+        yield Stats(self.source_field, self.flag_field, self.ddof, run.pass_at)
         await loading
 
 
 class Stats:
     """Takes records and keeps their scores, 8 bytes each: a median needs all of them."""
 
-    def __init__(self, source_field: str, flag_field: str, ddof: int = 0) -> None:
+    def __init__(
+        self, source_field: str, flag_field: str, ddof: int = 0, lines: Mapping[str, float] = _NO_LINES
+    ) -> None:
+        self._lines = lines if source_field == SCORES else _NO_LINES
         self._scores_of, self._flags_of, self._ddof = finder(source_field), finder(flag_field), ddof
         self._scores: dict[str, array[float]] = {}
         self._flags: dict[str, bytearray] = {}
@@ -93,10 +101,19 @@ class Stats:
         import numpy as np
 
         there = np.concatenate([np.empty(0), *map(finite, columns)])
-        flags = [self._flags[name] for name in names if name in self._flags]
-        passes = sum(one.count(1) for one in flags)
+        flagged, passes = map(sum, zip((0, 0), *map(self._passes, names), strict=True))
         missing = sum(map(len, columns)) - len(there)
-        return summary(there, missing, sum(map(len, flags)), passes, self._ddof)
+        return summary(there, missing, flagged, passes, self._ddof)
+
+    def _passes(self, criterion: str) -> tuple[int, int]:
+        """How many flags the criterion has, and how many are true; without any, how many scores reach its line."""
+        import numpy as np
+
+        flags, line = self._flags.get(criterion), self._lines.get(criterion)
+        if flags is not None or line is None or criterion not in self._scores:
+            return (0, 0) if flags is None else (len(flags), flags.count(1))
+        scores = finite(np.frombuffer(self._scores[criterion]))
+        return len(scores), int(reaches(scores, line).sum())
 
 
 def summary(scores: Column, missing: int, flagged: int, passes: int, ddof: int = 0) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .scale import divided, lengths, power_of
 from .table import Sides, compared, explained, few
 from .ties import varies
 from .values import plain
-from .words import interval_text
+from .words import interval_text, unknown
 
 if TYPE_CHECKING:
     from .values import Column
@@ -116,7 +116,7 @@ class Significance:
 
 def _words(one: Mapping[str, Any]) -> str:
     if one["p_value"] is None:
-        return "not known"  # ``reasons`` says why
+        return unknown(one)
     ends = one["mean_difference"], one["ci_low"], one["ci_high"]
     found = "" if None in ends else f"{interval_text(*ends)}, "
     found += f"p {one['adjusted_p_value']:.3g}"

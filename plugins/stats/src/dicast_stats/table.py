@@ -13,6 +13,7 @@ import attrs
 from dicast import Record, Results
 
 from .scale import TOO_LARGE
+from .ties import reaches
 from .values import mapping, number_or_nan, quiet, score_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     Marks = NDArray[np.uint8]
     Rows = NDArray[np.intp]
+
+PASS_AT = 0.5
+"""A score from here on, but for rounding, is a pass, where neither a flag nor a run says so."""
 
 SCORES, FLAGS = "scores", "score_flags"
 
@@ -41,7 +45,8 @@ class Table:
         self.sessions: dict[Key, str] = {}
         self._scores: dict[str, array[float]] = {}
         self._marks: dict[str, bytearray] = {}
-        self._whole = array("d")
+        self._whole, self._whole_passes = array("d"), bytearray()
+        self._lines = results.pass_at
         for subject_id, record in results.records():
             key = str(record.get("subject_kind", "row")), subject_id
             self._put(self._row(key), record)
@@ -90,13 +95,26 @@ class Table:
         named = (self._bits(criterion) & _NAMED).astype(bool)
         return int(np.isnan(self.scores(criterion)[named]).sum())
 
+    @property
+    def whole_passes(self) -> NDArray[np.bool_]:
+        """Which rows pass by their one score."""
+        import numpy as np
+
+        return np.frombuffer(self._whole_passes, np.bool_)
+
     def flagged(self, criterion: str) -> NDArray[np.bool_]:
         """Which rows have a flag."""
         return (self._bits(criterion) & _FLAGGED).astype(bool)
 
-    def passed(self, criterion: str) -> NDArray[np.bool_]:
-        """Which rows have a flag that is true."""
-        return (self._bits(criterion) & _PASSED).astype(bool)
+    def passes(self, criterion: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Of which rows it is known whether they pass, and which do: by flags, or where there are none by the score and the ``pass_at`` of what gave it."""
+        import numpy as np
+
+        flagged, line = self.flagged(criterion), self._lines.get(criterion)
+        if line is None or flagged.any():
+            return flagged, (self._bits(criterion) & _PASSED).astype(bool)
+        scores = self.scores(criterion)
+        return ~np.isnan(scores), reaches(scores, line)
 
     def _bits(self, criterion: str) -> Marks:
         import numpy as np
@@ -109,6 +127,7 @@ class Table:
         row = self.rows.setdefault(subject, count)
         if row == count:
             self._whole.append(nan)
+            self._whole_passes.append(0)
             return row
         for criterion, scores in self._scores.items():
             if row < len(scores):
@@ -118,6 +137,8 @@ class Table:
     def _put(self, row: int, record: Record) -> None:
         whole = score_of(record)
         self._whole[row] = nan if whole is None else whole
+        line = self._lines.get(record.get("scored_by", ""), PASS_AT)
+        self._whole_passes[row] = whole is not None and bool(reaches(whole, line))
         for criterion, value in mapping(record, SCORES).items():
             self._mark(criterion, row, _NAMED)
             self._scores[criterion][row] = number_or_nan(value)

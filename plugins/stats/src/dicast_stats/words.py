@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil, floor, isfinite, log10
 from statistics import NormalDist
+from typing import Any
 
 ALPHA, POWER = 0.05, 0.8
 """Two-sided, and how often a difference that is there shows."""
@@ -40,6 +42,24 @@ def sentence(
     if high < 0:
         return f"worse: {found}"
     return f"no evidence either way; {_more(pairs, deviation, difference)} (now {found})"
+
+
+def subjects(count: int) -> str:
+    """So many subjects."""
+    return "1 subject" if count == 1 else f"{count:,} subjects"
+
+
+def chance_text(chance: float) -> str:
+    """*chance* in percent; what is not certain is not said to be."""
+    return "more than 99.9%" if chance >= 0.9995 else "less than 0.1%" if chance < 0.0005 else f"{chance:.1%}"
+
+
+def unknown(found: Mapping[str, Any]) -> str:
+    """Why there is no test in *found*."""
+    reasons: Mapping[str, str] = found.get("reasons", {})
+    if any(name.startswith("n_") for name in reasons):
+        return "too few scores to tell"
+    return f"not known: {next(iter(reasons.values()), 'it is not defined')}"
 
 
 def interval_text(mean: float, low: float, high: float) -> str:

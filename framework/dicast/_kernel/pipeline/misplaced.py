@@ -1,0 +1,39 @@
+"""Where an option belongs that stands among the sections of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import types as hints
+from .clauses import Clause
+from .sections import Budget, Scoring, Slot, SlotOptions, SourceOptions
+
+_SECTIONS: Mapping[str, type] = {"scoring": Scoring, "budget": Budget, "gate": Clause}
+_BESIDE: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the source": SourceOptions}
+_LONGEST = 40
+
+
+def belongs(key: str, value: object, executor: Slot | None) -> str | None:
+    """Where *key* with its *value* belongs, in words; None where it is no option of *executor* or of a section."""
+    given = f"{key}: {_written(value)}"
+    if executor is not None and key in _options(type(executor.component)):
+        return f"write it as executor: {{{executor.name}: {{{given}}}}}"
+    for section, cls in _SECTIONS.items():
+        if key in _options(cls):
+            return f"write it as {section}: {{{given}}}"
+    for owner, cls in _BESIDE.items():
+        if key in _options(cls):
+            return f"it stands among the options of {owner}, as in NAME: {{{given}}}"
+    return None
+
+
+def _options(cls: type) -> set[str]:
+    return {key for field in hints.fields(cls) for key in hints.keys(field)}
+
+
+def _written(value: object) -> str:
+    """*value* as the file has it, where that is short and of one part."""
+    text = (
+        {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+    )
+    return "…" if isinstance(value, Mapping | list) or len(text) > _LONGEST else text

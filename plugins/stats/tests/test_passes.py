@@ -1,0 +1,114 @@
+"""Who passes where verdicts made the scores: the ``pass_at`` of each metric and judge says it, as it does in the run's document."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import dicast
+from dicast_stats import PassRate, ScoreStats
+from dicast_stats.command import compare
+
+DICAST = Path(sys.executable).with_name("dicast")
+
+WORDS = {"a": 2, "b": 4, "c": 6, "d": 8, "e": 9}
+"""How many words each output has; of 10 it scores a tenth each."""
+
+AGGREGATES = ["stats/pass_rate", "stats/score_stats", "stats/recommendation"]
+
+
+def pipeline(name, words, pass_at, **more):
+    rows = [{"id": id, "output": "x " * count, "session_id": id in "ab" and "one"} for id, count in words.items()]
+    lines = [json.dumps({key: value for key, value in row.items() if value}) for row in rows]
+    return {
+        "name": name,
+        "source": {"rows/jsonl": {"path": f"{name}.jsonl"}},
+        "metrics": [{"proxy/length": {"as": "long", "min": 10, "unit": "words", "pass_at": pass_at}}],
+        "scoring": {"pass_at": pass_at},
+        **more,
+    }, "\n".join(lines)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(name, words, pass_at=0.7, **more):
+        made, lines = pipeline(name, words, pass_at, **more)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+        return dicast.run(made)
+
+    return run
+
+
+def asked(*arguments):
+    return json.loads(CliRunner().invoke(compare, [*arguments, "--json"], catch_exceptions=False).output)
+
+
+def test_a_rate_is_that_of_the_runs_document_to_the_last_digit(run):
+    done = run("answers", WORDS, aggregates=AGGREGATES)
+    told, found = done.score["passes"], done.aggregates["stats/pass_rate"]["criteria"]["long"]
+    assert (
+        (found["passes"], found["n"], found["pass_rate"])
+        == (2, 5, 0.4)
+        == (told["passed"], told["n"], done.score["pass_rate"])
+    )
+    assert (found["ci_low"], found["ci_high"]) == (told["ci_low"], told["ci_high"])
+    assert found["words"].startswith("2 of 5 pass: not known to be at least 80%")
+    stats = done.aggregates["stats/score_stats"]["criteria"]["long"]
+    assert (stats["flagged"], stats["passes"], stats["pass_rate"]) == (5, 2, 0.4)
+    assert "pass rate 40%" in done.aggregates["stats/recommendation"]["recommendation"]
+
+
+@pytest.mark.parametrize("passing", [0, 5])
+def test_where_all_pass_or_none_the_interval_ends_there_exactly(run, passing):
+    done = run("answers", dict.fromkeys(WORDS, 10 if passing else 1), aggregates=AGGREGATES[:1])
+    told, found = done.score["passes"], done.aggregates["stats/pass_rate"]["criteria"]["long"]
+    assert (found["ci_low"], found["ci_high"]) == (told["ci_low"], told["ci_high"])
+    assert (found["ci_high"] == 1.0) if passing else (found["ci_low"] == 0.0)
+
+
+def test_scores_without_a_line_pass_or_fail_by_nothing(aggregated):
+    records = [{"row": {"id": str(place)}, "metrics": {"scores": {"kind": 0.9}}} for place in range(5)]
+    found = aggregated(PassRate(), records)["criteria"]["kind"]
+    assert (found["n"], found["passes"], found["pass_rate"], found["ci_low"]) == (5, None, None, None)
+    assert found["words"].startswith("not known of 5: there are scores and no flags")
+    assert "threshold" in found["reasons"]["pass_rate"]
+    assert aggregated(PassRate(threshold=0.5), records)["criteria"]["kind"]["pass_rate"] == 1.0
+    assert aggregated(ScoreStats(), records)["criteria"]["kind"]["flagged"] == 0
+
+
+def test_who_flips_is_told_by_the_line_of_each_run(run):
+    run("before", WORDS)
+    run("after", {**WORDS, "a": 6, "b": 7, "e": 5})
+    found = asked("before", "after", "--allow-incomparable")
+    assert [(one["subject_id"], one["a"], one["b"]) for one in found["flips"]] == [
+        ("b", False, True),
+        ("e", True, False),
+    ]
+    assert found["flips_of"] == 5
+    paired = found["comparisons"]["stats/paired"]["criteria"]["long"]
+    assert (paired["n_pass_pairs"], paired["passes_gained"], paired["passes_lost"], paired["mcnemar_p"]) == (
+        5,
+        1,
+        1,
+        1.0,
+    )
+
+
+def test_a_saved_baseline_says_who_passed(run, tmp_path):
+    run("before", WORDS)
+    done = subprocess.run([DICAST, "baseline", "save", "main", "--file", "main.json"], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    run("after", {**WORDS, "a": 6, "b": 7, "e": 5})
+    found = asked("main.json", "after", "--allow-incomparable")
+    assert [(one["subject_id"], one["a"], one["b"]) for one in found["flips"]] == [
+        ("b", False, True),
+        ("e", True, False),
+    ]
+    assert found["comparisons"]["stats/paired"]["criteria"]["long"]["n_pass_pairs"] == 5

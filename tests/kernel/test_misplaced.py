@@ -1,0 +1,50 @@
+"""A word among the sections that is an option of one of them: the message says where it goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.values.errors import ConfigError
+
+PIPELINE = "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/format]\n"
+
+
+def told(tmp_path, text):
+    file = tmp_path / "p.yaml"
+    file.write_text(PIPELINE + text)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "x"}\n')
+    with pytest.raises(ConfigError) as raised:
+        load_pipeline(file)
+    (problem,) = raised.value.problems
+    assert (problem.line, problem.column) == (3, 1)
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("concurrency: 2", "write it as executor: {dicast/async: {concurrency: 2}}"),
+        (
+            "concurrency: 2\nexecutor: {dicast/processes: {workers: 1}}",
+            "write it as executor: {dicast/processes: {concurrency: 2}}",
+        ),
+        ("threshold: 0.7", "write it as scoring: {threshold: 0.7}"),
+        ("num_rollouts: 3", "write it as scoring: {num_rollouts: 3}"),
+        ("min_score: 0.9", "write it as gate: {min_score: 0.9}"),
+        ("day: 2.00 usd", "write it as budget: {day: 2.00 usd}"),
+        ("run: [2.00 usd, 100 msat]", "write it as budget: {run: …}"),
+        ("corrected: true", "write it as gate: {corrected: true}"),
+        ("weight: 2", "it stands among the options of a metric or a judge, as in NAME: {weight: 2}"),
+        ("shuffle: 3", "it stands among the options of the source, as in NAME: {shuffle: 3}"),
+    ],
+)
+def test_an_option_among_the_sections_is_told_its_place(tmp_path, text, place):
+    problem = told(tmp_path, text)
+    name = text.partition(":")[0]
+    assert (problem.message, problem.hint) == (f"unknown section {name!r}; {place}", None)
+
+
+def test_what_is_no_option_of_any_has_the_nearest_section(tmp_path):
+    problem = told(tmp_path, "sinkz: []")
+    assert (problem.message, problem.hint) == ("unknown section 'sinkz'", "sinks")
