@@ -35,7 +35,7 @@ FOLDERS = {
     "_kernel/asking": 1550,
     "_kernel/cli": 1750,
     "_kernel/contract": 650,
-    "_kernel/pipeline": 2400,
+    "_kernel/pipeline": 2450,
     "_kernel/records": 500,
     "_kernel/report": 1050,
     "_kernel/resume": 350,

@@ -64,9 +64,8 @@ class Results:
         if not ours or not theirs:
             return ["fingerprints"]
         changed = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
-        asked = sorted(label for label in self.models if label in other.models)
-        both = [(label, sorted(self.models[label]), sorted(other.models[label])) for label in asked]
-        named = (
-            f"the model that answered {label} ({', '.join(a)}, not {', '.join(b)})" for label, a, b in both if a != b
-        )
+        named = []
+        for label in sorted(self.models.keys() & other.models.keys()):
+            a, b = (", ".join(sorted(one.models[label])) for one in (self, other))
+            named += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
         return [*changed, *named]
