@@ -7,7 +7,15 @@ from itertools import chain
 from typing import Any
 
 from ..contract.protocols import Ledger
-from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_COMPLETED, RECORD_FAILED, RUN_COMPLETED, RUN_STARTED
+from ..events import (
+    EVAL_COMPLETED,
+    EVAL_FAILED,
+    RECORD_COMPLETED,
+    RECORD_FAILED,
+    RUN_COMPLETED,
+    RUN_STARTED,
+    VERDICT_ENDS,
+)
 from ..pipeline.sections import METRICS
 from ..values import Event, Query, Record, Results
 
@@ -28,6 +36,7 @@ class RecordReader:
 
     def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
         self.types = TYPES[:2] if started.get("extractors") else TYPES
+        self._counted: Sequence[str] = started.get("counted", ())
         self._late = late
         self._told: list[Event] = []
         self._waiting: dict[tuple[str | None, str | None], list[Event]] = {}
@@ -44,7 +53,7 @@ class RecordReader:
         """The record of the subject that came last, and those that wait for what was retried."""
         yield from self._next()
         for told in self._waiting.values():
-            yield _found(told)
+            yield _found(told, self._counted)
         self._waiting.clear()
 
     def _next(self) -> Iterator[Found]:
@@ -52,7 +61,7 @@ class RecordReader:
         if self._late and any(_subject(event) in self._waiting or event.type.endswith(".failed") for event in told):
             self._waiting.setdefault(_subject(told[0]), []).extend(told)
         elif told:
-            yield _found(told)
+            yield _found(told, self._counted)
 
 
 def results(ledger: Ledger, run_id: str) -> Results:
@@ -87,29 +96,28 @@ def _subject(event: Event) -> tuple[str | None, str | None]:
     return event.subject_kind, event.subject_id
 
 
-def _found(told: Sequence[Event]) -> Found:
-    """What the events *told* of one subject come to; the newest of a kind counts."""
+def _found(told: Sequence[Event], counted: Sequence[str]) -> Found:
+    """What the events *told* of one subject come to; the newest of a kind counts. *counted* as in ``run.started``."""
     first, record = told[0], None
     for event in told:
         if event.type == RECORD_COMPLETED:
             record = event.payload
-    if verdicts := [event.payload for event in told if event.type == EVAL_COMPLETED]:
+    if any(event.type == EVAL_COMPLETED for event in told):
         session = {} if first.session_id is None else {"session_id": first.session_id}
         record = record or {"row": {"id": first.subject_id, **session}, "metrics": {}}
         metrics: Any = record["metrics"]
         if "score" not in metrics and "scores" not in metrics:
-            scored_by, found = _scores(verdicts)
+            scored_by, found = _scores(told, counted)
             record = {**record, "scored_by": scored_by, "metrics": {**metrics, **found}}
     return (str(first.subject_kind), str(first.subject_id), first.session_id), record
 
 
-def _scores(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, object]]:
-    """The label that the score is of, all metrics together before others, and what *verdicts* say as a record's metrics."""
-    scores: dict[str, float] = {}
-    for verdict in verdicts:
-        if verdict["judge"] == METRICS:
-            scores.update(verdict["signals"]["metrics"])
-        else:
-            scores[verdict["judge"]] = verdict["score"]
-    first = next((verdict for verdict in reversed(verdicts) if verdict["judge"] == METRICS), verdicts[0])
-    return first["judge"], {"scores": scores, "score": first["score"]}
+def _scores(told: Iterable[Event], counted: Iterable[str]) -> tuple[str, dict[str, object]]:
+    """The first label that counts, and what the events *told* say as a record's metrics: no ``score`` where that label failed."""
+    newest = {str(event.payload["judge"]): event for event in told if event.type in VERDICT_ENDS}
+    verdicts: dict[str, Any] = {label: event.payload for label, event in newest.items() if event.type == EVAL_COMPLETED}
+    scores: dict[str, object] = {}
+    for label, verdict in verdicts.items():
+        scores |= verdict["signals"]["metrics"] if label == METRICS else {label: verdict["score"]}
+    first = next(label for label in (*counted, *newest) if label in newest)
+    return first, {"scores": scores} | ({"score": verdicts[first]["score"]} if first in verdicts else {})

@@ -1,0 +1,50 @@
+"""What a run's records say a subject's score is, where several labels judged it."""
+
+from __future__ import annotations
+
+import attrs
+
+from dicast import Failure, Judgment, Score
+from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
+
+SUBJECTS = [sample("x", id="a"), sample("y", id="b")]
+
+
+@attrs.frozen
+class Seen:
+    """Keeps what each record has as its metrics, by the row's id."""
+
+    name = "seen"
+    records: dict = attrs.field(factory=dict, eq=False)
+
+    def add(self, record):
+        self.records[record["row"]["id"]] = dict(record["metrics"])
+
+    def finish(self):
+        return self.records
+
+
+def records(text, **components):
+    done = run_pipeline(f"{text}\naggregates: [seen]", subjects=SUBJECTS, components={**components, "seen": Seen()})
+    return done.document["aggregates"]["seen"]
+
+
+def test_the_score_is_that_of_the_first_judge_and_missing_where_it_failed():
+    strict = FakeJudge([Judgment(0.25), Failure("refused", "no")])
+    found = records("judges: [strict, kind]", strict=strict, kind=FakeJudge(Judgment(1.0)))
+    assert found == {"a": {"scores": {"strict": 0.25, "kind": 1.0}, "score": 0.25}, "b": {"scores": {"kind": 1.0}}}
+
+
+def test_no_judges_score_stands_in_for_metrics_that_failed():
+    metric = FakeMetric([Score(0.5), Failure("refused", "no")])
+    found = records("metrics: [checked]\njudges: [kind]", checked=metric, kind=FakeJudge(Judgment(1.0)))
+    assert found["a"]["score"] == 0.5
+    assert found["b"] == {"scores": {"kind": 1.0}}
+
+
+def test_the_score_is_that_of_the_label_that_the_gate_looks_at():
+    strict = FakeJudge([Judgment(0.25), Judgment(0.75)])
+    found = records(
+        "judges: [kind, strict]\ngate: {on: strict, min_score: 0.1}", kind=FakeJudge(Judgment(1.0)), strict=strict
+    )
+    assert {name: record["score"] for name, record in found.items()} == {"a": 0.25, "b": 0.75}
