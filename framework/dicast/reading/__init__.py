@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .begun import begun, still_begun
 from .judged import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, USD_UNKNOWN, Judged, Maker, judged, line_of, milliseconds
+from .names import Names, joined
 from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ __all__ = [
     "USD_UNKNOWN",
     "Judged",
     "Maker",
+    "Names",
     "Reader",
     "Teller",
     "Told",
     "begun",
+    "joined",
     "judged",
     "line_of",
     "milliseconds",
