@@ -108,7 +108,9 @@ class Judged:
         """The rows for which *chosen* is true."""
         columns = (array(one.typecode, compress(one, chosen)) for one in self._columns())
         made: Callable[..., Judged] = Judged
-        places = {row: place for place, row in enumerate(compress(range(len(self.codes)), chosen))} if self.exact else {}
+        places = (
+            {row: place for place, row in enumerate(compress(range(len(self.codes)), chosen))} if self.exact else {}
+        )
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
         return made(*columns, self.names, self.makers, exact)
 
@@ -126,21 +128,31 @@ class Judged:
 
     def usd_of(self, rows: Iterable[int]) -> Decimal:
         """The sum of the known amounts in usd of *rows*, with as many decimals as the one that was written with most."""
-        return self._sum(rows, self.usd, 0)
+        return self._sum(rows, "usd")
 
     def msat_of(self, rows: Iterable[int]) -> Decimal:
         """Likewise in msat."""
-        return self._sum(rows, self.msat, 1)
+        return self._sum(rows, "msat")
 
-    def _sum(self, rows: Iterable[int], amounts: array[int], unit: int) -> Decimal:
-        flags, shift, apart = self.flags, _DIGITS[unit], Decimal(0)
+    def _sum(self, rows: Iterable[int], unit: str) -> Decimal:
+        amounts, flags = self.usd if unit == "usd" else self.msat, self.flags
         paid = [row for row in rows if amounts[row] or flags[row] & EXACT]
-        for row in paid if self.exact else ():
-            if flags[row] & EXACT and (text := self.exact[row][unit]) is not None:
+        digits = max((self.decimals(flags[row], unit) for row in paid), default=0)
+        exact = [row for row in paid if flags[row] & EXACT] if self.exact else ()
+        return self.amount(unit, sum(amounts[row] for row in paid), digits, exact)
+
+    @staticmethod
+    def decimals(flags: Any, unit: str) -> Any:
+        """How many decimals the amount in *unit* was written with, by what *flags* say."""
+        return flags >> _DIGITS[unit == "msat"] & 255
+
+    def amount(self, unit: str, whole: int, digits: int, exact: Iterable[int]) -> Decimal:
+        """A sum in *unit* of which *whole* is that of the numbers and *exact* are the rows that hold it as text, with so many decimals."""
+        place, apart = int(unit == "msat"), Decimal(0)
+        for row in exact:
+            if (text := self.exact[row][place]) is not None:
                 apart += Decimal(text)
-        digits = max((flags[row] >> shift & 255 for row in paid), default=0)
-        whole = sum(amounts[row] for row in paid)
-        found = Decimal(whole).scaleb(-PLACES[unit]).quantize(Decimal(1).scaleb(-digits)) if whole else Decimal(0)
+        found = Decimal(whole).scaleb(-PLACES[place]).quantize(Decimal(1).scaleb(-digits)) if whole else Decimal(0)
         return found + apart if apart else found
 
 

@@ -121,7 +121,13 @@ def _found(event: Event, told: bytes, cost: Cost, calls: Any, tokens: Any) -> Fo
     moment = datetime.fromisoformat(event.time)
     time = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     mark = int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
-    return payer, (time,), (flags, amount, tokens or 0, calls, mark), event.session_id, None if exact is None else [exact]
+    return (
+        payer,
+        (time,),
+        (flags, amount, tokens or 0, calls, mark),
+        event.session_id,
+        None if exact is None else [exact],
+    )
 
 
 def amount_of_line(spent: Spent, line: int) -> Decimal:

@@ -13,10 +13,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import combinations
-from math import fsum
+from math import fsum, isnan
 from operator import itemgetter
+from types import ModuleType
 
 import attrs
+
+from .arrays import Array
 
 CUT = 0.5
 """A score from here on is a pass."""
@@ -139,6 +142,32 @@ class Tally:
         self.n += len(ones) - alone
         return spreads
 
+    def add_table(self, np: ModuleType, patterns: Mapping[tuple[int, ...], int], scores: Array, spreads: Array) -> None:
+        """Add units that two have scored at the least: *scores* have a line for a rater and a column for a unit, NaN where there is none.
+
+        *patterns* count what was said of all units, also of others. It does what :meth:`add` does for each, a column at a time.
+        """
+        self._patterns.update(patterns)
+        self._within += int(np.count_nonzero(spreads <= self._reach))
+        count = scores.shape[1]
+        alone = max(0, min(count, BLOCKS - self.n))
+        for place in range(alone):
+            self._put([score for score in scores[:, place].tolist() if not isnan(score)], float(spreads[place]))
+        if alone == count:
+            return
+        if self.n == BLOCKS:
+            self._scatter()
+        self.n += count - alone
+        draw, rest = self._draw, scores[:, alone:]
+        parts = np.array([int(draw() * BLOCKS) for _ in range(count - alone)], "q")
+        given = ~np.isnan(rest)
+        moved = np.where(given, rest - self._start, 0.0)
+        counts = given.sum(axis=0)
+        added = sum(moved), sum(moved * moved), _apart_of(np, rest, counts, spreads[alone:]), counts
+        places = np.concatenate([np.arange(BLOCKS), parts])
+        for sums, values in zip((self._sums, self._squares, self._apart, self._counts), added, strict=True):
+            sums[:] = np.bincount(places, np.concatenate([sums, values]), BLOCKS).tolist()
+
     def _put(self, scores: Sequence[float], spread: float) -> None:
         """Add the scores of a unit to a part: one of its own while there are enough, then any. Written flat, for speed."""
         part = n = self.n
@@ -239,6 +268,17 @@ def states(rater: int, scores: Iterable[float | None]) -> list[int]:
     """What *rater* says of units, as a pattern has it, by its scores; None for one that failed."""
     failed, low, passing = 3 * rater + _FAILED, 3 * rater + _LOW, 3 * rater + _PASS
     return [failed if score is None else passing if score >= _PASSING else low for score in scores]
+
+
+def _apart_of(np: ModuleType, scores: Array, counts: Array, spreads: Array) -> Array:
+    """What :func:`_apart` says of each column, of which *counts* are the scores; of two scores that is the square of their spread."""
+    found = spreads * spreads
+    several = np.flatnonzero(counts > 2)
+    if len(several):
+        these, counted = scores[:, several], counts[several]
+        means = np.nansum(these, axis=0) / counted
+        found[several] = counted * np.nansum((these - means) ** 2, axis=0) / (counted - 1)
+    return found
 
 
 def _apart(scores: Sequence[float]) -> float:
