@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .begun import begun, still_begun
 from .judged import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, USD_UNKNOWN, Judged, Maker, judged, line_of, milliseconds
-from .names import Names, joined
+from .names import MARK_BYTES, Names, joined, mark_of
 from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "EXACT",
     "EXHAUSTED",
     "FAILED",
+    "MARK_BYTES",
     "READ",
     "ROUTED",
     "USD_UNKNOWN",
@@ -48,6 +49,7 @@ __all__ = [
     "joined",
     "judged",
     "line_of",
+    "mark_of",
     "milliseconds",
     "past_runs",
     "reader",

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from dicast.reading import Judged, Maker, Names, Teller, Told
+from dicast.reading import Judged, Maker, Names, Teller, Told, mark_of
 
 from .columns import JUDGED, PAID, READ, TRACED, Packed
 from .naming import numbers_about
@@ -73,15 +73,16 @@ def some_names(connection: sqlite3.Connection, numbers: array[int]) -> Names:
     if not numbers:
         return Names()
     least, most = min(numbers), max(numbers)
-    query = "SELECT start, texts FROM names WHERE start + size > ? AND start <= ? ORDER BY first"
-    rows = connection.execute(query, (least, most)).fetchall()
-    texts = [text for _, found in rows for text in orjson.loads(found)]
-    if not rows or rows[0][0] > least or rows[0][0] + len(texts) <= most:
+    query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? AND start <= ? ORDER BY first"
+    found, begin, end = Names(), 0, -1
+    for start, size, marks, texts in connection.execute(query, (least, most)):
+        begin, end = start if end < 0 else begin, start + size
+        found.keep(size, texts, marks)
+    if begin > least or end <= most:
         raise sqlite3.DatabaseError(f"names does not hold the numbers {least} to {most}")
-    start = rows[0][0]
-    if start:
-        numbers[:] = array("i", [number - start for number in numbers])
-    return Names(texts)
+    if begin:
+        numbers[:] = array("i", [number - begin for number in numbers])
+    return found
 
 
 def rows_about(connection: sqlite3.Connection, subject_id: str) -> Iterator[int]:
@@ -137,10 +138,12 @@ class Exploded:
 def names_wrong(connection: sqlite3.Connection, used: int) -> str | None:
     """What is wrong with the names as such, of which so many are *used* by lines."""
     known = 0
-    for start, size, texts in connection.execute("SELECT start, size, texts FROM names ORDER BY first"):
+    for start, size, marks, texts in connection.execute("SELECT start, size, marks, texts FROM names ORDER BY first"):
         found = orjson.loads(texts)
         if start != known or size != len(found) or len(set(found)) != size or not size:
             return f"names has {size!r} from {start!r} on, which are {len(set(found))}, behind {known}"
+        if marks != b"".join(map(mark_of, found)):
+            return f"names has other marks from {start!r} on"
         known = start + size
     return None if known == used else f"names has {known} names, {used} of them are those of lines"
 

@@ -1,6 +1,7 @@
 """The names that columns are about: ids of subjects, turns and sessions, each with a number, which the lines hold in its place.
 
-A row of ``names`` holds the names of one append, or of several small ones, each once; *start* is the number of its first. The lines about
+A row of ``names`` holds the names of one append, or of several small ones, each once; *start* is the number of its first. *marks* are 16
+bytes of each, which tell names apart for readers who need not know them. The lines about
 them are those of the chain's rows from *first* on, up to where the next row of ``names`` begins. So a name of another append has a number
 of its own there, and what is looked for about a name lies within bounds.
 """
@@ -10,10 +11,15 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import orjson
 
-NAMES_TABLE = "CREATE TABLE IF NOT EXISTS names (first INTEGER PRIMARY KEY, start INTEGER, size INTEGER, texts TEXT)"
+from dicast.reading import MARK_BYTES, Names, mark_of
+
+NAMES_TABLE = (
+    "CREATE TABLE IF NOT EXISTS names (first INTEGER PRIMARY KEY, start INTEGER, size INTEGER, marks BLOB, texts TEXT)"
+)
 
 FEW = 128
 """Lines, or names, up to which a row is written anew with the next ones: a run whose every call is an append of its own makes small ones."""
@@ -28,7 +34,7 @@ class Naming:
         self._connection = connection
         self._first = self._start = 0
         self._known: dict[Name, int] = {}
-        self._written = 0
+        self._marks = b""
 
     def forget(self) -> None:
         """Forget the names that were given in a transaction that came to nothing."""
@@ -41,12 +47,13 @@ class Naming:
         """
         row = self._connection.execute("SELECT first, start, size FROM names ORDER BY first DESC LIMIT 1").fetchone()
         if row is None or row[2] >= FEW:
-            self._first, self._start, self._known = first, 0 if row is None else row[1] + row[2], {}
+            self._first, self._start = first, 0 if row is None else row[1] + row[2]
+            self._known, self._marks = {}, b""
         elif row != (self._first, self._start, len(self._known)):
             self._first, self._start, _ = row
-            (texts,) = self._connection.execute("SELECT texts FROM names WHERE first = ?", (self._first,)).fetchone()
+            query = "SELECT texts, marks FROM names WHERE first = ?"
+            texts, self._marks = self._connection.execute(query, (self._first,)).fetchone()
             self._known = {name: place for place, name in enumerate(orjson.loads(texts))}
-        self._written = len(self._known)
 
     def numbers(self, names: Sequence[Name]) -> array[int]:
         """The number of each of *names*."""
@@ -58,22 +65,26 @@ class Naming:
 
     def write(self) -> None:
         """Write what has been named."""
-        if len(self._known) > self._written:
-            row = (self._first, self._start, len(self._known), orjson.dumps([*self._known]).decode())
-            self._connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?)", row)
+        written = len(self._marks) // MARK_BYTES
+        if len(self._known) > written:
+            self._marks += b"".join(map(mark_of, islice(self._known, written, None)))
+            row = (self._first, self._start, len(self._known), self._marks, orjson.dumps([*self._known]).decode())
+            self._connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", row)
 
 
-def names_of(connection: sqlite3.Connection, known: int = 0) -> Iterator[Name]:
-    """The names from the number *known* on.
+def keep_names(connection: sqlite3.Connection, names: Names) -> None:
+    """Let *names* keep those that are behind the ones that it has.
 
     :raises sqlite3.DatabaseError: when there are others than their rows say.
     """
-    query = "SELECT start, size, texts FROM names WHERE start + size > ? ORDER BY first"
-    for start, size, texts in connection.execute(query, (known,)):
-        found = orjson.loads(texts)
-        if len(found) != size or start > known:
-            raise sqlite3.DatabaseError(f"names has {len(found)} names from {start!r} on, not {size!r} from {known}")
-        yield from found[known - start :]
+    known = len(names)
+    query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? ORDER BY first"
+    for start, size, marks, texts in connection.execute(query, (known,)):
+        if len(marks) != size * MARK_BYTES or start > known:
+            raise sqlite3.DatabaseError(f"names has {size!r} from {start!r} on, behind {known}")
+        there = known - start  # of a row that was written anew, with more
+        later = orjson.dumps(orjson.loads(texts)[there:]).decode() if there else texts
+        names.keep(size - there, later, marks[there * MARK_BYTES :])
         known = start + size
 
 

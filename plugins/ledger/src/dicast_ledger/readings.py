@@ -15,7 +15,7 @@ from dicast.reading import Judged, Names, Told, still_begun
 from . import chain
 from .columns import EVALS, JUDGED, covered
 from .lines import read_judged, read_spent, read_told, some_names
-from .naming import names_of
+from .naming import keep_names
 from .selection import bounds_of, select
 from .spent import Spent
 
@@ -32,7 +32,7 @@ class Readings:
     def _all_names(self, connection: sqlite3.Connection, numbers: array[int]) -> Names:
         """The names of the ledger, which readings share: they are read once."""
         with self._lock:
-            self._names.texts.extend(names_of(connection, len(self._names.texts)))
+            keep_names(connection, self._names)
             return self._names
 
     def judged(self, run_id: str | None = None) -> Judged:

@@ -8,6 +8,7 @@ from types import ModuleType
 from dicast.reading import Told
 
 from .arrays import view
+from .numbering import Numbering
 
 Place = tuple[str, str]
 """A subject's id and kind, in the order in which subjects are gone through."""
@@ -45,18 +46,20 @@ class Contents:
         """Likewise of many that one ledger was told, a column at a time."""
         kinds = list(dict.fromkeys(teller.what for teller in found.tellers))
         of_codes = np.array([kinds.index(teller.what) for teller in found.tellers], "q")
-        codes, marks, names = view(np, found.codes), view(np, found.marks), np.array(found.names.first, "q")
+        numbering = Numbering(np, found.names)
+        codes, marks, names = view(np, found.codes), view(np, found.marks), numbering.of(found.names).astype("q")
         places = names[view(np, found.numbers)] * len(kinds) + of_codes[codes]
-        first = np.zeros(len(names) * len(kinds), "q")
+        first = np.zeros(numbering.size * len(kinds), "q")
         first[places[::-1]] = marks[::-1]
         several = np.zeros(len(first), bool)
         several[places[first[places] != marks]] = True
         read: dict[Place, list[Read]] = {}
-        for row in np.flatnonzero(several[places]).tolist():
+        rows = np.flatnonzero(several[places])
+        ids = numbering.texts(names[view(np, found.numbers)[rows]])
+        for row, id in zip(rows.tolist(), ids, strict=True):
             run_id, _, what = found.tellers[found.codes[row]]
             if kind in (None, what):
-                place = str(found.names.texts[found.numbers[row]]), what
-                read.setdefault(place, []).append((run_id, found.seqs[row], found.marks[row]))
+                read.setdefault((id, what), []).append((run_id, found.seqs[row], found.marks[row]))
         return cls(read)
 
     def count(self, place: Place) -> int:

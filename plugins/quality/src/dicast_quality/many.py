@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 
 from dicast import Cost
-from dicast.reading import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Told, joined
+from dicast.reading import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Told
 
 from .arrays import Array, average, floats, numpy_for, split, total, view
+from .numbering import Numbering
 from .verdicts import ALWAYS, Group, Grouping, Key, Verdicts
 
 _UNTOLD, _UNDECIDED = -2, -1
@@ -38,20 +39,27 @@ class ManyVerdicts(Verdicts):
         times = view(np, judged.times)
         mask = wanted[self._codes] & (times >= first) & (times < last) & (self._flags & FAILED == 0)
         self._chosen = np.flatnonzero(mask)
-        self._names = np.array(judged.names.first, "i")
+        self._numbering: Numbering | None = None
         self._told: Array = None
         self._told_names: tuple[str, ...] = ()
 
+    @property
+    def numbering(self) -> Numbering:
+        """The numbers of subjects, and of turns where they are joined."""
+        if self._numbering is None:
+            self._numbering = Numbering(self._np, self._judged.names)
+        return self._numbering
+
     def _subjects(self, rows: Array) -> Array:
         """The number of the subject of each of *rows*; equal ones are equal subjects, of one kind."""
-        return self._names[view(self._np, self._judged.numbers)[rows]]
+        return self.numbering.of(self._judged.names)[view(self._np, self._judged.numbers)[rows]]
 
     def keep_latest(self) -> None:
         """Drop all but the newest verdict of each judge on each subject."""
         np, makers = self._np, self._judged.makers
         judges = {judge: number for number, judge in enumerate(dict.fromkeys(maker.judge for maker in makers))}
         numbers = np.array([judges[maker.judge] for maker in makers], "i")
-        newest = np.empty(len(self._names), "q")
+        newest = np.empty(self.numbering.size, "q")
         kept = []
         for _, places in split(np, numbers[self._codes[self._chosen]]):
             rows = self._chosen[places]
@@ -65,19 +73,16 @@ class ManyVerdicts(Verdicts):
         np, judged = self._np, self._judged
         models = {model: number for number, model in enumerate(dict.fromkeys(one.what for one in told.tellers))}
         self._told_names = tuple(models)
-        of_verdicts, of_turns = (np.array(first, "i") for first in joined(judged.names, told.names))
-        subjects = of_verdicts[view(np, judged.numbers)[self._chosen]]
-        nobody = told.names.find(None)
-        turns = of_turns[view(np, told.numbers)]
-        codes = view(np, told.codes)
+        self._numbering = numbering = Numbering(np, judged.names, told.names)
+        turns, codes = numbering.of(told.names)[view(np, told.numbers)], view(np, told.codes)
+        nobody = numbering.find([None]).get(None)
         if nobody is not None:
-            there = turns != of_turns[nobody]
+            there = turns != nobody
             turns, codes = turns[there], codes[there]
         runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.tellers))}
         tellers = _Tellers(np, told, runs, models)
         asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], "i")[self._codes[self._chosen]]
-        size = max(int(of_verdicts.max(initial=0)), int(of_turns.max(initial=0))) + 1
-        self._told = tellers.models(turns, codes, subjects, asked, size)
+        self._told = tellers.models(turns, codes, self._subjects(self._chosen), asked, numbering.size)
 
     def groups(self, min_confidence: float) -> Iterator[Group]:
         """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
@@ -132,11 +137,9 @@ class ManyVerdicts(Verdicts):
         np, flagged = self._np, flags & DOWN != 0
         if not self._thumbs and not flagged.any():
             return 0
-        given = np.zeros(len(self._names), "b")
-        for id, (_, down) in self._thumbs.items():
-            number = self._judged.names.find(id)
-            if number is not None:
-                given[number] = 2 if down else 1
+        given = np.zeros(self.numbering.size, "b")
+        for id, number in self.numbering.find(self._thumbs).items():
+            given[number] = 2 if self._thumbs[str(id)][1] else 1
         subjects = self._subjects(rows)
         said = given[subjects]
         given[:] = 0

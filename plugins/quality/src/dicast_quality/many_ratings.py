@@ -11,6 +11,7 @@ from dicast.reading import FAILED, Judged, Told, judged
 
 from .arrays import MANY, Array, numpy_for, split, view
 from .contents import Contents, Place
+from .numbering import Numbering
 from .ratings import Ratings, Unit, Wanted, rater_name
 from .reliability import CUT, NOISE
 
@@ -52,6 +53,7 @@ class ManyRatings(Ratings):
         self.np = np
         self._kinds: list[str] = []
         self._rows: dict[int, Array] = {}
+        self._numbering = Numbering(np)
         self._newest_rows: Mapping[int, Mapping[Place, int]] | None = None
 
     @property
@@ -71,9 +73,10 @@ class ManyRatings(Ratings):
 
     def _subjects(self, numbers: Array) -> list[Place]:
         """The subjects with these numbers of places."""
-        names, kinds = self.judged.names.texts, self._kinds
-        texts = map(names.__getitem__, (numbers // len(kinds)).tolist())
-        return list(zip(map(str, texts), map(kinds.__getitem__, (numbers % len(kinds)).tolist()), strict=True))
+        kinds, texts = self._kinds, self._numbering.texts(numbers // len(self._kinds))
+        if len(kinds) == 1:
+            return list(zip(texts, kinds * len(texts), strict=True))
+        return list(zip(texts, map(kinds.__getitem__, (numbers % len(kinds)).tolist()), strict=True))
 
     def _first_rows(self) -> Mapping[int, int]:
         return {code: int(rows[0]) for code, rows in split(self.np, view(self.np, self.judged.codes))}
@@ -87,16 +90,17 @@ class ManyRatings(Ratings):
         self._kinds = list(dict.fromkeys(found.makers[code].kind for code in chosen))
         by_code = dict(split(np, view(np, found.codes)))
         named = self._named(ledger, wanted, {code: by_code[code] for code in chosen})
-        cells = len(found.names.texts) * len(self._kinds) * len(named)
+        self._numbering = numbering = Numbering(np, found.names)
+        cells = numbering.size * len(self._kinds) * len(named)
         if cells > MOST_CELLS or len(named) > MOST_RATERS:
             self.newest = {self._number(name): self._newest(sorted(map(int, rows))) for name, rows in named.items()}
             return
         kinds = np.array([self._kinds.index(one.kind) if one.kind in self._kinds else -1 for one in found.makers], "q")
-        names = np.array(found.names.first, "q")
+        names = numbering.of(found.names).astype("q")
         for name, rows in named.items():
             ordered = np.sort(np.concatenate([np.atleast_1d(np.asarray(part)) for part in rows]))
             places = names[view(np, found.numbers)[ordered]] * len(self._kinds) + kinds[view(np, found.codes)[ordered]]
-            self._rows[self._number(name)] = self._newest_of(ordered, places, len(names) * len(self._kinds))
+            self._rows[self._number(name)] = self._newest_of(ordered, places, numbering.size * len(self._kinds))
 
     def _named(self, ledger: Ledger, wanted: Wanted, rows: Mapping[int, Any]) -> Mapping[str, Any]:
         if wanted.between == "rubrics":
@@ -129,7 +133,7 @@ class ManyRatings(Ratings):
         apart = self._set_apart(raters, seen, rows, scores)
         compared = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
         subjects = self._subjects(seen[compared])
-        order = np.array(sorted(range(len(subjects)), key=subjects.__getitem__), "q")
+        order = np.array(_order(subjects), "q")
         patterns = self._patterns(raters, rows, scores)
         ordered = compared[order]
         rows, scores = rows[:, ordered], scores[:, ordered]
@@ -139,8 +143,9 @@ class ManyRatings(Ratings):
     def _set_apart(self, raters: Sequence[int], seen: Array, rows: Array, scores: Array) -> Sequence[Unit]:
         """Take verdicts about other contents out of *rows* and *scores*, in the order of ids; return the subjects that have some."""
         apart, lines = [], {rater: line for line, rater in enumerate(raters)}
+        numbers = self._numbering.find({id for id, _ in self.contents.several}) if self.contents.several else {}
         for place in sorted(self.contents.several):
-            number = self.judged.names.find(place[0])
+            number = numbers.get(place[0])
             if number is None or place[1] not in self._kinds:
                 continue
             at = number * len(self._kinds) + self._kinds.index(place[1])
@@ -168,6 +173,13 @@ class ManyRatings(Ratings):
             if pattern:
                 found[pattern] = count
         return found
+
+
+def _order(subjects: Sequence[Place]) -> list[int]:
+    """The places of *subjects* in the order of ids."""
+    kinds = {kind for _, kind in subjects}
+    keys: Sequence[Any] = [id for id, _ in subjects] if len(kinds) == 1 else subjects
+    return sorted(range(len(subjects)), key=keys.__getitem__)
 
 
 def _spreads(np: ModuleType, scores: Array) -> Array:

@@ -31,6 +31,8 @@ _PASSING = CUT - NOISE
 BLOCKS = 1000
 RESAMPLES = 2000
 SEED = 0
+_TOGETHER = 100
+"""Resamples that are made at once."""
 _LOW, _PASS, _FAILED = range(3)
 """What a rater says of a unit; a pattern is 3 · rater + this, for each rater."""
 
@@ -81,6 +83,7 @@ class Tally:
         self._patterns: Counter[tuple[int, ...]] = Counter()
         self._draw = random.Random(SEED).random
         self._start = 0.0
+        self._np: ModuleType | None = None
         self.n = 0
         self._apart, self._sums, self._squares, self._counts = ([0.0] * BLOCKS for _ in range(4))
 
@@ -147,6 +150,7 @@ class Tally:
 
         *patterns* count what was said of all units, also of others. It does what :meth:`add` does for each, a column at a time.
         """
+        self._np = np
         self._patterns.update(patterns)
         self._within += int(np.count_nonzero(spreads <= self._reach))
         count = scores.shape[1]
@@ -215,12 +219,8 @@ class Tally:
         does where all variation comes from one subject. Of perfect agreement it is [1, 1]: resamples cannot show what did
         not happen once.
         """
-        parts, draw = self._parts(), random.Random(SEED)
-        blocks = range(len(parts[0]))
-        alphas = []
-        for _ in range(RESAMPLES if self.n > 1 and self.alpha is not None else 0):
-            pick = itemgetter(*draw.choices(blocks, k=len(blocks)))
-            alphas.append(_alpha(*(sum(pick(part)) for part in parts)))
+        known = self.n > 1 and self.alpha is not None
+        alphas = [_alpha(*sums) for sums in self._resampled()] if known else []
         found = sorted(alpha for alpha in alphas if alpha is not None)
         if len(found) < RESAMPLES * 3 / 4:
             return None
@@ -228,6 +228,17 @@ class Tally:
         left = f", {RESAMPLES - len(found):,} of them left out for having equal scores alone" if None in alphas else ""
         method = f"percentile bootstrap over subjects{groups}, {RESAMPLES:,} resamples, seed {SEED}{left}"
         return Interval(percentile(found, 0.025), percentile(found, 0.975), method)
+
+    def _resampled(self) -> Iterator[Sequence[float]]:
+        """The sums of each resample of the parts."""
+        parts, draw = self._parts(), random.Random(SEED)
+        if self._np is not None:
+            yield from _resampled_by(self._np, parts, draw)
+            return
+        blocks = range(len(parts[0]))
+        for _ in range(RESAMPLES):
+            pick = itemgetter(*draw.choices(blocks, k=len(blocks)))
+            yield [sum(pick(part)) for part in parts]
 
     def _parts(self) -> tuple[Sequence[float], ...]:
         used = min(self.n, BLOCKS)
@@ -268,6 +279,17 @@ def states(rater: int, scores: Iterable[float | None]) -> list[int]:
     """What *rater* says of units, as a pattern has it, by its scores; None for one that failed."""
     failed, low, passing = 3 * rater + _FAILED, 3 * rater + _LOW, 3 * rater + _PASS
     return [failed if score is None else passing if score >= _PASSING else low for score in scores]
+
+
+def _resampled_by(np: ModuleType, parts: Sequence[Sequence[float]], draw: random.Random) -> Iterator[Sequence[float]]:
+    """The sums of each resample, of the same draws as without numpy: both have the Mersenne Twister, and make a number of 53 bits alike."""
+    _, (*key, position), _ = draw.getstate()
+    twister = np.random.RandomState()
+    twister.set_state(("MT19937", key, position))
+    table, count = np.array(parts), len(parts[0])
+    for _ in range(0, RESAMPLES, _TOGETHER):
+        picked = (twister.random_sample((_TOGETHER, count)) * count).astype("q")
+        yield from table[:, picked].sum(axis=2).T.tolist()
 
 
 def _apart_of(np: ModuleType, scores: Array, counts: Array, spreads: Array) -> Array:

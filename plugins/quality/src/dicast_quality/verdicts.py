@@ -37,7 +37,7 @@ class Group:
 
     key: Key
     count: int
-    scores: array[float]
+    scores: array[float] = attrs.field(repr=False)
     mean: float | None
     confidence: float | None
     cost: Cost

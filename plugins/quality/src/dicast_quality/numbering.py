@@ -1,0 +1,88 @@
+"""Numbers in place of names: equal ones are equal names, whichever columns they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+
+from dicast.reading import Names, joined, mark_of
+
+from .arrays import Array
+
+
+class Numbering:
+    """Numbers the names of several columns together, from 0 to below *size*.
+
+    Where a ledger keeps marks of its names they are told apart by these, without the names themselves: by 8 bytes, and where these are equal
+    by 8 more. Should these differ the names decide, as they do where there are no marks.
+    """
+
+    def __init__(self, np: ModuleType, *names: Names) -> None:
+        self._np = np
+        self._names = list({id(one): one for one in names}.values())
+        self._starts = [0]
+        for one in self._names:
+            self._starts.append(self._starts[-1] + len(one))
+        self._marks: Array = None
+        self._numbers = self._by_marks()
+        if self._numbers is None:
+            self._marks, self._numbers = None, self._by_texts()
+        self.size = int(self._numbers.max(initial=-1)) + 1
+
+    def of(self, names: Names) -> Array:
+        """The number of each of *names*, by the number that it has there."""
+        place = next(place for place, one in enumerate(self._names) if one is names)
+        return self._numbers[self._starts[place] : self._starts[place + 1]]
+
+    def find(self, wanted: Iterable[str | None]) -> dict[str | None, int]:
+        """The numbers of the *wanted* names, of those that have one."""
+        if self._marks is None:
+            there = {name: one for one in self._names for name in wanted if one.find(name) is not None}
+            return {name: int(self.of(one)[one.find(name)]) for name, one in there.items()}
+        np = self._np
+        names = list(wanted)
+        marks = np.frombuffer(b"".join(map(mark_of, names)), "q").reshape(-1, 2)
+        places = np.searchsorted(self._marks[:, 0], marks[:, 0])
+        inside = np.flatnonzero(places < len(self._marks))
+        same = inside[(self._marks[places[inside]] == marks[inside]).all(axis=1)]
+        return {names[place]: int(places[place]) for place in same.tolist()}
+
+    def texts(self, numbers: Array) -> list[str]:
+        """The names with these numbers."""
+        np = self._np
+        holders = np.empty(self.size, "q")
+        holders[self._numbers[::-1]] = np.arange(len(self._numbers))[::-1]  # the first
+        places = holders[numbers]
+        order = np.argsort(places)
+        ascending = places[order]
+        found: list[str | None] = []
+        for one, start, end in zip(self._names, self._starts, self._starts[1:], strict=False):
+            low, high = np.searchsorted(ascending, (start, end))
+            found += one.texts_at((ascending[low:high] - start).tolist())
+        texts = np.empty(len(found), object)
+        texts[order] = found
+        return list(map(str, texts.tolist()))
+
+    def _by_marks(self) -> Array | None:
+        np = self._np
+        marks = [one.marks for one in self._names]
+        if not marks or any(
+            one is None or len(one) != 16 * len(names) for one, names in zip(marks, self._names, strict=True)
+        ):
+            return None
+        pairs = np.frombuffer(b"".join([bytes(one or b"") for one in marks]), "q").reshape(-1, 2)
+        order = np.argsort(pairs[:, 0])
+        first, second = pairs[order, 0], pairs[order, 1]
+        differs = first[1:] != first[:-1]
+        if (second[1:] != second[:-1])[~differs].any():
+            return None
+        new = np.concatenate(([True], differs)) if len(order) else np.zeros(0, bool)
+        numbers = np.empty(len(order), "i")
+        numbers[order] = np.cumsum(new) - 1
+        self._marks = pairs[order[new]]
+        return numbers
+
+    def _by_texts(self) -> Array:
+        np = self._np
+        parts: Sequence[Sequence[int]] = joined(self._names)
+        return np.concatenate([np.array(part, "i") for part in parts]) if parts else np.zeros(0, "i")
