@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
+    from .numbering import Numbering, split, total, view
     from .readers import Reader, reader
 
 _ON_FIRST_USE = {
+    "Numbering": ".numbering:Numbering",
     "Reader": ".readers:Reader",
     "past_runs": ".._kernel.cli.past_runs:past_runs",
     "reader": ".readers:reader",
+    "split": ".numbering:split",
+    "total": ".numbering:total",
+    "view": ".numbering:view",
     "run_document": ".._kernel.resume.reading:document",
     "verdict_of": ".._kernel.resume.reading:verdict",
 }
@@ -42,6 +47,7 @@ __all__ = [
     "Judged",
     "Maker",
     "Names",
+    "Numbering",
     "Reader",
     "Teller",
     "Told",
@@ -54,10 +60,13 @@ __all__ = [
     "past_runs",
     "reader",
     "run_document",
+    "split",
     "still_begun",
     "teller_of",
     "told",
+    "total",
     "verdict_of",
+    "view",
 ]
 
 

@@ -31,7 +31,8 @@ UNPRICED, UNCOUNTED, EXACT = 1, 2, 4
 DIGITS = 8
 PLACES = 12
 _MOST = 2**62
-_DAY = 86_400_000
+DAY = 86_400_000
+"""Milliseconds."""
 
 
 class Payer(NamedTuple):
@@ -42,6 +43,10 @@ class Payer(NamedTuple):
     unit: str
     model: str | None
     judge: str | None
+
+    def group(self, by: str) -> str | None:
+        """Its model, or its judge, which an agent has none."""
+        return self.model if by == "model" else None if self.type == AGENT else self.judge
 
 
 Found = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
@@ -75,7 +80,12 @@ class Spent:
 
     def day(self, line: int) -> str:
         """The day in UTC."""
-        return datetime.fromtimestamp(self.times[line] // _DAY * 86_400, UTC).date().isoformat()
+        return day_of(self.times[line] // DAY)
+
+
+def day_of(number: int) -> str:
+    """The day that is so many days behind the first of 1970."""
+    return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
 def spent_of(event: Event) -> Found | None:

@@ -12,7 +12,9 @@ from typing import Any
 
 import attrs
 
-from .arrays import Array, view
+from dicast.reading import view
+
+from .arrays import Array
 from .many_ratings import ManyRatings, Table
 from .ratings import Between, Maker, Ratings, Subject, Unit
 from .reliability import CUT, NOISE, Pair, Rater, Tally, states
@@ -83,7 +85,7 @@ class Comparison:
             self._ask(unit.apart)
         self._apart, self._apart_first = len(table.apart), [unit.subject for unit in table.apart[: self._keep]]
         several = ratings.contents.several
-        self._several = sum(place in several for place in table.subjects) if several else 0
+        self._several = sum(table.subject(place) in several for place in range(len(table.ids))) if several else 0
         self._tally.add_table(np, table.patterns, table.scores, table.spreads)
         codes = view(np, ratings.judged.codes)[table.rows[table.rows >= 0]]
         for code, count in enumerate(np.bincount(codes).tolist()):
@@ -91,7 +93,7 @@ class Comparison:
                 self._made[ratings.maker_of(code)] += count
         for place in self._worst_places(np, table.spreads) if self._keep else ():
             said = zip(table.raters, table.scores[:, place].tolist(), strict=True)
-            id, kind = table.subjects[place]
+            id, kind = table.subject(place)
             self._rank(
                 (kind, id),
                 float(table.spreads[place]),

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
-from dicast.reading import Told
-
-from .arrays import view
-from .numbering import Numbering
+from dicast.reading import Numbering, Told, view
 
 Place = tuple[str, str]
 """A subject's id and kind, in the order in which subjects are gone through."""
@@ -42,11 +39,10 @@ class Contents:
         return cls(read)
 
     @classmethod
-    def of_many(cls, np: ModuleType, found: Told, kind: str | None) -> Contents:
-        """Likewise of many that one ledger was told, a column at a time."""
+    def of_many(cls, np: ModuleType, numbering: Numbering, found: Told, kind: str | None) -> Contents:
+        """Likewise of many that one ledger was told, a column at a time; *numbering* is that of its names."""
         kinds = list(dict.fromkeys(teller.what for teller in found.tellers))
         of_codes = np.array([kinds.index(teller.what) for teller in found.tellers], "q")
-        numbering = Numbering(np, found.names)
         codes, marks, names = view(np, found.codes), view(np, found.marks), numbering.of(found.names).astype("q")
         places = names[view(np, found.numbers)] * len(kinds) + of_codes[codes]
         first = np.zeros(numbering.size * len(kinds), "q")
@@ -55,8 +51,8 @@ class Contents:
         several[places[first[places] != marks]] = True
         read: dict[Place, list[Read]] = {}
         rows = np.flatnonzero(several[places])
-        ids = numbering.texts(names[view(np, found.numbers)[rows]])
-        for row, id in zip(rows.tolist(), ids, strict=True):
+        order, ids = numbering.named(names[view(np, found.numbers)[rows]])
+        for row, id in zip(rows[order].tolist(), ids, strict=True):
             run_id, _, what = found.tellers[found.codes[row]]
             if kind in (None, what):
                 read.setdefault((id, what), []).append((run_id, found.seqs[row], found.marks[row]))

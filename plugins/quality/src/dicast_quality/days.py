@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dicast import Ledger
+from dicast.reading import split, view
 
 from .agreement import Asked
-from .arrays import split, view
 from .many_ratings import ManyRatings, Table
 from .ratings import Between, Ratings
 from .reliability import NOISE
@@ -59,7 +59,7 @@ def _days_of(ratings: ManyRatings, table: Table, window: float) -> dict[int, lis
     """By day how many subjects have two scores, and how many of these are within *window*."""
     np = ratings.np
     times = np.where(np.isnan(table.scores), -(2**62), view(np, ratings.judged.times)[table.rows])
-    days = times.max(axis=0) // _DAY if len(table.subjects) else np.zeros(0, "q")
+    days = times.max(axis=0) // _DAY if len(table.ids) else np.zeros(0, "q")
     return {
         day: [len(places), int(np.count_nonzero(table.spreads[places] <= window + NOISE))]
         for day, places in split(np, days)

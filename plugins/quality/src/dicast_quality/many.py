@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
+from typing import Literal
 
 from dicast import Cost
-from dicast.reading import DOWN, ESCALATED, EXACT, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Told
+from dicast.reading import (
+    DOWN,
+    ESCALATED,
+    EXACT,
+    EXHAUSTED,
+    FAILED,
+    ROUTED,
+    USD_UNKNOWN,
+    Judged,
+    Numbering,
+    Told,
+    split,
+    total,
+    view,
+)
 
-from .arrays import Array, average, floats, numpy_for, split, total, view
-from .numbering import Numbering
+from .arrays import Array, average, floats, numpy_for
 from .verdicts import ALWAYS, Group, Grouping, Key, Verdicts
 
 _UNTOLD, _UNDECIDED = -2, -1
@@ -112,7 +126,7 @@ class ManyVerdicts(Verdicts):
             self._flags[rows],
         )
         counted = scores[confidences >= min_confidence] if min_confidence > 0 else scores
-        usd, msat = (self._sum(unit, rows, flags) for unit in ("usd", "msat"))
+        usd, msat = self._sum("usd", rows, flags), self._sum("msat", rows, flags)
         unpriced, escalated, exhausted = (
             int(np.count_nonzero(flags & bit)) for bit in (USD_UNKNOWN, ESCALATED, EXHAUSTED)
         )
@@ -121,7 +135,7 @@ class ManyVerdicts(Verdicts):
             key, len(rows), floats(np.sort(counted)), *means, usd, msat, unpriced, down, escalated, exhausted, people
         )
 
-    def _sum(self, unit: str, rows: Array, flags: Array) -> Cost:
+    def _sum(self, unit: Literal["usd", "msat"], rows: Array, flags: Array) -> Cost:
         np, judged = self._np, self._judged
         amounts = view(np, judged.usd if unit == "usd" else judged.msat)[rows]
         paid = np.flatnonzero((amounts != 0) | (flags & EXACT != 0))

@@ -7,11 +7,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from dicast import Ledger
-from dicast.reading import FAILED, Judged, Told, judged
+from dicast.reading import FAILED, Judged, Numbering, Told, judged, split, view
 
-from .arrays import MANY, Array, numpy_for, split, view
+from .arrays import MANY, Array, numpy_for
 from .contents import Contents, Place
-from .numbering import Numbering
 from .ratings import Ratings, Unit, Wanted, rater_name
 from .reliability import CUT, NOISE
 
@@ -23,17 +22,22 @@ class Table(NamedTuple):
     """What *raters* (numbers, ascending) say of subjects. Each array has a line for a rater, and a column for a subject that two have scored.
 
     *rows* are the verdicts, -1 where there is none that counts, *scores* NaN where there is none, *spreads* say how far the scores of a
-    subject lie apart. *subjects* are in the order of ids. *patterns* count what raters say of all subjects, as
+    subject lie apart. *ids* and *kinds* are those of the subjects, in the order of ids. *patterns* count what raters say of all subjects, as
     :class:`.reliability.Tally` has it; *apart* are the subjects with verdicts about another content, whose scores do not count.
     """
 
     raters: Sequence[int]
-    subjects: Sequence[Place]
+    ids: Sequence[str]
+    kinds: Sequence[str]
     rows: Array
     scores: Array
     spreads: Array
     patterns: Mapping[tuple[int, ...], int]
     apart: Sequence[Unit]
+
+    def subject(self, column: int) -> Place:
+        """The subject of a column."""
+        return self.ids[column], self.kinds[column if len(self.kinds) > 1 else 0]
 
 
 def ratings_of(ledger: Ledger, wanted: Wanted) -> Ratings:
@@ -68,22 +72,21 @@ class ManyRatings(Ratings):
         self._newest_rows = found or None
 
     def _by_place(self, rows: Array) -> Mapping[Place, int]:
-        numbers = self.np.flatnonzero(rows >= 0)
-        return dict(zip(self._subjects(numbers), rows[numbers].tolist(), strict=True))
-
-    def _subjects(self, numbers: Array) -> list[Place]:
-        """The subjects with these numbers of places."""
-        kinds, texts = self._kinds, self._numbering.texts(numbers // len(self._kinds))
-        if len(kinds) == 1:
-            return list(zip(texts, kinds * len(texts), strict=True))
-        return list(zip(texts, map(kinds.__getitem__, (numbers % len(kinds)).tolist()), strict=True))
+        places = self.np.flatnonzero(rows >= 0)
+        order, ids = self._numbering.named(places // len(self._kinds))
+        ordered = places[order]
+        kinds = map(self._kinds.__getitem__, (ordered % len(self._kinds)).tolist())
+        return dict(zip(zip(ids, kinds, strict=True), rows[ordered].tolist(), strict=True))
 
     def _first_rows(self) -> Mapping[int, int]:
         return {code: int(rows[0]) for code, rows in split(self.np, view(self.np, self.judged.codes))}
 
     def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
-        alone = len(reads) == 1 and len(reads[0].codes) >= MANY
-        return Contents.of_many(self.np, reads[0], kind) if alone else super()._contents(reads, kind)
+        if len(reads) > 1 or len(reads[0].codes) < MANY:
+            return super()._contents(reads, kind)
+        names = reads[0].names
+        numbering = self._numbering if names is self.judged.names and self._rows else Numbering(self.np, names)
+        return Contents.of_many(self.np, numbering, reads[0], kind)
 
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         np, found = self.np, self.judged
@@ -131,14 +134,21 @@ class ManyRatings(Ratings):
         scores = view(np, self.judged.scores)[rows]
         scores[(rows < 0) | (view(np, self.judged.flags)[rows] & FAILED != 0)] = np.nan
         apart = self._set_apart(raters, seen, rows, scores)
-        compared = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
-        subjects = self._subjects(seen[compared])
-        order = np.array(_order(subjects), "q")
         patterns = self._patterns(raters, rows, scores)
-        ordered = compared[order]
-        rows, scores = rows[:, ordered], scores[:, ordered]
-        spreads = _spreads(np, scores)
-        return Table(raters, [subjects[place] for place in order.tolist()], rows, scores, spreads, patterns, apart)
+        compared = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
+        order, ids, kinds = self._ordered(seen[compared])
+        rows, scores = rows[:, compared[order]], scores[:, compared[order]]
+        return Table(raters, ids, kinds, rows, scores, _spreads(np, scores), patterns, apart)
+
+    def _ordered(self, places: Array) -> tuple[Array, list[str], list[str]]:
+        """The order of *places* by ids, the ids in it, and the kinds, or the only one."""
+        np, several = self.np, len(self._kinds) > 1
+        order, ids = self._numbering.named(places // len(self._kinds))
+        kinds = list(map(self._kinds.__getitem__, (places[order] % len(self._kinds)).tolist())) if several else []
+        ordered = sorted(range(len(ids)), key=kinds.__getitem__) if several else range(len(ids))
+        ordered = sorted(ordered, key=ids.__getitem__)
+        found = list(map(kinds.__getitem__, ordered)) if several else self._kinds
+        return order[np.array(ordered, "q")], list(map(ids.__getitem__, ordered)), found
 
     def _set_apart(self, raters: Sequence[int], seen: Array, rows: Array, scores: Array) -> Sequence[Unit]:
         """Take verdicts about other contents out of *rows* and *scores*, in the order of ids; return the subjects that have some."""
@@ -173,13 +183,6 @@ class ManyRatings(Ratings):
             if pattern:
                 found[pattern] = count
         return found
-
-
-def _order(subjects: Sequence[Place]) -> list[int]:
-    """The places of *subjects* in the order of ids."""
-    kinds = {kind for _, kind in subjects}
-    keys: Sequence[Any] = [id for id, _ in subjects] if len(kinds) == 1 else subjects
-    return sorted(range(len(subjects)), key=keys.__getitem__)
 
 
 def _spreads(np: ModuleType, scores: Array) -> Array:

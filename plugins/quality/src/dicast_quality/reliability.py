@@ -16,6 +16,7 @@ from itertools import combinations
 from math import fsum, isnan
 from operator import itemgetter
 from types import ModuleType
+from typing import Any
 
 import attrs
 
@@ -81,7 +82,7 @@ class Tally:
         self._reach = window + NOISE
         self._within = 0
         self._patterns: Counter[tuple[int, ...]] = Counter()
-        self._draw = random.Random(SEED).random
+        self._random = random.Random(SEED)
         self._start = 0.0
         self._np: ModuleType | None = None
         self.n = 0
@@ -130,7 +131,7 @@ class Tally:
             self._scatter()
         start, draw, apart, sums, squares, counts = (
             self._start,
-            self._draw,
+            self._random.random,
             self._apart,
             self._sums,
             self._squares,
@@ -162,8 +163,10 @@ class Tally:
         if self.n == BLOCKS:
             self._scatter()
         self.n += count - alone
-        draw, rest = self._draw, scores[:, alone:]
-        parts = np.array([int(draw() * BLOCKS) for _ in range(count - alone)], "q")
+        rest, twister = scores[:, alone:], _twister(np, self._random)
+        parts = (twister.random_sample(count - alone) * BLOCKS).astype("q")
+        _, key, position, *_ = twister.get_state()
+        self._random.setstate((3, (*key.tolist(), position), None))
         given = ~np.isnan(rest)
         moved = np.where(given, rest - self._start, 0.0)
         counts = given.sum(axis=0)
@@ -178,7 +181,7 @@ class Tally:
         if n >= BLOCKS:
             if n == BLOCKS:
                 self._scatter()
-            part = int(self._draw() * BLOCKS)
+            part = int(self._random.random() * BLOCKS)
         elif not n:
             self._start = scores[0]  # counted from it, sums of squares stay small, and exact
         self.n = n + 1
@@ -196,7 +199,7 @@ class Tally:
 
     def _scatter(self) -> None:
         """Put the units, each in a part of its own as yet, into random parts too."""
-        places = [int(self._draw() * BLOCKS) for _ in range(BLOCKS)]
+        places = [int(self._random.random() * BLOCKS) for _ in range(BLOCKS)]
         for sums in (self._apart, self._sums, self._squares, self._counts):
             alone, sums[:] = sums[:], [0.0] * BLOCKS
             for place, value in zip(places, alone, strict=True):
@@ -281,11 +284,17 @@ def states(rater: int, scores: Iterable[float | None]) -> list[int]:
     return [failed if score is None else passing if score >= _PASSING else low for score in scores]
 
 
-def _resampled_by(np: ModuleType, parts: Sequence[Sequence[float]], draw: random.Random) -> Iterator[Sequence[float]]:
-    """The sums of each resample, of the same draws as without numpy: both have the Mersenne Twister, and make a number of 53 bits alike."""
+def _twister(np: ModuleType, draw: random.Random) -> Any:
+    """What of numpy draws as *draw* does: both have the Mersenne Twister, and make a number of 53 bits alike."""
     _, (*key, position), _ = draw.getstate()
-    twister = np.random.RandomState()
-    twister.set_state(("MT19937", key, position))
+    found = np.random.RandomState()
+    found.set_state(("MT19937", key, position))
+    return found
+
+
+def _resampled_by(np: ModuleType, parts: Sequence[Sequence[float]], draw: random.Random) -> Iterator[Sequence[float]]:
+    """The sums of each resample, of the same draws as without numpy."""
+    twister = _twister(np, draw)
     table, count = np.array(parts), len(parts[0])
     for _ in range(0, RESAMPLES, _TOGETHER):
         picked = (twister.random_sample((_TOGETHER, count)) * count).astype("q")

@@ -1,13 +1,38 @@
-"""Numbers in place of names: equal ones are equal names, whichever columns they stand in."""
+"""Columns as arrays of numpy, which whoever reads them brings along; and numbers in place of names: equal ones are equal names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
-from dicast.reading import Names, joined, mark_of
+from .names import Names, joined, mark_of
 
-from .arrays import Array
+Array = Any
+"""An array of numpy."""
+
+
+def view(np: ModuleType, column: array[Any]) -> Array:
+    """*column* as an array of numpy, without a copy."""
+    return np.frombuffer(column, column.typecode) if len(column) else np.empty(0, column.typecode)
+
+
+def split(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
+    """Each of *keys*, with the places that have it in their order."""
+    if not len(keys):
+        return
+    small = keys.astype("h") if keys.min() >= -(2**15) and keys.max() < 2**15 else keys  # these are sorted by radix
+    order = np.argsort(small, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+        yield int(ordered[start]), order[start:end]
+
+
+def total(np: ModuleType, amounts: Array) -> int:
+    """The exact sum of whole numbers, which may not fit into 8 bytes."""
+    return (int((amounts >> 32).sum()) << 32) + int((amounts & 0xFFFFFFFF).sum())
 
 
 class Numbering:
@@ -47,23 +72,22 @@ class Numbering:
         same = inside[(self._marks[places[inside]] == marks[inside]).all(axis=1)]
         return {names[place]: int(places[place]) for place in same.tolist()}
 
-    def texts(self, numbers: Array) -> list[str]:
-        """The names with these numbers."""
+    def named(self, numbers: Array) -> tuple[Array, list[str]]:
+        """The names with these numbers, in an order that takes little time, and that order: the places in *numbers*."""
         np = self._np
         holders = np.empty(self.size, "q")
         holders[self._numbers[::-1]] = np.arange(len(self._numbers))[::-1]  # the first
         places = holders[numbers]
         order = np.argsort(places)
         ascending = places[order]
-        found: list[str | None] = []
+        found: list[Any] = []
         for one, start, end in zip(self._names, self._starts, self._starts[1:], strict=False):
             low, high = np.searchsorted(ascending, (start, end))
             found += one.texts_at((ascending[low:high] - start).tolist())
-        texts = np.empty(len(found), object)
-        texts[order] = found
-        return list(map(str, texts.tolist()))
+        return order, found
 
-    def _by_marks(self) -> Array | None:
+    def _by_marks(self) -> Array:
+        """The number of each name by its mark; None where marks are missing, or do not tell names apart."""
         np = self._np
         marks = [one.marks for one in self._names]
         if not marks or any(
