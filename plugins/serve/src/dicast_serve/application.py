@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import orjson
@@ -24,6 +24,7 @@ from dicast import (
     DataError,
     DicastError,
     Head,
+    Ledger,
     LedgerError,
     LedgerRefused,
     RequestError,
@@ -34,6 +35,7 @@ from dicast import (
 from . import openapi
 from .documents import dumped
 from .guard import Guard, Tokens, error_response, token_of
+from .kept import Columns, Remembering
 from .labels import MAX_BODY_BYTES, label_of, record
 from .live import Tails, stream
 from .parameters import BadRequest, values_of
@@ -94,6 +96,7 @@ class Answers:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
         self._making: dict[str, asyncio.Task[bytes]] = {}
+        self._columns: dict[Path, Columns] = {}
         self._heavy, self._light = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LIGHT_AT_ONCE)
 
     async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
@@ -116,7 +119,8 @@ class Answers:
     async def _make(self, tag: str, route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
         try:
             async with self._light if route.light else self._heavy:
-                body = await asyncio.to_thread(_answered, route, path, given)
+                columns = None if route.light else self._columns.setdefault(path, Columns())
+                body = await asyncio.to_thread(_answered, route, path, given, columns)
         finally:
             del self._making[tag]
         self._keep(tag, body)
@@ -129,8 +133,11 @@ class Answers:
             self._size -= len(self._kept.popitem(last=False)[1])
 
 
-def _answered(route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
-    return dumped(read_ledger(path, lambda live: route.answer(live, given)))
+def _answered(route: Route, path: Path, given: Mapping[str, Any], columns: Columns | None = None) -> bytes:
+    def answer(live: Ledger) -> Mapping[str, Any]:
+        return route.answer(live if columns is None else cast(Ledger, Remembering(live, columns)), given)
+
+    return dumped(read_ledger(path, answer))
 
 
 def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:
