@@ -73,6 +73,8 @@ class Judged:
     names: Names = attrs.field(factory=Names)
     makers: list[Maker] = attrs.field(factory=list)
     exact: dict[int, tuple[str | None, str | None]] = attrs.field(factory=dict)
+    memo: dict[object, Any] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+    """What readers have made of all rows, kept with them."""
     _ids: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
 
     @property

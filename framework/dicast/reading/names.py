@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import count
+from typing import Any
 
 import attrs
 import orjson
@@ -30,6 +31,8 @@ class Names:
     """
 
     _texts: list[Name] = attrs.field(factory=list)
+    numbering: Any = attrs.field(default=None, init=False)
+    """What numbers these names alone, kept by whoever has made it."""
     marks: bytearray | None = attrs.field(factory=bytearray, init=False)
     _kept: list[str] = attrs.field(factory=list, init=False)
     _starts: list[int] = attrs.field(factory=lambda: [0], init=False)

@@ -54,6 +54,18 @@ class Numbering:
             self._marks, self._numbers = None, self._by_texts()
         self.size = int(self._numbers.max(initial=-1)) + 1
 
+    @classmethod
+    def made(cls, np: ModuleType, *names: Names) -> Numbering:
+        """The numbering of *names*, made once where it is of the names of one ledger alone."""
+        first, *others = names
+        if any(one is not first for one in others):
+            return cls(np, *names)
+        kept = first.numbering
+        if kept is None or len(kept.of(first)) != len(first):
+            kept = first.numbering = cls(np, first)
+        found: Numbering = kept
+        return found
+
     def of(self, names: Names) -> Array:
         """The number of each of *names*, by the number that it has there."""
         place = next(place for place, one in enumerate(self._names) if one is names)

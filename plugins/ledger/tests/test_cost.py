@@ -269,5 +269,3 @@ def test_groups_add_up_to_the_total_however_they_are_cut(spends, group):
 def way(request, monkeypatch):
     """How the sums are made; every test of this file is one of both."""
     monkeypatch.setattr("dicast_ledger.many_spent.MANY", 0 if request.param == "a column at a time" else 2**62)
-
-

@@ -42,7 +42,7 @@ def _told(connection: sqlite3.Connection, table: Packed, bounds: Bounds | None, 
     tellers = [Teller(*facts) for facts in common(connection, table)]
     (seqs, codes, *marks, numbers), _ = _whole(connection, table, bounds)
     names = named(connection, numbers)
-    return Told(seqs, codes, marks[0] if marks else array("q", bytes(8 * len(seqs))), numbers, names, tellers)
+    return Told(seqs, codes, marks[0] if marks else array("b", bytes(len(seqs))), numbers, names, tellers)
 
 
 def _merged(parts: Sequence[Told]) -> Told:
@@ -59,13 +59,14 @@ def _merged(parts: Sequence[Told]) -> Told:
     return found
 
 
-def read_spent(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf) -> Spent:
-    """What was spent, likewise."""
+def read_spent(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf | None) -> Spent:
+    """What was spent, likewise; without *named* nobody asks for the sessions."""
     columns, exact = _whole(connection, PAID, bounds)
     _, times, codes, flags, amounts, tokens, calls, marks, numbers = columns
     payers = [Payer(*facts) for facts in common(connection, PAID)]
     apart = {line: texts[0] for line, texts in exact.items()}
-    return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, named(connection, numbers), payers, apart)
+    names = Names() if named is None else named(connection, numbers)
+    return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, names, payers, apart)
 
 
 def some_names(connection: sqlite3.Connection, numbers: array[int]) -> Names:

@@ -65,8 +65,10 @@ class Readings:
             found.add(self._behind(connection, Query(run_id, tuple(types), after=upto)))
         return found.of(run_id, types)
 
-    def spent(self, run_id: str | None = None) -> Spent | None:
+    def spent(self, run_id: str | None = None, *, sessions: bool = True) -> Spent | None:
         """What was spent in the ledger, or in one run and perhaps some others; None where the columns do not go to the end of the chain.
+
+        Without *sessions* it does not say of which.
 
         :raises LedgerError: when the file cannot be read.
         """
@@ -75,7 +77,8 @@ class Readings:
             upto, odd = covered(connection)
             if bounds is None or newest is None or upto < newest.seq or odd:
                 return None
-            return read_spent(connection, bounds, self._all_names if run_id is None else some_names)
+            named = self._all_names if run_id is None else some_names
+            return read_spent(connection, bounds, named if sessions else None)
 
     def begun(self, run_id: str | None = None) -> Sequence[Entry]:
         """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.

@@ -35,7 +35,7 @@ def read_agreement_days(
     """
     asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
     ratings, between = asked.ratings(ledger)
-    table = ratings.table() if isinstance(ratings, ManyRatings) else None
+    table = ratings.table(in_order=False) if isinstance(ratings, ManyRatings) else None
     if isinstance(ratings, ManyRatings) and table is not None:
         days = _days_of(ratings, table, window)
     else:
@@ -59,7 +59,7 @@ def _days_of(ratings: ManyRatings, table: Table, window: float) -> dict[int, lis
     """By day how many subjects have two scores, and how many of these are within *window*."""
     np = ratings.np
     times = np.where(np.isnan(table.scores), -(2**62), view(np, ratings.judged.times)[table.rows])
-    days = times.max(axis=0) // _DAY if len(table.ids) else np.zeros(0, "q")
+    days = times.max(axis=0) // _DAY if len(table.spreads) else np.zeros(0, "q")
     return {
         day: [len(places), int(np.count_nonzero(table.spreads[places] <= window + NOISE))]
         for day, places in split(np, days)

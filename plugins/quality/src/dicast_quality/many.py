@@ -61,7 +61,7 @@ class ManyVerdicts(Verdicts):
     def numbering(self) -> Numbering:
         """The numbers of subjects, and of turns where they are joined."""
         if self._numbering is None:
-            self._numbering = Numbering(self._np, self._judged.names)
+            self._numbering = Numbering.made(self._np, self._judged.names)
         return self._numbering
 
     def _subjects(self, rows: Array) -> Array:
@@ -84,19 +84,28 @@ class ManyVerdicts(Verdicts):
 
     def join(self, told: Told) -> None:
         """Give each verdict the model of its turn, as :class:`Verdicts` says."""
-        np, judged = self._np, self._judged
+        judged = self._judged
+        if told.names is not judged.names:
+            self._numbering = Numbering(self._np, judged.names, told.names)
+        key = "models", id(told)
+        if key not in judged.memo:
+            judged.memo[key] = told, self._models_of(told)
+        _, (models, found) = judged.memo[key]
+        self._told_names, self._told = models, found[self._chosen]
+
+    def _models_of(self, told: Told) -> tuple[tuple[str, ...], Array]:
+        """The models that were told of, and the number of each verdict's."""
+        np, judged, numbering = self._np, self._judged, self.numbering
         models = {model: number for number, model in enumerate(dict.fromkeys(one.what for one in told.tellers))}
-        self._told_names = tuple(models)
-        self._numbering = numbering = Numbering(np, judged.names, told.names)
         turns, codes = numbering.of(told.names)[view(np, told.numbers)], view(np, told.codes)
         nobody = numbering.find([None]).get(None)
         if nobody is not None:
             there = turns != nobody
             turns, codes = turns[there], codes[there]
         runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.tellers))}
-        tellers = _Tellers(np, told, runs, models)
-        asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], "i")[self._codes[self._chosen]]
-        self._told = tellers.models(turns, codes, self._subjects(self._chosen), asked, numbering.size)
+        asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], "i")[self._codes]
+        subjects = numbering.of(judged.names)[view(np, judged.numbers)]
+        return tuple(models), _Tellers(np, told, runs, models).models(turns, codes, subjects, asked, numbering.size)
 
     def groups(self, min_confidence: float) -> Iterator[Group]:
         """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""

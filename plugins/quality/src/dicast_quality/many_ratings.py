@@ -84,16 +84,14 @@ class ManyRatings(Ratings):
     def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
         if len(reads) > 1 or len(reads[0].codes) < MANY:
             return super()._contents(reads, kind)
-        names = reads[0].names
-        numbering = self._numbering if names is self.judged.names and self._rows else Numbering(self.np, names)
-        return Contents.of_many(self.np, numbering, reads[0], kind)
+        return Contents.of_many(self.np, Numbering.made(self.np, reads[0].names), reads[0], kind)
 
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         np, found = self.np, self.judged
         self._kinds = list(dict.fromkeys(found.makers[code].kind for code in chosen))
         by_code = dict(split(np, view(np, found.codes)))
         named = self._named(ledger, wanted, {code: by_code[code] for code in chosen})
-        self._numbering = numbering = Numbering(np, found.names)
+        self._numbering = numbering = Numbering.made(np, found.names)
         cells = numbering.size * len(self._kinds) * len(named)
         if cells > MOST_CELLS or len(named) > MOST_RATERS:
             self.newest = {self._number(name): self._newest(sorted(map(int, rows))) for name, rows in named.items()}
@@ -123,8 +121,8 @@ class ManyRatings(Ratings):
         newest[places[~failed]] = rows[~failed]
         return newest
 
-    def table(self) -> Table | None:
-        """What the raters say, None where there are too many of them."""
+    def table(self, *, in_order: bool = True) -> Table | None:
+        """What the raters say, None where there are too many of them; without an order it does not say of whom."""
         if not self._rows:
             return None
         np, raters = self.np, sorted(self._rows)
@@ -136,7 +134,8 @@ class ManyRatings(Ratings):
         apart = self._set_apart(raters, seen, rows, scores)
         patterns = self._patterns(raters, rows, scores)
         compared = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
-        order, ids, kinds = self._ordered(seen[compared])
+        every = np.arange(len(compared))
+        order, ids, kinds = self._ordered(seen[compared]) if in_order else (every, [], [])
         rows, scores = rows[:, compared[order]], scores[:, compared[order]]
         return Table(raters, ids, kinds, rows, scores, _spreads(np, scores), patterns, apart)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -97,7 +98,8 @@ class Answers:
         self._size = 0
         self._making: dict[str, asyncio.Task[bytes]] = {}
         self._columns: dict[Path, Columns] = {}
-        self._heavy, self._light = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LIGHT_AT_ONCE)
+        self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
+        self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
 
     async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
         """The answer of a route, or that it is still the one that the client has."""
@@ -118,9 +120,12 @@ class Answers:
 
     async def _make(self, tag: str, route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
         try:
-            async with self._light if route.light else self._heavy:
-                columns = None if route.light else self._columns.setdefault(path, Columns())
-                body = await asyncio.to_thread(_answered, route, path, given, columns)
+            if route.light:
+                async with self._light:
+                    body = await asyncio.to_thread(_answered, route, path, given)
+            else:
+                columns, loop = self._columns.setdefault(path, Columns()), asyncio.get_running_loop()
+                body = await loop.run_in_executor(self._heavy, _answered, route, path, given, columns)
         finally:
             del self._making[tag]
         self._keep(tag, body)

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from dicast import Ledger
-from dicast.reading import Judged, Told, judged, told
+from dicast.reading import READ, Judged, Names, Told, judged, told
 
 
 class Columns:
@@ -26,6 +26,11 @@ class Columns:
             if what not in self._found:
                 self._found[what] = read()
             return self._found[what]
+
+    def names(self, head: object) -> Names | None:
+        """The names of the verdicts, where these were asked for at this *head*."""
+        found = self._found.get(("judged",)) if head == self._head else None
+        return None if found is None else found.names
 
 
 class Remembering:
@@ -47,8 +52,19 @@ class Remembering:
         return found
 
     def told(self, run_id: str | None, types: Sequence[str]) -> Told:
-        """What was told."""
-        found: Told = self._read(run_id, ("told", *types), lambda: told(self._ledger, run_id, types))
+        """What was told; of what was read only the names are kept, of models all."""
+        if READ in types:
+            return self._shared(run_id, told(self._ledger, run_id, types))
+        found: Told = self._read(
+            run_id, ("told", *types), lambda: self._shared(run_id, told(self._ledger, run_id, types))
+        )
+        return found
+
+    def _shared(self, run_id: str | None, found: Told) -> Told:
+        """*found* with the names that the verdicts have, where they are the same."""
+        names = None if run_id is not None else self._columns.names(self._head)
+        if names is not None and names.marks and names.marks == found.names.marks:
+            found.names = names
         return found
 
     def _read(self, run_id: str | None, what: object, read: Callable[[], Any]) -> Any:
