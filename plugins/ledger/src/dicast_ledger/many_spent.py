@@ -101,9 +101,9 @@ class ManySpent:
         calls, decimals = view(np, spent.calls)[lines], np.where(amounts != 0, flags >> DIGITS, 0)
         add = np.add.reduceat
         columns = [
-            *(add(amounts >> 32, starts), add(amounts & 0xFFFFFFFF, starts), np.maximum.reduceat(decimals, starts)),
-            *(add(calls >> 32, starts), add(calls & 0xFFFFFFFF, starts)),
-            *(add(tokens >> 32, starts), add(tokens & 0xFFFFFFFF, starts)),
+            *(add(part, starts) for part in (amounts >> 32, amounts & 0xFFFFFFFF)),
+            np.maximum.reduceat(decimals, starts),
+            *(add(part, starts) for column in (calls, tokens) for part in (column >> 32, column & 0xFFFFFFFF)),
             *(add(chosen.astype("q"), starts) for chosen in (flags & UNCOUNTED == 0, flags & UNPRICED != 0)),
         ]
         exact = np.flatnonzero(flags & EXACT != 0)

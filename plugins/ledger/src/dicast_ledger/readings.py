@@ -29,6 +29,10 @@ class Readings:
         self._reader, self._entry = reader, entry
         self._names, self._lock = Names(), threading.Lock()
 
+    def forget(self) -> None:
+        """Let go of the names."""
+        self._names = Names()
+
     def _all_names(self, connection: sqlite3.Connection, numbers: array[int]) -> Names:
         """The names of the ledger, which readings share: they are read once."""
         with self._lock:

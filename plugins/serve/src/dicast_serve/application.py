@@ -101,6 +101,17 @@ class Answers:
         self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
         self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
 
+    def prepare(self) -> None:
+        """Read the columns of the first ledger in the background, and join them, before a page asks for what is made of them.
+
+        A ledger that cannot be read is left to whoever asks for it, who is told.
+        """
+        path = self.served.path(None)
+        columns = self._columns.setdefault(path, Columns())
+        for route in ROUTES:
+            if route.first:
+                self._heavy.submit(_answered, route, path, values_of(route.parameters, (), {}), columns)
+
     async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
         """The answer of a route, or that it is still the one that the client has."""
         ledger = values["ledger"]
@@ -165,11 +176,19 @@ def _minute() -> int:
 
 
 def application(
-    paths: Sequence[Path], tokens: Tokens, hosts: Sequence[str], cookie: str, pages: Sequence[BaseRoute] = ()
+    paths: Sequence[Path],
+    tokens: Tokens,
+    hosts: Sequence[str],
+    cookie: str,
+    pages: Sequence[BaseRoute] = (),
+    *,
+    prepare: bool = False,
 ) -> ASGIApp:
-    """The application over the ledgers at *paths*; *pages* are routes beside those of the API."""
+    """The application over the ledgers at *paths*; *pages* are routes beside those of the API. *prepare* lets it begin to read at once."""
     served = Served.of(paths)
     answers, tails = Answers(served), Tails()
+    if prepare:
+        answers.prepare()
 
     async def ledgers(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
