@@ -14,8 +14,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
+import attrs
 import orjson
 
 from dicast import Entry, Event, LedgerError
@@ -50,45 +51,45 @@ the line does not say which subject it is about."""
 
 Times = dict[str, int]
 
+Newest = tuple[int, int, list[list[Any]], list[bytes]]
+"""The first row of the chain that a row of lines is about, how many lines it has, their amounts as text, and its columns."""
 
-class Packed(NamedTuple):
-    """A table of lines: its name, the types of events that it is about, and the type of each column, of which the last is the name's number."""
+
+def _sizes(codes: str) -> tuple[int, ...]:
+    return tuple(array(code).itemsize for code in codes)
+
+
+@attrs.frozen(eq=False)
+class Packed:
+    """A table of lines: what it is about, the types of events, and the type of each column, of which the last is the name's number."""
 
     about: str
     types: tuple[str, ...]
     codes: str
     line: Callable[[Event, Times], Found | None]
-
-    @property
-    def name(self) -> str:
-        """The table of the lines."""
-        return f"{self.about}_lines"
-
-    @property
-    def common(self) -> str:
-        """The table of what lines have in common."""
-        return f"{self.about}_by"
-
-    @property
-    def pack(self) -> Struct:
-        """How the numbers of a line are packed for a comparison."""
-        return Struct(f"={self.codes[:-1]}")
-
-    @property
-    def width(self) -> int:
-        """The bytes of a line."""
-        return sum(array(code).itemsize for code in self.codes)
+    name: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_lines", takes_self=True))
+    """The table of the lines."""
+    common: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_by", takes_self=True))
+    """The table of what lines have in common."""
+    sizes: tuple[int, ...] = attrs.field(
+        init=False, default=attrs.Factory(lambda self: _sizes(self.codes), takes_self=True)
+    )
+    """The bytes of each column."""
+    pack: Struct = attrs.field(
+        init=False, default=attrs.Factory(lambda self: Struct(f"={self.codes[:-1]}"), takes_self=True)
+    )
+    """How the numbers of a line are packed for a comparison."""
 
     def split(self, lines: bytes, size: int) -> Iterator[memoryview]:
         """The columns of a row of the table.
 
         :raises sqlite3.DatabaseError: when it does not hold so many lines.
         """
-        if type(lines) is not bytes or type(size) is not int or len(lines) != size * self.width:
+        if type(lines) is not bytes or type(size) is not int or len(lines) != size * sum(self.sizes):
             raise sqlite3.DatabaseError(f"a row of {self.name} does not hold {size!r} lines")
         view, start = memoryview(lines), 0
-        for code in self.codes:
-            end = start + size * array(code).itemsize
+        for width in self.sizes:
+            end = start + size * width
             yield view[start:end]
             start = end
 
@@ -136,13 +137,15 @@ class Columns:
         self._connection = connection
         self._codes: dict[str, dict[Any, int]] = {table.common: {} for table in PACKED}
         self._naming = Naming(connection)
+        self._newest: dict[str, Newest] = {}
+        self._upto = -1
         self._there = False
 
     def forget(self) -> None:
         """Forget the numbers that were given in a transaction that came to nothing."""
         for codes in self._codes.values():
             codes.clear()
-        self._naming.forget()
+        self._upto = -1
 
     def covered(self) -> int | None:
         """Up to which row of the chain the columns go; None in a ledger that has none."""
@@ -152,7 +155,7 @@ class Columns:
     def add(self, events: Sequence[Event], first: int) -> None:
         """Add *events*, which are the rows from *first* on, if the columns go up to there."""
         if self.covered() == first - 1:
-            self.extend(enumerate(events, first), first + len(events) - 1)
+            self._extend(enumerate(events, first), first - 1, first + len(events) - 1)
 
     def catch_up(self, newest: int, entry: Callable[[sqlite3.Connection, tuple[Any, ...]], Entry]) -> None:
         """Make columns of some of the rows up to *newest* that have none yet; a row that was changed keeps them from being made."""
@@ -164,13 +167,17 @@ class Columns:
             FROM events WHERE seq > ? AND seq <= ? AND type IN ({", ".join("?" * len(COLUMNED))}) ORDER BY seq"""
         rows = self._connection.execute(query, (upto, last, *sorted(COLUMNED))).fetchall()
         with suppress(LedgerError):  # dicast ledger verify says what is wrong
-            self.extend([(row[0], entry(self._connection, row).event) for row in rows], last)
+            self._extend([(row[0], entry(self._connection, row).event) for row in rows], upto, last)
 
-    def extend(self, events: Iterable[tuple[int, Event]], upto: int) -> None:
-        """Add *events* with the numbers of their rows; the columns go up to the row *upto* then."""
+    def _extend(self, events: Iterable[tuple[int, Event]], before: int, upto: int) -> None:
+        """Add *events* with the numbers of their rows; the columns went up to the row *before*, and go up to the row *upto* then."""
         chosen = [one for one in events if one[1].type in COLUMNED]
         self.begin([one for one in chosen if one[1].type in EVALS])
-        odd = self._write(chosen) if chosen else 0
+        known = self._upto == before  # else another process has written since
+        if not known:
+            self._newest.clear()
+        odd = self._write(chosen, known=known) if chosen else 0
+        self._upto = upto if chosen or known else -1
         execute = self._connection.execute
         if not execute("UPDATE columned SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO columned VALUES (?, ?)", (upto, odd))
@@ -191,15 +198,16 @@ class Columns:
         rows = [(eval_id, seq) for eval_id, seqs in begun.items() if isinstance(eval_id, str) for seq in seqs]
         self._connection.executemany("INSERT INTO begun VALUES (?, ?)", rows)
 
-    def _write(self, events: Sequence[tuple[int, Event]]) -> int:
+    def _write(self, events: Sequence[tuple[int, Event]], *, known: bool) -> int:
         """Write the lines of *events*; return how many of these are odd."""
         odd = 0
-        self._naming.begin(events[0][0])
+        self._naming.begin(events[0][0], known=known)
         for table in PACKED:
-            made, apart = self.lines(table, [one for one in events if one[1].type in table.types])
-            odd += apart
-            if made:
-                self._put(table, made)
+            if found := [one for one in events if one[1].type in table.types]:
+                made, apart = self.lines(table, found)
+                odd += apart
+                if made:
+                    self._put(table, made)
         self._naming.write()
         return odd
 
@@ -209,16 +217,25 @@ class Columns:
         columns = zip(*(line[0] for line in made), strict=True)
         packed = [array(code, column).tobytes() for code, column in zip(table.codes, (*columns, numbers), strict=True)]
         exact = [[place, *line[2]] for place, line in enumerate(made) if line[2] is not None]
-        if size < FEW:
-            newest = f"SELECT first, size, exact, lines FROM {table.name} ORDER BY first DESC LIMIT 1"
-            before = self._connection.execute(newest).fetchone()
-            if before is not None and before[1] < FEW:
-                exact = [*orjson.loads(before[2] or "[]"), *([place + before[1], *texts] for place, *texts in exact)]
-                earlier = table.split(before[3], before[1])
-                packed = [b"".join(parts) for parts in zip(earlier, packed, strict=True)]
-                first, size = before[0], before[1] + size
+        if size < FEW and (before := self._newest_of(table)) is not None and before[1] < FEW:
+            exact = [*before[2], *([place + before[1], *texts] for place, *texts in exact)]
+            packed = [one + other for one, other in zip(before[3], packed, strict=True)]
+            first, size = before[0], before[1] + size
+        self._newest[table.name] = (first, size, exact, packed)
         row = (first, last, size, orjson.dumps(exact).decode() if exact else None, b"".join(packed))
         self._connection.execute(f"INSERT OR REPLACE INTO {table.name} VALUES (?, ?, ?, ?, ?)", row)
+
+    def _newest_of(self, table: Packed) -> Newest | None:
+        """The newest row of *table*, as it was written, or is read where another process may have written it."""
+        if table.name not in self._newest:
+            newest = f"SELECT first, size, exact, lines FROM {table.name} ORDER BY first DESC LIMIT 1"
+            row = self._connection.execute(newest).fetchone()
+            if row is None:
+                return None
+            first, size, exact, lines = row
+            packed = list(map(bytes, table.split(lines, size)))
+            self._newest[table.name] = (first, size, orjson.loads(exact or "[]"), packed)
+        return self._newest[table.name]
 
     def lines(self, table: Packed, events: Iterable[tuple[int, Event]]) -> tuple[list[Line], int]:
         """The line of each of *events* that has one, and how many are odd: that have none, but for a trace without a model, or whose

@@ -28,7 +28,7 @@ Name = str | None
 
 
 class Naming:
-    """Numbers the names of appends, between :meth:`begin` and :meth:`write`. After a transaction that failed it has to :meth:`forget`."""
+    """Numbers the names of appends, between :meth:`begin` and :meth:`write`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -36,24 +36,21 @@ class Naming:
         self._known: dict[Name, int] = {}
         self._marks = b""
 
-    def forget(self) -> None:
-        """Forget the names that were given in a transaction that came to nothing."""
-        self._known = {}
+    def begin(self, first: int, *, known: bool) -> None:
+        """Name what lines from the row *first* of the chain on are about; *known* says that nobody else has written since.
 
-    def begin(self, first: int) -> None:
-        """Name what lines from the row *first* of the chain on are about.
-
-        It goes on with the newest names where they are few: they are read again where another process has written since.
+        It goes on with the newest names where they are few.
         """
-        row = self._connection.execute("SELECT first, start, size FROM names ORDER BY first DESC LIMIT 1").fetchone()
-        if row is None or row[2] >= FEW:
-            self._first, self._start = first, 0 if row is None else row[1] + row[2]
+        if not known:
+            self._read()
+        if len(self._known) >= FEW or not self._known:
+            self._first, self._start = first, self._start + len(self._known)
             self._known, self._marks = {}, b""
-        elif row != (self._first, self._start, len(self._known)):
-            self._first, self._start, _ = row
-            query = "SELECT texts, marks FROM names WHERE first = ?"
-            texts, self._marks = self._connection.execute(query, (self._first,)).fetchone()
-            self._known = {name: place for place, name in enumerate(orjson.loads(texts))}
+
+    def _read(self) -> None:
+        row = self._connection.execute("SELECT * FROM names ORDER BY first DESC LIMIT 1").fetchone()
+        self._first, self._start, _, self._marks, texts = row or (0, 0, 0, b"", "[]")
+        self._known = {name: place for place, name in enumerate(orjson.loads(texts))}
 
     def numbers(self, names: Sequence[Name]) -> array[int]:
         """The number of each of *names*."""
