@@ -3,11 +3,16 @@
 ``uv run python benchmarks/projection.py [FOLDER] [--rows 40]`` lets Gemma 3 270M, behind an OpenAI-compatible server on loopback, judge
 questions of several lengths, or LLMBar's pairs where FOLDER has them, at 0.15 and 0.60 usd per million tokens. It prints the least and
 the median ratio, once with Gemma's tokenizer and once with the estimate from bytes. The least has to be 1 or more.
+
+Where FOLDER has LLMBar, it first prints what the limit of a reply decides (``--recorded`` prints nothing else): the reasons that LLMBar's
+judges wrote of 100 pairs, as verdicts of ``llm/judge``, counted by the tokenizer of gpt-4o, under several ``max_output_tokens``. Of each: the
+median ratio, the part of it that is the question's, the reply's tokens at the median, and how many replies the limit cuts.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gzip
 import json
 import statistics
@@ -16,8 +21,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from dicast import Subject
+import splintr
+
+from dicast import ChatRequest, Failure, Price, Reply, Subject, Usage
 from dicast.testing import run_pipeline
+from dicast_llm.judge import LlmJudge
+from dicast_openai.chat import Chat
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from model_server import ModelServer
@@ -25,6 +34,10 @@ from model_server import ModelServer
 DATA = "llmbar_natural.jsonl.gz"
 TEXT = "The committee met on Tuesday, read the report and asked for two changes before it agreed to print it. "
 NAMES = {"with the tokenizer": "gemma-3-270m", "from bytes": "some-model"}
+LIMITS = (256, 192, 160, 128)
+JUDGES = ("GPT-4", "ChatGPT", "PaLM2", "Falcon")
+A_MESSAGE, A_REQUEST = 3, 3
+"""What OpenAI says that its template adds."""
 PRICE = {"input_per_mtok": 0.15, "output_per_mtok": 0.60}
 
 
@@ -55,11 +68,65 @@ def ratios(name: str, url: str, rows: Sequence[Subject]) -> list[float]:
     return found
 
 
+class Recorded:
+    """A chat model that gives *reasons* in a verdict, priced as gpt-4o-mini is; *seen* has, of each call, what was reserved and counted."""
+
+    def __init__(self, limit: int) -> None:
+        price = Price(*(Decimal(str(amount)) for amount in PRICE.values()))
+        self.chat = Chat("gpt-4o-mini", base_url="http://127.0.0.1:9/v1", price=price)
+        self.limit, self.reasons = limit, ""
+        self.seen: list[tuple[float, float, int]] = []
+        self.tokenizer = splintr.Tokenizer.from_pretrained("o200k_base")
+
+    def count(self, text: str) -> int:
+        """The tokens of *text*."""
+        return len(self.tokenizer.encode_ordinary(text))
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Reply, and keep the ratio of the whole, that of the question, and the reply's tokens."""
+        seal = request.messages[-1].content.rpartition("seal: ")[2].split("\n")[0]
+        text = json.dumps({"seal": seal, "score": 0.7, "confidence": 0.9, "rationale": self.reasons})
+        asked = sum(self.count(message.content) + A_MESSAGE for message in request.messages) + A_REQUEST
+        asked += self.count(json.dumps(request.schema, separators=(",", ":")))
+        written = self.count(text)
+        cost = self.chat.cost(Usage(asked, min(written, self.limit))).amount
+        most = self.chat.estimate(request).amount
+        self.seen.append((float(most / cost), self.chat.most_input_tokens(request) / asked, written))
+        return Reply(text)
+
+
+async def under(limit: int, name: str, folder: Path) -> str:
+    """The line of the table for the judge *name* under *limit*."""
+    model = Recorded(limit)
+    judge = LlmJudge(model, max_output_tokens=limit, retries=0)
+    with gzip.open(folder / DATA, "rt", encoding="utf-8") as lines:
+        for pair in map(json.loads, lines):
+            model.reasons = pair["judgments"].get(f"{name}/CoT", {}).get("swap=False", {}).get("completion")
+            if model.reasons:
+                await judge.judge(Subject("row", pair["id"], pair["input"], pair["output_1"]), ())
+    whole, asked, written = zip(*model.seen, strict=True)
+    if min(whole) < 1:
+        raise SystemExit(f"{name} under {limit}: a call cost more than its projection")
+    cut = sum(tokens > limit for tokens in written)
+    median = statistics.median
+    return f"| {name} | {limit} | {median(whole):.2f} | {median(asked):.2f} | {median(written):.0f} | {cut} of {len(written)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=40)
+    parser.add_argument("--recorded", action="store_true")
     options = parser.parse_args()
+    if options.folder is not None:
+        print(
+            "| reasons of | limit | ratio | of the question | reply | cut |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+        )
+        for name in JUDGES:
+            for limit in LIMITS:
+                print(asyncio.run(under(limit, name, options.folder)))
+    if options.recorded:
+        return
     rows = list(rows_of(options.folder, options.rows))
     server = ModelServer("--context", 8192)
     try:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -89,16 +90,21 @@ def test_the_action_takes_what_is_installed_where_that_is_said(folder):
     assert (done.returncode, "version" in done.stdout) == (0, True)
 
 
-def test_the_action_builds_every_part_of_the_repository():
-    """What it hands to pip holds each member of the workspace that is needed, and nothing that is not there."""
-    script = ACTION["runs"]["steps"][0]["run"]
-    named = re.findall(r'"\$DICAST_ACTION"(/[\w/*]*)?', script)
-    folders = {path for pattern in named for path in ([ROOT] if not pattern else ROOT.glob(pattern.strip("/")))}
-    assert all((path / "pyproject.toml").is_file() for path in folders)
-    assert {
-        path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] in ("plugins", "contrib")
-    } <= folders
-    assert {ROOT, ROOT / "framework", ROOT / "rubrics", ROOT / "web"} <= folders
+PARTS = {
+    "action.yml": ACTION["runs"]["steps"][0]["run"].replace('"$DICAST_ACTION"', "."),
+    ".ci/wheels": (ROOT / ".ci/wheels").read_text(encoding="utf-8"),
+    "install.md": (ROOT / "docs/start/install.md").read_text(encoding="utf-8"),
+}
+
+
+@pytest.mark.parametrize("place", PARTS)
+def test_whoever_builds_all_wheels_builds_every_part_of_the_repository(place):
+    """What is handed to pip or uv holds each member of the workspace, and nothing that is not there."""
+    line = next(line for line in PARTS[place].splitlines() if "plugins/*/" in line and "contrib/*/" in line)
+    words = line.split()
+    folders = {path for word in words[words.index(".") :] for path in ([ROOT] if word == "." else ROOT.glob(word))}
+    members = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]["workspace"]["members"]
+    assert folders == {ROOT, *(path.parent for member in members for path in ROOT.glob(f"{member}/pyproject.toml"))}
 
 
 def entry(folder, *files):

@@ -100,10 +100,10 @@ def test_the_same_files_give_the_same_wheels(tmp_path):
         (folder / "plugins/csv/src/dicast_csv/__pycache__").mkdir()
         (folder / f"plugins/csv/src/dicast_csv/__pycache__/{name}.cpython-311.pyc").write_bytes(name.encode())
         (folder / ".ci").mkdir()
-        for file in (".ci/wheels", "pyproject.toml"):
+        for file in (".ci/wheels", ".ci/backend", "pyproject.toml"):
             shutil.copy(ROOT / file, folder / file)
         out = tmp_path / f"dist-{name}"
-        ran = script("wheels", out, "framework", "plugins/csv", cwd=folder, SOURCE_DATE_EPOCH="1750000000")
+        ran = script("wheels", out, "framework", "plugins/csv", cwd=folder)
         assert ran.returncode == 0, ran.stderr
         digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
         assert {tuple(line.split("  ")) for line in ran.stdout.splitlines()} == {(b, a) for a, b in digests.items()}
@@ -112,7 +112,24 @@ def test_the_same_files_give_the_same_wheels(tmp_path):
     assert built[0] == built[1]
     for path in (tmp_path / "dist-first").iterdir():
         with zipfile.ZipFile(path) as wheel:
-            assert {entry.date_time for entry in wheel.infolist()} == {(2025, 6, 15, 15, 6, 40)}
+            assert {entry.date_time for entry in wheel.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+@needs_uv
+@needs_bash
+def test_data_without_modules_are_in_their_wheels_and_the_whole_is_nothing_but_its_parts(tmp_path):
+    ran = script("wheels", tmp_path, ".", "rubrics", "web")
+    assert ran.returncode == 0, ran.stderr
+    held = {}
+    for path in tmp_path.glob("*.whl"):
+        with zipfile.ZipFile(path) as wheel:
+            files = {Path(name) for name in wheel.namelist() if not name.endswith("/")}
+        held[path.name.split("-")[0]] = {str(path) for path in files if not path.parts[0].endswith(".dist-info")}
+    assert held == {
+        "dicast": set(),
+        "dicast_rubrics": {f"dicast_rubrics/{path.name}" for path in (ROOT / "rubrics/dicast_rubrics").iterdir()},
+        "dicast_web": {f"dicast_web/{path.name}" for path in (ROOT / "web/dicast_web").iterdir()},
+    }
 
 
 # The bill of materials

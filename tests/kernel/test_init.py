@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from importlib.util import find_spec
 
 import pytest
@@ -162,6 +163,56 @@ def test_transcripts_are_judged_turn_by_turn(init):
     assert pipeline["judges"] == ["heuristic/turn"]
     assert pipeline["gate"]["on"] == "heuristic/turn"
     assert document["tried"]["scored"] == 2
+
+
+def talk(answer="shipped", **keys):
+    called = {"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    said = [("user", {"content": "Where is it?"}), ("assistant", {"content": None, "tool_calls": [called]})]
+    said += [("tool", {"tool_call_id": "1", "content": answer}), ("assistant", {"content": "It was shipped."})]
+    return {**keys, "messages": [{"role": role, **more} for role, more in said]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "taken"),
+    [
+        ({"conversation_id": "c1"}, {"conversation_id": "c2"}, "conversation_id"),
+        ({"id": "same", "thread_id": 1}, {"id": "same", "thread_id": 2}, "thread_id"),
+        ({"id": "c1"}, {}, None),
+        ({"user": "u1"}, {"user": "u2"}, None),
+    ],
+)
+def test_a_conversation_is_named_by_a_key_that_all_have_and_no_two_share(init, first, second, taken):
+    code, document, pipeline = init(lines(talk(**first), talk(**second)), "talks.jsonl", tries=True)
+    assert (code, document["tried"]["scored"]) == (0, 2)
+    assert of_source(pipeline)[1].get("id") == (taken and f"{{{{ {taken} }}}}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails"), [("Error: no such order", True), ("error 404", True), ("An error came before.", False)]
+)
+def test_results_of_tools_that_begin_with_error_are_failures_of_the_tool(init, answer, fails):
+    code, _, pipeline = init(lines(talk("found"), talk(answer)), "talks.jsonl")
+    assert code == 0
+    pattern = of_source(pipeline)[1].get("tool_error")
+    assert (pattern is not None and re.search(pattern, answer) is not None) == fails
+    assert pattern is None or re.search(pattern, "found") is None
+
+
+def test_short_names_are_known_and_rows_without_ids_are_named_by_their_numbers(init, tmp_path, capsys):
+    rows = [{"q": f"Why {n}?", "resp": str(n), "gt": str(n)} for n in range(3)]
+    code, document, _ = init(json.dumps(rows), "short.json")
+    assert (code, {field: one["column"] for field, one in document["fields"].items()}) == (
+        0,
+        {"input": "q", "output": "resp", "reference": "gt"},
+    )
+    assert "# id: none found; rows are named by their numbers\n" in (tmp_path / "pipeline.yaml").read_text()
+
+
+def test_a_column_named_as_a_number_is_the_id_where_no_two_rows_have_the_same(init):
+    rows = [("T-1", "7", "Which is it?", "This one."), ("T-2", "7", "Which is that?", "That one there.")]
+    text = "Visit no,Ticket Nr.,question,answer\n" + "".join(f"{b},{a},{c},{d}\n" for a, b, c, d in rows)
+    code, document, _ = init(text, "tickets.csv")
+    assert (code, document["fields"]["id"]["column"]) == (0, "Ticket Nr.")
 
 
 def test_trace_events_are_judged_turn_by_turn(init):

@@ -177,6 +177,9 @@ def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_p
         ("{type: is-json, value: {type: nope}}", "is-json", "check/assertions says: schema/type"),
         ("{type: contains, value: b, weight: -3}", "contains of weight -3", "a weight is above 0"),
         ("{type: vibes, value: b}", "vibes", "dicast has no check of this name"),
+        ("{type: conatins, value: b}", "conatins", "did you mean contains?"),
+        ("{type: contains, value: '{{ env.NAME }}'}", "contains", "its test has no variable env.NAME: write the value itself"),
+        ("{type: contains-any, value: [a, '{{ y }}']}", "contains-any", "its test has no variable y: write the value itself"),
     ],
 )  # fmt: skip
 def test_a_check_that_no_row_can_have_is_said_and_not_written(assertion, what, instead, take):
@@ -185,6 +188,17 @@ def test_a_check_that_no_row_can_have_is_said_and_not_written(assertion, what, i
     ((found,), checks) = document["not_carried"], rows[0]["assert"]
     assert (code, found["what"], checks) == (0, what, [{"check": "contains", "value": "a"}])
     assert found["instead"].startswith(instead)
+
+
+def test_it_says_so_where_no_assertion_goes_over(take, tmp_path, capsys):
+    """A gate that passes has then said nothing of what promptfoo's tests ask for."""
+    text = (
+        "prompts: ['{{x}}']\nproviders: [echo]\ntests: [{vars: {x: a}, assert: [{type: javascript, value: 'true'}]}]\n"
+    )
+    assert take(text)[0] == 0
+    assert "# No assertion is carried over: this judges only" in (tmp_path / "pipeline.yaml").read_text()
+    assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--out", "again.yaml"]) == 0
+    assert "\nNo assertion is carried over: this judges only that outputs are not empty.\n" in capsys.readouterr().out
 
 
 def test_two_losses_of_one_line_are_both_said(take):
@@ -206,6 +220,8 @@ def test_two_losses_of_one_line_are_both_said(take):
         ("prompts: [a\n", "promptfooconfig.yaml:2:"),
         ("- a\n", "this is no promptfoo configuration"),
         ("prompts: []\ntests: []\n", "there is no test and no prompt"),
+        ("prompts: [a]\nproviders: [echo]\ntests: 'https://a.example/sheet'\n", "no test could be read from https://a.example/sheet; write them to a CSV"),
+        ("prompts: [a]\nproviders: [echo]\ntests: ['file://a/*.yaml']\n", "promptfooconfig.yaml:3:9: no test could be read from file://a/*.yaml"),
     ],
 )  # fmt: skip
 def test_what_is_no_configuration_is_refused(text, said, take):

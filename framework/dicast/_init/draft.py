@@ -56,7 +56,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     choice = for_turns(sample.source) if found is None else for_rows(found, wishes.model)
     what = "turn" if sample.turns else "row"
     count = f"{len(sample.rows)}{'' if sample.whole else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
-    says = [] if found is None else _guessed(found)
+    says = [*sample.says] if found is None else _guessed(found, sample.source)
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [
         f"Written by dicast init from {one_comment(data.name)} ({count}). It says what it guessed: change what is wrong.",
@@ -123,16 +123,17 @@ def _option(found: Guesses | None) -> dict[str, Any]:
     return {"fields": fields} if fields else {}
 
 
-def _guessed(found: Guesses) -> list[str]:
-    """What each field was taken to be, a line each."""
+def _guessed(found: Guesses, source: str) -> list[str]:
+    """What each field was taken to be, a line each; a *source* of lines names rows by these, another one by their numbers."""
     lines = []
+    named = f"; rows are named by their {'lines' if source in ('rows/csv', 'rows/jsonl') else 'numbers'}"
     for field in FIELDS:
         one = found.found.get(field)
         if one is not None:
             why = one.why if one.given else f"guessed: {one.why}"
             lines.append(f"{field}: column {one_comment(repr(one.column))} ({why})")
         elif field in ("id", "output"):
-            lines.append(f"{field}: none found{'; rows are named by their lines' if field == 'id' else ''}")
+            lines.append(f"{field}: none found{named if field == 'id' else ''}")
     if found.contexts:
         named = ", ".join(one_comment(repr(name)) for name in found.contexts)
         lines.append(f"what answers may rest on: {named} (guessed: a word in the name)")

@@ -20,11 +20,11 @@ _NAMES = {
     "id": "id qid row_id question_id example_id case_id task_id test_id sample_id item_id doc_id uid uuid key index idx",
     "session_id": "session_id session conversation_id conversation thread_id thread chat_id dialog_id dialogue_id",
     "output": "output response completion prediction generation generated model_output model_response model_answer actual_output "
-    "actual generated_answer llm_output hypothesis candidate predicted pred result reply answer",
+    "actual generated_answer llm_output hypothesis candidate predicted pred result reply answer resp ans out",
     "reference": "reference expected expected_output expected_answer gold golden ideal target ground_truth groundtruth reference_answer "
-    "gold_answer correct_answer correct truth label solution answer_key canonical_solution canonical_answer best_answer answer answers",
+    "gold_answer correct_answer correct truth label solution answer_key canonical_solution canonical_answer best_answer answer answers ref exp gt",
     "input": "input question prompt query user_input instruction instructions request user_query user_message problem task user "
-    "message utterance source article document text",
+    "message utterance source article document text q",
 }
 """By field, the names of its columns, the likeliest first."""
 
@@ -35,6 +35,9 @@ _WORDS = {
     "input": "input question prompt query instruction",
 }
 """Words in longer names."""
+
+_NUMBERS = ("id", "nr", "no", "num", "number", "uid", "uuid", "key")
+"""The last words of longer names of ids."""
 
 _PAIRS = (("1", "2"), ("a", "b"), ("chosen", "rejected"))
 """The ends by which the names of two outputs differ (``output_1``, ``output_2``), beside which a label names the better one."""
@@ -161,6 +164,10 @@ def _by_names(guesses: Guesses) -> None:
     for field in ("id", "session_id", "output", "reference", "input"):
         spelt = {_plain(name): name for name in reversed(guesses.rest) if _fits(field, guesses.columns[name])}
         guesses.add(field, next((spelt[name] for name in _NAMES[field].split() if name in spelt), None), "its name")
+    numbered = (name for name in guesses.rest if _plain(name).rpartition("_")[2] in _NUMBERS)
+    guesses.add(
+        "id", next((name for name in numbered if _fits("id", guesses.columns[name])), None), "a word in its name"
+    )
     for field, words in _WORDS.items():
         fitting = [name for name in guesses.rest if set(words.split()) & set(_plain(name).split("_"))]
         if field == "context":

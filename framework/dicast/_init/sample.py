@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -27,17 +28,25 @@ _BY_SUFFIX = {
 }  # fmt: skip
 _DELIMITERS = "\t;|"
 _LISTS = ("data", "rows", "examples", "items", "records", "results", "tests", "instances", "samples")
+_CONVERSATIONS = ("id", "conversation_id", "session_id", "thread_id", "chat_id", "dialog_id", "dialogue_id", "uuid")
+"""The keys that name a conversation, the likeliest first."""
+
+_TOOL_ERROR = "^(?i:error|traceback)"
 _MOST_DOCUMENT = 64 * 2**20
 
 
 @attrs.frozen
 class Sample:
-    """What the first rows of a file are: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* says that they are all."""
+    """What the first rows of a file are: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* says that they are all.
+
+    *says* has a line for each option that was guessed from the conversations.
+    """
 
     source: str
     options: Mapping[str, Any]
     rows: tuple[Mapping[str, Any], ...]
     whole: bool
+    says: tuple[str, ...] = ()
 
     @property
     def turns(self) -> bool:
@@ -69,13 +78,43 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any]) -> Sam
         advice = "conversations are JSON lines, one object with messages, or one event, a line; --kind rows takes them as rows"
         raise DataError(Problem(f"{what}: {advice}", str(path)))
     if source.startswith("traces/"):
-        subjects = list(islice(source_of(source, path, options).subjects(), MOST + 1))
-        return Sample(source, options, tuple({"id": subject.id} for subject in subjects[:MOST]), len(subjects) <= MOST)
+        return _of_turns(source, path, options, first)
     try:
         rows = list(_rows(source, path, {**options, "fields": {"id": "id"}}, named=True))
     except DataError:  # there is no such column; anything else is raised again
         rows = list(_rows(source, path, options, named=False))
     return Sample(source, options, tuple(rows[:MOST]), len(rows) <= MOST)
+
+
+def _of_turns(source: str, path: Path, given: Mapping[str, Any], first: Mapping[str, Any]) -> Sample:
+    """The turns of conversations; a chat is named by a key of its own that *first* has, and what its tools call an error is one."""
+    options, says, chats = dict(given), [], source == "traces/messages"
+    for name in _CONVERSATIONS if chats else ():
+        named = {**options, "id": f"{{{{ {name} }}}}"}
+        if isinstance(first.get(name), str | int) and _reads(source, path, named):
+            options, says = named, [f"id: key {name!r} (guessed: its name)"]
+            break
+    subjects = list(islice(source_of(source, path, options).subjects(), MOST + 1))
+    if chats and (failed := sum(map(_tool_errors, subjects))):
+        options["tool_error"] = _TOOL_ERROR
+        does = "1 result does" if failed == 1 else f"{failed} results do"
+        says.append(f"tool_error: a tool's result that begins with Error or Traceback is a failure (guessed: {does})")
+    return Sample(source, options, tuple({"id": one.id} for one in subjects[:MOST]), len(subjects) <= MOST, tuple(says))
+
+
+def _reads(source: str, path: Path, options: Mapping[str, Any]) -> bool:
+    """Whether the whole file can be read with *options*: each conversation has the key, and no two have the same."""
+    try:
+        source_of(source, path, options).check()
+    except DataError:
+        return False
+    return True
+
+
+def _tool_errors(subject: Subject) -> int:
+    """How many results of tools of a turn say that they are errors."""
+    results = (event.payload.get("output") for event in subject.events if event.type == "tool.completed")
+    return sum(isinstance(result, str) and re.search(_TOOL_ERROR, result) is not None for result in results)
 
 
 def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.pipeline.yaml_nodes import Node, Place
 from .._kernel.values import Failure, Subject
+from .._kernel.values.names import nearest
 from .configuration import (
     Losses,
     as_text,
@@ -114,7 +115,7 @@ class Carried:
         elif name == RUBRIC and not negate:
             self._rubric(given, node)
         elif (options := self._options(name, given)) is None:
-            self.losses.add(node.place, kind, _INSTEAD.get(name) or _lack(name, given))
+            self.losses.add(node.place, kind, _INSTEAD.get(name) or _lack(name, given, self.names))
         else:
             check = options | ({"negate": True} if negate else {}) | ({} if weight is None else {"weight": weight})
             why = self.fault(check, self.names)
@@ -165,20 +166,27 @@ class Carried:
     def _filled(self, node: Node) -> str | None:
         """The text of *node*, as a template where the row has all texts that it names; else as it is for this row."""
         text = as_text(data_of(node))
+        if any(name.partition(".")[0] not in self.names for name in variables_of(text)):
+            return None  # promptfoo would look for an empty text, which every output contains
         if all(isinstance(self.names.get(name), str) for name in variables_of(text)) and rendered(text, {}) is not None:
             return renamed(text)
         return rendered(text, self.names)
 
 
-def _lack(name: str, given: Mapping[str, Node]) -> str:
-    """What keeps an assertion *name* from becoming a check, where it is none that has a name here."""
-    if name not in (*_TEXTS, *_LISTS, *_JSON, *_LIMITS):
-        return _OTHERWISE
+def _lack(name: str, given: Mapping[str, Node], names: Mapping[str, Any]) -> str:
+    """What keeps an assertion *name* from becoming a check of a test with the variables *names*."""
+    known = (*_TEXTS, *_LISTS, *_JSON, *_LIMITS)
+    if name not in known:
+        near = nearest(name, (*known, *_INSTEAD, RUBRIC))
+        return f"did you mean {near}?" if near else _OTHERWISE
     value = given.get("value")
     if value is not None and file_named(value) is not None:
         return f"write what {value.value} has into the configuration"
     if name in _LIMITS:
         return "it needs a threshold that is a number"
+    unknown = [one for one in variables_of(as_text(data_of(value))) if one.partition(".")[0] not in names]
+    if unknown:
+        return f"its test has no variable {unknown[0]}: write the value itself"
     return "it needs a value" if value is None else "its value is more than texts with names in braces, or no JSON"
 
 

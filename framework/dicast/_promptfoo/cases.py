@@ -29,6 +29,7 @@ from .configuration import (
 )
 
 _KNOWN = {"vars", "assert", "threshold", "description", "metadata", "options"}
+_READABLE = "write them to a CSV, YAML, JSON or JSON lines file, one name at a time"
 _CSV = {"__description": "description", "__threshold": "threshold"}
 
 
@@ -57,7 +58,12 @@ def cases(configuration: Mapping[str, Node], losses: Losses) -> list[Case]:
     default = mapping_of(configuration.get("defaultTest"))
     found = []
     fault = fault_finder()
-    tests = [one for node in items(configuration.get("tests")) for one in _tests(node, losses)]
+    said = items(configuration.get("tests"))
+    tests = [one for node in said for one in _tests(node, losses)]
+    if said and not tests:
+        raise ConfigError(
+            [node.place.problem(f"no test could be read from {data_of(node)}; {_READABLE}") for node in said]
+        )
     for test in tests or [Node({}, next(iter(configuration.values())).place)]:
         given = mapping_of(test)
         for name in sorted(set(given) - _KNOWN):
@@ -70,8 +76,8 @@ def cases(configuration: Mapping[str, Node], losses: Losses) -> list[Case]:
             for name, node in mapping_of(owner.get("options")).items():
                 if name != "provider":
                     losses.add(node.place, f"option {name}", "write it into the prompt, or an extractor")
-        said = data_of(given.get("threshold", default.get("threshold")))
-        threshold = said if isinstance(said, int | float) and 0 <= said <= 1 else None
+        bar = data_of(given.get("threshold", default.get("threshold")))
+        threshold = bar if isinstance(bar, int | float) and 0 <= bar <= 1 else None
         for names in _combinations({**mapping_of(default.get("vars")), **mapping_of(given.get("vars"))}, losses):
             carried = Carried(losses, names, fault)
             for node in (*items(default.get("assert")), *items(given.get("assert"))):
@@ -112,7 +118,7 @@ def _tests(node: Node, losses: Losses) -> Iterator[Node]:
         losses.add(
             node.place,
             f"tests from {node.value}",
-            "write them to a CSV, YAML, JSON or JSON lines file, one name at a time",
+            _READABLE,
         )
     elif path.suffix == ".csv":
         yield from _of_csv(path)

@@ -22,6 +22,7 @@ from .prompts import Prompt, Provider, prompts, provider, providers
 _READ = {"prompts", "providers", "targets", "tests", "defaultTest", "description", "$schema"}
 _IDLE = {"sharing", "outputPath", "evaluateOptions", "commandLineOptions", "tags", "metadata", "writeLatestResults"}
 _SHOWN = 50
+_FORM_ALONE = "No assertion is carried over: this judges only that outputs are not empty."
 _ECHOED = {"latency_seconds": 0, "cost": 0}
 
 
@@ -80,6 +81,8 @@ def taken_over(path: Path, out: Path, model: str | None) -> Draft:
     says = [f"{path} has {_count(rows, 'test')} and {_count(variants, 'pair')} of a prompt and a provider."]
     if losses.found:
         says += ["Not carried over:", *(f"  {line}" for line in losses.lines())]
+    if judge is None and not with_checks:
+        says.append(_FORM_ALONE)
     untried = "it would ask a model, which may cost money" if asks else None
     if not variants:
         untried = "no prompt and provider makes outputs yet"
@@ -197,7 +200,7 @@ def _sections(
             ["One row a test: its variables, and its assertions in the column assert."],
         ),
         *parts,
-        FileSection({"metrics": metrics or ["proxy/format"]}),
+        FileSection({"metrics": metrics or ["proxy/format"]}, [] if metrics else [_FORM_ALONE]),
         *(scoring if judge is None else []),
         FileSection({"gate": gate if len(gate) > 1 else gate[0]}, about),
     ]

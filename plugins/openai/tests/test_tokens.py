@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 import secrets
 import sys
 from decimal import Decimal
@@ -37,7 +39,8 @@ def asked(*texts, **more):
 @pytest.mark.parametrize(("model", "vocabulary"), KNOWN.items())
 def test_a_model_s_own_tokenizer_counts(model, vocabulary):
     counted = len(tokenizer(vocabulary).encode_ordinary(TEXT))
-    assert counted < most_input_tokens(model, asked(TEXT)) < 1.15 * counted
+    around = 96 if vocabulary == "gpt-oss" else 0  # what its template says before all messages
+    assert counted < most_input_tokens(model, asked(TEXT)) - around < 1.15 * counted
     assert most_input_tokens(model, asked(TEXT)) < 0.7 * asked(TEXT).input_tokens
 
 
@@ -80,6 +83,45 @@ def test_no_two_draws_of_a_nonce_differ_and_none_takes_more(before, after, times
 def test_a_schema_counts():
     schema = {"type": "object", "properties": {"score": {"type": "number", "description": TEXT}}}
     assert most_input_tokens("gpt-4o", asked("x", schema=schema)) > most_input_tokens("gpt-4o", asked("x", TEXT))
+
+
+def test_a_schema_that_is_not_sent_does_not_count(chat_server, ask):
+    """Neither in the projection, nor in what the endpoint is sent."""
+    schema = {"type": "object", "properties": {"score": {"type": "number", "description": TEXT}}}
+    price = Price(Decimal(1), Decimal(1))
+    sent, unsent = (
+        Chat("gpt-4o", base_url=chat_server.url, price=price, response_format=form).estimate(asked("x", schema=schema))
+        for form in ("json_schema", "json_object")
+    )
+    assert unsent == Chat("gpt-4o", base_url=chat_server.url, price=price).estimate(asked("x"))
+    assert sent.amount > unsent.amount + Decimal(len(TEXT.split())) / 1_000_000
+    ask(asked("x", schema=schema), response_format="json_object")
+    assert TEXT not in str(chat_server.requests[-1].body)
+
+
+DATE = "2026-11-25"
+HARMONY = (
+    "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\n"
+    f"Current date: {DATE}\n\nReasoning: medium\n\n# Valid channels: analysis, commentary, final. Channel must be "
+    "included for every message.<|end|><|start|>developer<|message|># Instructions\n\n{system}\n\n# Response Formats\n\n"
+    "## reply\n\n{schema}<|end|><|start|>user<|message|>{user}<|end|><|start|>assistant"
+)
+"""The format of gpt-oss, as OpenAI documents it (harmony), with a special token for each text in ``<| |>``."""
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+@pytest.mark.parametrize("extra", [True, False])
+def test_what_a_template_says_of_its_own_counts(monkeypatch, schema, extra):
+    from dicast_openai import tokens
+
+    rendered = HARMONY.replace("{system}", "Be brief.").replace("{user}", "Yes or no?")
+    rendered = rendered.replace("{schema}", json.dumps(schema) if schema else "")
+    pieces = re.split(r"<\|\w+\|>", rendered)
+    counted = len(pieces) - 1 + sum(len(tokenizer("gpt-oss").encode_ordinary(piece)) for piece in pieces)
+    request = ChatRequest((Message("system", "Be brief."), Message("user", "Yes or no?")), schema=schema)
+    if not extra:
+        monkeypatch.setattr(tokens, "_tokenizer", lambda vocabulary: None)
+    assert counted <= most_input_tokens("gpt-oss-20b", request)
 
 
 def test_half_a_character_is_counted():

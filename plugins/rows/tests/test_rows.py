@@ -245,7 +245,7 @@ def test_csv_that_is_not_utf8_names_the_line(tmp_path):
     ((line, message),) = problems(table(tmp_path, b"a\n1\nM\xe4rz\n"))
     assert (line, message) == (
         3,
-        "byte 0xe4 is not UTF-8; save the file as UTF-8, or say its encoding: cp1252 or iso8859-15 might fit (encoding: cp1252)",
+        "byte 0xe4 is not UTF-8; save the file as UTF-8, or say its encoding: cp1252 or iso8859-15 might fit (encoding: cp1252; dicast init --encoding cp1252)",
     )
 
 

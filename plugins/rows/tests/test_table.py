@@ -112,7 +112,12 @@ def test_unknown_encoding_names_the_nearest():
 @pytest.mark.parametrize(
     ("data", "encoding", "place", "said"),
     [
-        ("a\nMärz\n".encode("cp1252"), "utf-8", (2, 2), "cp1252 or iso8859-15 might fit (encoding: cp1252)"),
+        (
+            "a\nMärz\n".encode("cp1252"),
+            "utf-8",
+            (2, 2),
+            "cp1252 or iso8859-15 might fit (encoding: cp1252; dicast init --encoding cp1252)",
+        ),
         ("a\n日本語です\n".encode("shift_jis"), "utf-8", (2, 1), "shift_jis"),
         ("a\nПривет, мир\n".encode("cp1251"), "utf-8", (2, 1), "cp1251"),
         (

@@ -180,10 +180,15 @@ class Chat:
         """What one try of *request* may cost at most."""
         if self.price == "free":
             return Cost.zero()
-        usage = Usage(most_input_tokens(self.model, request), request.max_output_tokens)
+        usage = Usage(self.most_input_tokens(request), request.max_output_tokens)
         if self.price is None:
             return self._listed.most(usage)
         return self.price.cost(usage)
+
+    def most_input_tokens(self, request: ChatRequest) -> int:
+        """How many tokens what is sent of *request* takes at most; the schema is sent as a ``json_schema`` alone."""
+        unsent = self.response_format in ("json_object", "text")
+        return most_input_tokens(self.model, attrs.evolve(request, schema=None) if unsent else request)
 
     def cost(self, usage: Usage) -> Cost:
         """What *usage* costs."""

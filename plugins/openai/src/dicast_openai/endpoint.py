@@ -33,7 +33,6 @@ from dicast import (
 from .answers import Answer, Unreadable
 from .chat import Chat
 from .faults import LONGEST_WAIT, Fault, backoff, quiet_retries
-from .tokens import most_input_tokens
 
 _FORMATS: Mapping[str, Sequence[str]] = {"auto": ("json_schema", "json_object", "text")}
 _OK = 200
@@ -128,7 +127,7 @@ class Endpoint:
     async def _complete(self, request: ChatRequest) -> tuple[Reply | Failure, bool]:
         """The answer, and whether the endpoint was reached."""
         limited = self._options.tokens_per_minute is not None
-        tokens = most_input_tokens(self._options.model, request) + request.max_output_tokens if limited else 0
+        tokens = self._options.most_input_tokens(request) + request.max_output_tokens if limited else 0
         call = _Call(request, tokens, self._options)
         try:
             return await self._try(call), True

@@ -25,19 +25,24 @@ _A_MESSAGE = 8
 _A_REQUEST = 32
 """What a template adds once: the beginning of the reply, and for a schema the words around it."""
 
+_PREAMBLES = {"gpt-oss": 96}
+"""What the template of a family puts before all messages: a system message of its own, with the date and the channels (59 tokens without their
+ends), and the headings of instructions and of a schema."""
+
 
 def most_input_tokens(model: str, request: ChatRequest) -> int:
     """How many tokens the messages and the schema of *request* take at most.
 
     Counted by *model*'s tokenizer where it is known and the extra ``tokens`` is installed, else estimated from the bytes.
     """
-    vocabulary = next((name for start, name in _FAMILIES if start.match(model.lower().rpartition("/")[2])), None)
-    tokenizer = None if vocabulary is None else _tokenizer(vocabulary)
+    vocabulary = next((name for start, name in _FAMILIES if start.match(model.lower().rpartition("/")[2])), "")
+    tokenizer = _tokenizer(vocabulary) if vocabulary else None
     if tokenizer is None:
-        return request.input_tokens
+        return request.input_tokens + _PREAMBLES.get(vocabulary, 0)
     schema = "" if request.schema is None else orjson.dumps(request.schema).decode()
     counted = sum(_count(tokenizer, message.content, request.nonces) for message in request.messages)
-    return counted + len(tokenizer.encode_ordinary(schema)) + _A_MESSAGE * len(request.messages) + _A_REQUEST
+    around = _A_MESSAGE * len(request.messages) + _A_REQUEST + _PREAMBLES.get(vocabulary, 0)
+    return counted + len(tokenizer.encode_ordinary(schema)) + around
 
 
 def _count(tokenizer: Any, text: str, nonces: tuple[str, ...]) -> int:

@@ -120,5 +120,5 @@ def _is_text(line: bytes, encoding: str) -> bool:
 
 
 def _says(wrong: str, *encodings: str) -> Problem:
-    fits = f"{' or '.join(encodings)} might fit (encoding: {encodings[0]})"
+    fits = f"{' or '.join(encodings)} might fit (encoding: {encodings[0]}; dicast init --encoding {encodings[0]})"
     return Problem(f"{wrong}; save the file as UTF-8, or say its encoding: {fits}")
