@@ -16,11 +16,11 @@ from itertools import combinations
 from math import fsum, isnan
 from operator import itemgetter
 from types import ModuleType
-from typing import Any
 
 import attrs
 
 from .arrays import Array
+from .draws import put_in_parts, resampled
 
 CUT = 0.5
 """A score from here on is a pass."""
@@ -32,8 +32,6 @@ _PASSING = CUT - NOISE
 BLOCKS = 1000
 RESAMPLES = 2000
 SEED = 0
-_TOGETHER = 100
-"""Resamples that are made at once."""
 _LOW, _PASS, _FAILED = range(3)
 """What a rater says of a unit; a pattern is 3 · rater + this, for each rater."""
 
@@ -129,14 +127,8 @@ class Tally:
             return spreads
         if self.n == BLOCKS:
             self._scatter()
-        start, draw, apart, sums, squares, counts = (
-            self._start,
-            self._random.random,
-            self._apart,
-            self._sums,
-            self._squares,
-            self._counts,
-        )
+        start, draw, apart = self._start, self._random.random, self._apart
+        sums, squares, counts = self._sums, self._squares, self._counts
         for first, second, spread in zip(ones[alone:], twos[alone:], spreads[alone:], strict=True):
             part, one, two = int(draw() * BLOCKS), first - start, second - start
             sums[part] += one + two
@@ -163,17 +155,8 @@ class Tally:
         if self.n == BLOCKS:
             self._scatter()
         self.n += count - alone
-        rest, twister = scores[:, alone:], _twister(np, self._random)
-        parts = (twister.random_sample(count - alone) * BLOCKS).astype("q")
-        _, key, position, *_ = twister.get_state()
-        self._random.setstate((3, (*key.tolist(), position), None))
-        given = ~np.isnan(rest)
-        moved = np.where(given, rest - self._start, 0.0)
-        counts = given.sum(axis=0)
-        added = sum(moved), sum(moved * moved), _apart_of(np, rest, counts, spreads[alone:]), counts
-        places = np.concatenate([np.arange(BLOCKS), parts])
-        for sums, values in zip((self._sums, self._squares, self._apart, self._counts), added, strict=True):
-            sums[:] = np.bincount(places, np.concatenate([sums, values]), BLOCKS).tolist()
+        sums = self._sums, self._squares, self._apart, self._counts
+        put_in_parts(np, sums, self._random, scores[:, alone:] - self._start, spreads[alone:])
 
     def _put(self, scores: Sequence[float], spread: float) -> None:
         """Add the scores of a unit to a part: one of its own while there are enough, then any. Written flat, for speed."""
@@ -236,7 +219,7 @@ class Tally:
         """The sums of each resample of the parts."""
         parts, draw = self._parts(), random.Random(SEED)
         if self._np is not None:
-            yield from _resampled_by(self._np, parts, draw)
+            yield from resampled(self._np, parts, draw, RESAMPLES)
             return
         blocks = range(len(parts[0]))
         for _ in range(RESAMPLES):
@@ -282,34 +265,6 @@ def states(rater: int, scores: Iterable[float | None]) -> list[int]:
     """What *rater* says of units, as a pattern has it, by its scores; None for one that failed."""
     failed, low, passing = 3 * rater + _FAILED, 3 * rater + _LOW, 3 * rater + _PASS
     return [failed if score is None else passing if score >= _PASSING else low for score in scores]
-
-
-def _twister(np: ModuleType, draw: random.Random) -> Any:
-    """What of numpy draws as *draw* does: both have the Mersenne Twister, and make a number of 53 bits alike."""
-    _, (*key, position), _ = draw.getstate()
-    found = np.random.RandomState()
-    found.set_state(("MT19937", key, position))
-    return found
-
-
-def _resampled_by(np: ModuleType, parts: Sequence[Sequence[float]], draw: random.Random) -> Iterator[Sequence[float]]:
-    """The sums of each resample, of the same draws as without numpy."""
-    twister = _twister(np, draw)
-    table, count = np.array(parts), len(parts[0])
-    for _ in range(0, RESAMPLES, _TOGETHER):
-        picked = (twister.random_sample((_TOGETHER, count)) * count).astype("q")
-        yield from table[:, picked].sum(axis=2).T.tolist()
-
-
-def _apart_of(np: ModuleType, scores: Array, counts: Array, spreads: Array) -> Array:
-    """What :func:`_apart` says of each column, of which *counts* are the scores; of two scores that is the square of their spread."""
-    found = spreads * spreads
-    several = np.flatnonzero(counts > 2)
-    if len(several):
-        these, counted = scores[:, several], counts[several]
-        means = np.nansum(these, axis=0) / counted
-        found[several] = counted * np.nansum((these - means) ** 2, axis=0) / (counted - 1)
-    return found
 
 
 def _apart(scores: Sequence[float]) -> float:
