@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from unittest import mock
@@ -172,3 +173,11 @@ def test_verdicts_of_people_are_counted_apart_unless_they_are_asked_for(ledger, 
     assert by_kind == {"llm": 1, "human": 2}
     assert ask(quality, *window, "--judge", "ann", "--group-by", "none")["data"][0]["verdict_count"] == 2
     assert "besides 2 verdicts of people" in ask(quality, *window, as_json=False)
+
+
+def test_without_numpy_many_are_counted_one_by_one(make_ledger, monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    one = {"what": "judged", "id": "T1", "run_id": "R1", "time": TIMES[0], "judge": "a", "score": 0.5}
+    slow, quick = both(make_ledger, [one], "quality", {"start": FROM, "end": TO})
+    assert slow == quick
+    assert quick["data"][0]["mean_score"] == 0.5
