@@ -1,28 +1,32 @@
-"""How long answers of ``dicast serve`` and the dashboard's first page take over many verdicts, and how much memory the server needs.
+"""How long the commands that read many verdicts, answers of ``dicast serve`` and the dashboard's first page take, and the server's memory.
 
     uv run python benchmarks/serve.py --verdicts 1000000
     uv run python benchmarks/serve.py --ledger BIG.db     # one that own_reading.py has made before
 
-Each answer of the first page is asked for once, of a server that has just started, one after the other; then a second server is opened in
-Chromium. Making the ledger takes some three minutes and 3 GB for a million verdicts.
+Each command is run three times, from its start to its end, and the median is shown. Each answer of the first page is asked for once, of a
+server that has just started, one after the other; then a second server is opened in Chromium. Beside the seconds stands the CPU that they took:
+on a machine with other work the seconds say little. Making the ledger takes some three minutes and 3 GB for a million verdicts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
+REPEATS = 3
 TOKEN = "a-token-for-measuring"
 ANSWER_SECONDS, PAGE_SECONDS, MEGABYTES = 1.0, 1.5, 300
 """The targets."""
@@ -30,6 +34,17 @@ ASKED = (
     *("/runs?limit=20&without=labels", "/judges", "/analytics/quality?subject_kind=turn", "/analytics/backlog"),
     *(f"/analytics/agreement{part}?judge=a&judge=b&subject_kind=turn&window=0.15" for part in ("", "/days")),
     *("/analytics/cost", "/analytics/cost?include_eval=true", "/analytics/savings"),
+)
+WINDOW = ("--from", "2026-01-01", "--to", "2100-01-01")
+COMMANDS = (
+    ("quality", *WINDOW),
+    ("quality", "--latest", *WINDOW),
+    ("quality", "--group-by", "judge_kind", *WINDOW),
+    ("agreement", "--judge", "a", "--judge", "b"),
+    ("cost",),
+    ("cost", "--include-eval"),
+    ("cost", "--include-eval", "--group-by", "day"),
+    ("runs",),
 )
 STAGES = (
     ("the page is drawn", "document.querySelector('#last')"),
@@ -54,6 +69,11 @@ class Server:
             answer.read()
         return time.perf_counter() - began
 
+    def cpu(self) -> float:
+        """The seconds of CPU that it has had."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def megabytes(self) -> float:
         """The most memory that it has had, in MB."""
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
@@ -72,6 +92,19 @@ def served(ledger: Path, folder: Path) -> Iterator[Server]:
         process.terminate()
 
 
+def timed(ledger: Path, command: Sequence[str]) -> tuple[float, float]:
+    """The median of the seconds that a command takes, and of its CPU."""
+    dicast = str(Path(sys.executable).with_name("dicast"))
+    took = []
+    for _ in range(REPEATS):
+        began, before = time.perf_counter(), os.times()
+        subprocess.run([dicast, *command, "--ledger", str(ledger), "--json"], check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        took.append((time.perf_counter() - began, cpu))
+    return statistics.median(one for one, _ in took), statistics.median(cpu for _, cpu in took)
+
+
 def first_page(server: Server) -> Iterator[tuple[str, float]]:
     """The seconds until each stage of the first page."""
     from playwright.sync_api import sync_playwright
@@ -87,18 +120,23 @@ def first_page(server: Server) -> Iterator[tuple[str, float]]:
         browser.close()
 
 
-def measured(ledger: Path, folder: Path) -> Iterator[tuple[str, float, float]]:
-    """Each figure with its target."""
+def measured(ledger: Path, folder: Path) -> Iterator[tuple[str, float, float, float | None]]:
+    """Each figure with its target, and the CPU that it took."""
+    for command in COMMANDS:
+        seconds, cpu = timed(ledger, command)
+        yield f"dicast {' '.join(command)}, s", seconds, ANSWER_SECONDS, cpu
     with served(ledger, folder) as server:
         for path in ASKED:
-            yield f"{path}, s", server.ask(path), ANSWER_SECONDS
-        yield "memory after these, MB", server.megabytes(), MEGABYTES
+            before = server.cpu()
+            seconds = server.ask(path)
+            yield f"{path}, s", seconds, ANSWER_SECONDS, server.cpu() - before
+        yield "memory after these, MB", server.megabytes(), MEGABYTES, None
     if shutil.which("chromium") is None:
         return
     with served(ledger, folder) as server:
         for name, seconds in first_page(server):
-            yield f"first page, {name}, s", seconds, PAGE_SECONDS
-        yield "memory with the page open, MB", server.megabytes(), MEGABYTES
+            yield f"first page, {name}, s", seconds, PAGE_SECONDS, server.cpu()
+        yield "memory with the page open, MB", server.megabytes(), MEGABYTES, None
 
 
 def main() -> int:
@@ -115,10 +153,11 @@ def main() -> int:
             maker = Path(__file__).with_name("own_reading.py")
             subprocess.run([sys.executable, str(maker), name, str(given.verdicts)], check=True)
             ledger = folder / "ledger.db"
-        for what, value, target in measured(ledger, folder):
-            figures.append({"name": what, "value": round(value, 2), "target": target})
+        for what, value, target, cpu in measured(ledger, folder):
+            figures.append({"name": what, "value": round(value, 2), "target": target, "cpu": cpu and round(cpu, 2)})
             if not given.json:
-                print(f"{what}: {value:.2f} ({target:g}) {'ok' if value <= target else 'MISSED'}", flush=True)
+                took = "" if cpu is None else f", {cpu:.2f} s of CPU"
+                print(f"{what}: {value:.2f} ({target:g}) {'ok' if value <= target else 'MISSED'}{took}", flush=True)
     if given.json:
         print(json.dumps(figures, indent=2))
     return 0

@@ -23,18 +23,24 @@ from .judged import (
     line_of,
     milliseconds,
 )
+from .names import MARK_BYTES, Names, joined, mark_of
 from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
 
 if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
+    from .numbering import Numbering, split, total, view
     from .readers import Reader, reader
 
 _ON_FIRST_USE = {
+    "Numbering": ".numbering:Numbering",
     "Reader": ".readers:Reader",
     "past_runs": ".._kernel.cli.past_runs:past_runs",
     "reader": ".readers:reader",
+    "split": ".numbering:split",
+    "total": ".numbering:total",
+    "view": ".numbering:view",
     "run_document": ".._kernel.resume.reading:document",
     "verdict_of": ".._kernel.resume.reading:verdict",
 }
@@ -47,26 +53,34 @@ __all__ = [
     "EXACT",
     "EXHAUSTED",
     "FAILED",
+    "MARK_BYTES",
     "MSAT_UNKNOWN",
     "READ",
     "ROUTED",
     "USD_UNKNOWN",
     "Judged",
     "Maker",
+    "Names",
+    "Numbering",
     "Reader",
     "Teller",
     "Told",
     "begun",
+    "joined",
     "judged",
     "line_of",
+    "mark_of",
     "milliseconds",
     "past_runs",
     "reader",
     "run_document",
+    "split",
     "still_begun",
     "teller_of",
     "told",
+    "total",
     "verdict_of",
+    "view",
 ]
 
 

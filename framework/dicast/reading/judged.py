@@ -13,6 +13,7 @@ import attrs
 
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.values import Entry, Event, Query
+from .names import Names
 
 TYPES = (EVAL_COMPLETED, EVAL_FAILED)
 """The events that :func:`judged` is about."""
@@ -56,28 +57,42 @@ class Judged:
     """Verdicts and failures, one a row, in the order of the ledger.
 
     *times* are milliseconds since 1970 in UTC, *makers* by the numbers in *codes*, *flags* as :data:`FAILED` and the others say. Of a
-    failure score and confidence are 0. *exact* has by row the amounts that do not fit into *usd* and *msat*.
+    failure score and confidence are 0. *numbers* are those of the subjects among *names*. *exact* has by row the amounts that do not fit
+    into *usd* and *msat*.
     """
 
     seqs: array[int] = attrs.field(factory=lambda: array("q"))
     times: array[int] = attrs.field(factory=lambda: array("q"))
-    codes: array[int] = attrs.field(factory=lambda: array("q"))
-    flags: array[int] = attrs.field(factory=lambda: array("q"))
+    codes: array[int] = attrs.field(factory=lambda: array("i"))
+    flags: array[int] = attrs.field(factory=lambda: array("i"))
     scores: array[float] = attrs.field(factory=lambda: array("d"))
     confidences: array[float] = attrs.field(factory=lambda: array("d"))
     usd: array[int] = attrs.field(factory=lambda: array("q"))
     msat: array[int] = attrs.field(factory=lambda: array("q"))
-    ids: list[str] = attrs.field(factory=list)
+    numbers: array[int] = attrs.field(factory=lambda: array("i"))
+    names: Names = attrs.field(factory=Names)
     makers: list[Maker] = attrs.field(factory=list)
     exact: dict[int, tuple[str | None, str | None]] = attrs.field(factory=dict)
+    memo: dict[object, Any] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+    """What readers have made of all rows, kept with them."""
+    _ids: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
+
+    @property
+    def ids(self) -> list[str]:
+        """The id of each row's subject."""
+        if len(self._ids) != len(self.numbers):
+            self._ids = list(map(str, self.names.texts_of(self.numbers)))
+        return self._ids
 
     def add(self, entries: Iterable[Entry]) -> Judged:
         """Add the rows of *entries*; what is neither a verdict nor a failure is left out."""
         codes: dict[tuple[str | None, ...], int] = {maker: code for code, maker in enumerate(self.makers)}
         times: dict[str, int] = {}
+        shared = bool(self.numbers)  # names that are not only its own
         for entry in entries:
             line = line_of(entry.event, times)
             if line is not None:
+                self.names, shared = (self.names.copied(), False) if shared else (self.names, False)
                 code = codes.setdefault(line[0], len(codes))
                 if code == len(self.makers):
                     self.makers.append(Maker(*line[0]))  # type: ignore[arg-type]  # nine of them, as line_of has them
@@ -95,38 +110,51 @@ class Judged:
         """The rows for which *chosen* is true."""
         columns = (array(one.typecode, compress(one, chosen)) for one in self._columns())
         made: Callable[..., Judged] = Judged
-        places = {row: place for place, row in enumerate(compress(range(len(self.ids)), chosen))} if self.exact else {}
+        places = (
+            {row: place for place, row in enumerate(compress(range(len(self.codes)), chosen))} if self.exact else {}
+        )
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
-        return made(*columns, list(compress(self.ids, chosen)), self.makers, exact)
+        return made(*columns, self.names, self.makers, exact)
 
     def _columns(self) -> tuple[array[Any], ...]:
-        return (self.seqs, self.times, self.codes, self.flags, self.scores, self.confidences, self.usd, self.msat)
+        figures = self.scores, self.confidences, self.usd, self.msat
+        return (self.seqs, self.times, self.codes, self.flags, *figures, self.numbers)
 
     def _put(self, seq: int, code: int, line: Line) -> None:
         _, time, flags, score, confidence, usd, msat, id, exact = line
         if exact is not None:
-            self.exact[len(self.ids)] = exact
-        for column, value in zip(self._columns(), (seq, time, code, flags, score, confidence, usd, msat), strict=True):
+            self.exact[len(self.codes)] = exact
+        values = seq, time, code, flags, score, confidence, usd, msat, self.names.number(id)
+        for column, value in zip(self._columns(), values, strict=True):
             column.append(value)
-        self.ids.append(id)
 
     def usd_of(self, rows: Iterable[int]) -> Decimal:
         """The sum of the known amounts in usd of *rows*, with as many decimals as the one that was written with most."""
-        return self._sum(rows, self.usd, 0)
+        return self._sum(rows, "usd")
 
     def msat_of(self, rows: Iterable[int]) -> Decimal:
         """Likewise in msat."""
-        return self._sum(rows, self.msat, 1)
+        return self._sum(rows, "msat")
 
-    def _sum(self, rows: Iterable[int], amounts: array[int], unit: int) -> Decimal:
-        flags, shift, apart = self.flags, _DIGITS[unit], Decimal(0)
+    def _sum(self, rows: Iterable[int], unit: str) -> Decimal:
+        amounts, flags = self.usd if unit == "usd" else self.msat, self.flags
         paid = [row for row in rows if amounts[row] or flags[row] & EXACT]
-        for row in paid if self.exact else ():
-            if flags[row] & EXACT and (text := self.exact[row][unit]) is not None:
+        digits = max((self.decimals(flags[row], unit) for row in paid), default=0)
+        exact = [row for row in paid if flags[row] & EXACT] if self.exact else ()
+        return self.amount(unit, sum(amounts[row] for row in paid), digits, exact)
+
+    @staticmethod
+    def decimals(flags: Any, unit: str) -> Any:
+        """How many decimals the amount in *unit* was written with, by what *flags* say."""
+        return flags >> _DIGITS[unit == "msat"] & 255
+
+    def amount(self, unit: str, whole: int, digits: int, exact: Iterable[int]) -> Decimal:
+        """A sum in *unit* of which *whole* is that of the numbers and *exact* are the rows that hold it as text, with so many decimals."""
+        place, apart = int(unit == "msat"), Decimal(0)
+        for row in exact:
+            if (text := self.exact[row][place]) is not None:
                 apart += Decimal(text)
-        digits = max((flags[row] >> shift & 255 for row in paid), default=0)
-        whole = sum(amounts[row] for row in paid)
-        found = Decimal(whole).scaleb(-PLACES[unit]).quantize(Decimal(1).scaleb(-digits)) if whole else Decimal(0)
+        found = Decimal(whole).scaleb(-PLACES[place]).quantize(Decimal(1).scaleb(-digits)) if whole else Decimal(0)
         return found + apart if apart else found
 
 

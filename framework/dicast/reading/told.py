@@ -11,6 +11,7 @@ import attrs
 
 from .._kernel.events import RECORD_COMPLETED, RECORD_FAILED, SUBJECT_READ
 from .._kernel.values import Entry, Event, Query
+from .names import Names
 
 READ, ROUTED, CALLED, RECORDED, UNRECORDED = TOLD = (
     SUBJECT_READ,
@@ -38,30 +39,42 @@ class Told:
     """Events of :data:`TOLD`, one a row, in the order of the ledger.
 
     *tellers* go by the numbers in *codes*; *marks* tell contents that were read apart (8 bytes of the digest), and are 0 elsewhere;
-    *ids* are those of subjects, and of turns where a trace speaks.
+    *numbers* are those of subjects among *names*, and of turns where a trace speaks.
     """
 
     seqs: array[int] = attrs.field(factory=lambda: array("q"))
-    codes: array[int] = attrs.field(factory=lambda: array("q"))
+    codes: array[int] = attrs.field(factory=lambda: array("i"))
     marks: array[int] = attrs.field(factory=lambda: array("q"))
-    ids: list[str | None] = attrs.field(factory=list)
+    numbers: array[int] = attrs.field(factory=lambda: array("i"))
+    names: Names = attrs.field(factory=Names)
     tellers: list[Teller] = attrs.field(factory=list)
+
+    @property
+    def ids(self) -> list[str | None]:
+        """The id of each row's subject or turn."""
+        return self.names.texts_of(self.numbers)
 
     def add(self, entries: Iterable[Entry]) -> Told:
         """Add the rows of *entries*; what says nothing is left out."""
         codes: dict[tuple[str, str, str], int] = {teller: code for code, teller in enumerate(self.tellers)}
+        shared = bool(self.numbers)  # names that are not only its own
         for entry in entries:
             found = teller_of(entry.event)
             if found is not None:
+                self.names, shared = (self.names.copied(), False) if shared else (self.names, False)
                 teller, mark, id = found
                 code = codes.setdefault(teller, len(codes))
                 if code == len(self.tellers):
                     self.tellers.append(Teller(*teller))
-                self.seqs.append(entry.seq)
-                self.codes.append(code)
-                self.marks.append(mark)
-                self.ids.append(id)
+                self.put(entry.seq, code, mark, id)
         return self
+
+    def put(self, seq: int, code: int, mark: int, id: str | None) -> None:
+        """Add a row."""
+        self.seqs.append(seq)
+        self.codes.append(code)
+        self.marks.append(mark)
+        self.numbers.append(self.names.number(id))
 
     def of(self, run_id: str | None, types: Sequence[str]) -> Told:
         """The rows of *types*, of one run or of all."""
@@ -69,8 +82,9 @@ class Told:
         if all(wanted[code] for code in set(self.codes)):
             return self
         chosen = [wanted[code] for code in self.codes]
-        seqs, codes, marks = (array("q", compress(one, chosen)) for one in (self.seqs, self.codes, self.marks))
-        return Told(seqs, codes, marks, list(compress(self.ids, chosen)), self.tellers)
+        columns = self.seqs, self.codes, self.marks, self.numbers
+        seqs, codes, marks, numbers = (array(one.typecode, compress(one, chosen)) for one in columns)
+        return Told(seqs, codes, marks, numbers, self.names, self.tellers)
 
 
 def told(ledger: Any, run_id: str | None = None, types: Sequence[str] = TOLD) -> Told:

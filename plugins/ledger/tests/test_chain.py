@@ -22,6 +22,10 @@ from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
 
+BESIDE = ["columned", "names", "begun"] + [
+    f"{about}_{part}" for about in ("judged", "read", "traced", "spent") for part in ("lines", "by")
+]
+"""The tables of the columns."""
 COLUMNS = [
     "id",
     "type",
@@ -214,7 +218,7 @@ def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
         # whoever cuts the end off with care leaves nothing of it
         connection.execute("UPDATE runs SET last_seq = ?" if left else "DELETE FROM runs WHERE 0 = ?", (left,))
         connection.execute("DELETE FROM contents WHERE seq > ?", (left,))
-        for table in ("covered", "judged", "told", "spent", "begun", "makers", "tellers", "payers"):
+        for table in BESIDE:
             connection.execute(f"DELETE FROM {table}")  # as in a ledger of before, which has none
         assert bad_seq(opened, path) is None
         assert bad_seq(opened, path, head) == left + 1

@@ -263,3 +263,9 @@ def test_groups_add_up_to_the_total_however_they_are_cut(spends, group):
         assert getattr(found.total, unit).amount == wanted
         assert sum(getattr(tally, unit).amount for tally in found.groups.values()) == wanted
     assert sum(tally.calls for tally in found.groups.values()) == found.total.calls
+
+
+@pytest.fixture(autouse=True, params=["line by line", "a column at a time"])
+def way(request, monkeypatch):
+    """How the sums are made; every test of this file is one of both."""
+    monkeypatch.setattr("dicast_ledger.many_spent.MANY", 0 if request.param == "a column at a time" else 2**62)

@@ -134,3 +134,12 @@ def ask(ledger: Written, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         return json.loads(done.stdout) if as_json else done.output
 
     return run
+
+
+@pytest.fixture(autouse=True, params=["one by one", "a column at a time"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How figures are made; every test of this plugin is one of both."""
+    many = 0 if request.param == "a column at a time" else 2**62
+    for module in ("arrays", "many_ratings"):
+        monkeypatch.setattr(f"dicast_quality.{module}.MANY", many)
+    return str(request.param)

@@ -25,6 +25,10 @@ Sqlite = entry_points(group="dicast")["ledger"].load().Sqlite  # as a pipeline f
 from_, to = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
 SUBJECTS, RUNS, JUDGES = ("T1", "T2", "T3"), ("R1", "R2"), ("a", "b")
 TIMES = [f"2026-03-0{day}T12:00:00.000Z" for day in (1, 2, 3)]
+BESIDE = ["columned", "names", "begun"] + [
+    f"{about}_{part}" for about in ("judged", "read", "traced", "spent") for part in ("lines", "by")
+]
+"""The tables of the columns."""
 SIGNALS = [
     {},
     {"escalated": True},
@@ -250,7 +254,7 @@ def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made
 def forget_columns(path):
     """Make of the ledger at *path* one of before, which has no columns."""
     with closing(sqlite3.connect(path)) as connection:
-        for table in ("covered", "judged", "told", "spent", "begun", "makers", "tellers", "payers"):
+        for table in BESIDE:
             connection.execute(f"DELETE FROM {table}")
         connection.commit()
     return True
@@ -288,7 +292,7 @@ def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_pat
     ledger.judged("T9", 0.25)
     found, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (judged(live), live.verify()))
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT upto FROM covered").fetchone() == (12,)
+        assert connection.execute("SELECT upto FROM columned").fetchone() == (12,)
     assert holds.ok
     assert list(found.scores) == [0.5] * 5 + [0.25]
 
@@ -296,16 +300,26 @@ def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_pat
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE judged SET lines = CAST(zeroblob(length(lines)) AS BLOB)",
-        "UPDATE judged SET texts = replace(texts, 'T1', 'T2')",
-        "DELETE FROM judged",
-        "DELETE FROM told",
+        "UPDATE judged_lines SET lines = CAST(zeroblob(length(lines)) AS BLOB)",
+        "UPDATE judged_lines SET lines = substr(lines, 2)",
+        "UPDATE judged_lines SET size = size + 1",
+        "UPDATE judged_lines SET exact = '[]'",
+        "UPDATE judged_lines SET exact = '[[0, \"1\", null]]'",
+        "UPDATE names SET texts = replace(texts, 'T1', 'T2')",
+        "UPDATE names SET texts = replace(texts, 'T1', 'T9')",
+        "UPDATE names SET start = start + 1",
+        "UPDATE names SET first = first + 1",
+        "INSERT INTO names VALUES (1000, (SELECT start + size FROM names), 1, zeroblob(16), '[\"x\"]')",
+        "UPDATE names SET marks = zeroblob(length(marks))",
+        "DELETE FROM names",
+        "DELETE FROM judged_lines",
+        "DELETE FROM read_lines",
         "DELETE FROM begun",
-        "UPDATE makers SET facts = replace(facts, 'helpful', 'other')",
-        "UPDATE covered SET upto = 1",
-        "UPDATE covered SET upto = 1000",
-        "UPDATE covered SET odd = 1",
-        "UPDATE judged SET last = last + 1",
+        "UPDATE judged_by SET facts = replace(facts, 'helpful', 'other')",
+        "UPDATE columned SET upto = 1",
+        "UPDATE columned SET upto = 1000",
+        "UPDATE columned SET odd = 1",
+        "UPDATE judged_lines SET last = last + 1",
     ],
 )
 def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):

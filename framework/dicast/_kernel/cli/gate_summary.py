@@ -10,6 +10,9 @@ from ..._toolkit.text_table import TextTable
 
 Document = Mapping[str, Any]
 
+_USUAL = 0.95
+"""The coverage that a gate asks for where the file does not say it."""
+
 
 def gate_parts(gate: Document) -> Iterator[str | Drawing]:
     """What the gate says and why, and each of its clauses where it has more than a coverage to ask for."""
@@ -30,6 +33,13 @@ def gate_parts(gate: Document) -> Iterator[str | Drawing]:
 def gate_answer(gate: Document) -> str:
     """What the gate says, in a word."""
     return {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
+
+
+def listed_gate(gate: Document) -> str | None:
+    """Likewise, and None where the file has none: what a run does without one is to look at its coverage."""
+    clauses = gate.get("clauses", ())
+    usual = bool(clauses) and all(one["rule"] == "min_coverage" and one["line"] == _USUAL for one in clauses)
+    return gate_answer(gate) if gate.get("given", not usual) else None  # earlier versions did not say it
 
 
 def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:

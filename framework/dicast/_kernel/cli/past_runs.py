@@ -18,7 +18,7 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
 from ..stream.leases import living
 from ..values import BASES, Event, Query
-from .gate_summary import gate_answer
+from .gate_summary import listed_gate
 from .output import MOST, print_json
 from .records import utc
 from .runs import as_json, ledger_path
@@ -82,7 +82,7 @@ def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
         "scored": done.get("scored"),
         "score": score.get("mean"),
         "basis": _basis(score),
-        "gate": gate_answer(done["gate"]) if done else None,
+        "gate": listed_gate(done["gate"]) if done else None,
         "cost": done.get("cost"),
     }
 

@@ -68,7 +68,7 @@ def gate_document(
     ]  # what failed comes first
     if not report.scored:
         reasons = ["nothing was scored"]
-    done = {"passed": _all(answers), "reasons": reasons, "clauses": [_told(one) for one in found]}
+    done = {"passed": _all(answers), "reasons": reasons, "clauses": [_told(one) for one in found], "given": gate.given}
     return as_it_ended(done, gate, stopped)
 
 
@@ -82,7 +82,12 @@ def as_it_ended(done: Document, gate: Gate, stopped: Mapping[str, object] | None
         return done
     said = f"the run did not end in order: {reason}"
     clauses = [{**clause, "passed": None} for clause in done["clauses"]]
-    return {"passed": None, "reasons": [said, *(one for one in done["reasons"] if one != said)], "clauses": clauses}
+    return {
+        **done,
+        "passed": None,
+        "reasons": [said, *(one for one in done["reasons"] if one != said)],
+        "clauses": clauses,
+    }
 
 
 def _all(answers: list[Answer]) -> Answer:

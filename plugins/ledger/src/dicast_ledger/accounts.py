@@ -6,69 +6,20 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any
 
-import attrs
 import orjson
 
 from dicast import Cost, Event, LedgerError
 
-from .spent import (
-    AGENT,
-    DIGITS,
-    EXACT,
-    PLACES,
-    UNCOUNTED,
-    UNPRICED,
-    Payer,
-    Spent,
-    agent_cost,
-    amount_of_line,
-    tokens_of,
-)
+from .many_spent import ManySpent, numpy_for
+from .spent import AGENT, Payer, Spent, agent_cost, amount_of_line, tokens_of
+from .sums import GROUPS, Group, Spend, Sum, Tally
 
-Group = Literal["model", "judge", "rubric", "session", "day"]
-GROUPS: tuple[str, ...] = get_args(Group)
+__all__ = ["EVALS", "GROUPS", "Accounts", "Group", "Tally"]
 
 EVALS = ("eval.started", "eval.completed", "eval.failed")
-
-
-@attrs.frozen
-class Spend:
-    """What one event says was spent: on how many calls, and how many tokens they took, None where nobody has counted."""
-
-    cost: Cost
-    calls: int
-    tokens: int | None
-
-
-@attrs.define
-class Tally:
-    """A sum of spends. *usd* and *msat* add up the amounts that are known, *unpriced* counts those that are not."""
-
-    usd: Cost = Cost.zero()
-    msat: Cost = Cost.zero("msat")
-    calls: int = 0
-    tokens: int | None = None
-    unpriced: int = 0
-
-    def add(self, spend: Spend) -> None:
-        """Add one spend."""
-        self.calls += spend.calls
-        if spend.tokens is not None:
-            self.tokens = (self.tokens or 0) + spend.tokens
-        self.add_cost(spend.cost)
-
-    def add_cost(self, cost: Cost) -> None:
-        """Add an amount, to those of its own unit."""
-        if cost.amount is None:
-            self.unpriced += 1
-        elif cost.unit == "usd":
-            self.usd = self.usd + cost
-        else:
-            self.msat = self.msat + cost
 
 
 class Accounts:
@@ -104,6 +55,23 @@ class Accounts:
 
     def read_lines(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> Accounts:
         """Take what was *spent* into account, of one run or of all: what :meth:`read` does with the events."""
+        np = numpy_for(len(spent.codes))
+        if np is None:
+            self._read_each(spent, run_id, include_eval=include_eval)
+        else:
+            many = ManySpent(np, spent, run_id, judging=include_eval)
+            for line in many.about_lost():
+                self._counts(spent, line, spent.payers[spent.codes[line]], spent.marks[line])
+            for group, found in many.sums(self._by):
+                found.put(self.groups.setdefault(group, Tally()))
+            for _, found in many.sums(None):
+                found.put(self.total)
+        for cost in self._lost.values():
+            self.lost.add_cost(cost)
+        return self
+
+    def _read_each(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> None:
+        """Likewise line by line."""
         told: dict[int, str] = {}
         sums: dict[tuple[str | None, int], Sum] = {}
         name = self._namer(spent)
@@ -125,9 +93,6 @@ class Accounts:
         for (group, _), found in sums.items():
             found.put(self.groups.setdefault(group, Tally()))
             found.put(self.total)
-        for cost in self._lost.values():
-            self.lost.add_cost(cost)
-        return self
 
     def _counts(self, spent: Spent, line: int, payer: Payer, reservation: int) -> bool:
         """Whether a line is a sum that was paid; what was lost is kept until a late word replaces it."""
@@ -142,10 +107,7 @@ class Accounts:
             return spent.sessions.__getitem__
         if self._by == "day":
             return spent.day
-        names = [
-            payer.model if self._by == "model" else None if payer.type == AGENT else payer.judge
-            for payer in spent.payers
-        ]
+        names = [payer.group(self._by) for payer in spent.payers]
         return lambda line: names[spent.codes[line]]
 
     def _call(self, event: Event) -> None:
@@ -197,42 +159,6 @@ class Accounts:
     def _add(self, spend: Spend, group: str | None) -> None:
         self.groups.setdefault(group, Tally()).add(spend)
         self.total.add(spend)
-
-
-@attrs.define
-class Sum:
-    """A sum of lines in one unit: *amount* in 10^-12 of it, *apart* of those that are no whole number of these."""
-
-    amount: int = 0
-    digits: int = 0
-    apart: Decimal = Decimal(0)
-    calls: int = 0
-    tokens: int | None = None
-    unpriced: int = 0
-    unit: str = "usd"
-
-    def add(self, spent: Spent, line: int, flag: int) -> None:
-        """Add a line."""
-        self.calls += spent.calls[line]
-        if not flag & UNCOUNTED:
-            self.tokens = (self.tokens or 0) + spent.tokens[line]
-        if flag & UNPRICED:
-            self.unpriced += 1
-        elif flag & EXACT:
-            self.apart += amount_of_line(spent, line)
-        elif amount := spent.amounts[line]:
-            self.amount += amount
-            self.digits = max(self.digits, flag >> DIGITS)
-        self.unit = spent.payers[spent.codes[line]].unit
-
-    def put(self, tally: Tally) -> None:
-        """Add the sum to *tally*."""
-        tally.calls += self.calls
-        if self.tokens is not None:
-            tally.tokens = (tally.tokens or 0) + self.tokens
-        tally.unpriced += self.unpriced
-        whole = Decimal(self.amount).scaleb(-PLACES).quantize(Decimal(1).scaleb(-self.digits))
-        tally.add_cost(Cost(whole + self.apart if self.apart else whole, "msat" if self.unit == "msat" else "usd"))
 
 
 class _Told:

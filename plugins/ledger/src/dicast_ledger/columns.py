@@ -1,62 +1,97 @@
 """Columns beside the chain: of each verdict, failure, reading and model the few values that readers of many of them need.
 
-A row of ``judged`` or ``told`` holds the lines of one append, or of several small ones: whole numbers and floats of 8 bytes each, and the
-ids as JSON. What many lines have in common is stored once, in ``makers`` and ``tellers``. ``covered`` says up to which row of the
-chain the columns go; a version of before leaves that where it was, and the rows behind it are read from the chain. It also counts the
-``odd`` ones: rows that are about a subject and have no line, because their payload is not as their type asks.
+A row of ``judged_lines``, ``read_lines``, ``traced_lines`` or ``spent_lines`` holds the lines of one append, or of several small ones, a column after the other:
+whole numbers of 4 or 8 bytes, and floats. What many lines have in common is stored once, in ``judged_by`` and the others; ids
+are numbers of ``names`` (see :mod:`.naming`). ``columned`` says up to which row of the chain the columns go; a version of before leaves that
+where it was, and the rows behind it are read from the chain. It also counts the ``odd`` ones: rows that are about a subject and have no
+line, because their payload is not as their type asks.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
+import attrs
 import orjson
 
 from dicast import Entry, Event, LedgerError
 from dicast.reading import line_of, teller_of
 
+from .naming import FEW, NAMES_TABLE, Naming
 from .spent import SPENT_TYPES, spent_of
 
+_LINES = "(first INTEGER PRIMARY KEY, last INTEGER, size INTEGER, exact TEXT, lines BLOB)"
+_COMMON = "(code INTEGER PRIMARY KEY, facts TEXT UNIQUE)"
+ABOUT_WHAT = ("judged", "read", "traced", "spent")
 COLUMN_TABLES = (
-    "CREATE TABLE IF NOT EXISTS covered (upto INTEGER, odd INTEGER)",
-    "CREATE TABLE IF NOT EXISTS makers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
-    "CREATE TABLE IF NOT EXISTS tellers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
-    "CREATE TABLE IF NOT EXISTS judged (first INTEGER PRIMARY KEY, last INTEGER, exact INTEGER, texts TEXT, lines BLOB)",
-    "CREATE TABLE IF NOT EXISTS payers (code INTEGER PRIMARY KEY, facts TEXT UNIQUE)",
-    "CREATE TABLE IF NOT EXISTS spent (first INTEGER PRIMARY KEY, last INTEGER, exact INTEGER, texts TEXT, lines BLOB)",
+    "CREATE TABLE IF NOT EXISTS columned (upto INTEGER, odd INTEGER)",
+    *(f"CREATE TABLE IF NOT EXISTS {name}_by {_COMMON}" for name in ABOUT_WHAT),
+    *(f"CREATE TABLE IF NOT EXISTS {name}_lines {_LINES}" for name in ABOUT_WHAT),
     "CREATE TABLE IF NOT EXISTS begun (eval_id TEXT, seq INTEGER, PRIMARY KEY (eval_id, seq)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS told (first INTEGER PRIMARY KEY, last INTEGER, exact INTEGER, texts TEXT, lines BLOB)",
+    NAMES_TABLE,
 )
-
-FEW = 128
-"""Lines up to which a row is written anew with the next ones: a run whose every call is an append of its own makes small ones."""
 
 AT_ONCE = 20_000
 """Rows of a chain without columns that one append catches up on."""
 
+Values = tuple[Any, ...]
+"""The numbers of a line, but for that of its name."""
 
-Line = tuple[int, bytes, object, bool]
-"""A row of the chain, what is packed of it, its text, and whether the text holds amounts, too."""
+Line = tuple[Values, str | None, list[Any] | None]
+"""What is packed of a row of the chain, the name it is about, and the amounts as text where they are no numbers."""
 
-Found = tuple[Any, tuple[Any, ...], tuple[Any, ...], object, bool, bool]
-"""What an event has in common with others, the numbers before and behind the code of that, the text, whether that holds amounts, and
-whether the line does not say which subject it is about."""
+Found = tuple[Any, Values, Values, str | None, Sequence[Any] | None, bool]
+"""What an event has in common with others, the numbers before and behind the code of that, the name, the amounts as text, and whether
+the line does not say which subject it is about."""
 
 Times = dict[str, int]
 
+Newest = tuple[int, int, list[list[Any]], list[bytes]]
+"""The first row of the chain that a row of lines is about, how many lines it has, their amounts as text, and its columns."""
 
-class Packed(NamedTuple):
-    """A table of lines: what it is about, how a line is packed, and the table of what lines have in common."""
 
-    name: str
-    common: str
+def _sizes(codes: str) -> tuple[int, ...]:
+    return tuple(array(code).itemsize for code in codes)
+
+
+@attrs.frozen(eq=False)
+class Packed:
+    """A table of lines: what it is about, the types of events, and the type of each column, of which the last is the name's number."""
+
+    about: str
     types: tuple[str, ...]
-    pack: Struct
+    codes: str
     line: Callable[[Event, Times], Found | None]
+    name: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_lines", takes_self=True))
+    """The table of the lines."""
+    common: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_by", takes_self=True))
+    """The table of what lines have in common."""
+    sizes: tuple[int, ...] = attrs.field(
+        init=False, default=attrs.Factory(lambda self: _sizes(self.codes), takes_self=True)
+    )
+    """The bytes of each column."""
+    pack: Struct = attrs.field(
+        init=False, default=attrs.Factory(lambda self: Struct(f"={self.codes[:-1]}"), takes_self=True)
+    )
+    """How the numbers of a line are packed for a comparison."""
+
+    def split(self, lines: bytes, size: int) -> Iterator[memoryview]:
+        """The columns of a row of the table.
+
+        :raises sqlite3.DatabaseError: when it does not hold so many lines.
+        """
+        if type(lines) is not bytes or type(size) is not int or len(lines) != size * sum(self.sizes):
+            raise sqlite3.DatabaseError(f"a row of {self.name} does not hold {size!r} lines")
+        view, start = memoryview(lines), 0
+        for width in self.sizes:
+            end = start + size * width
+            yield view[start:end]
+            start = end
 
 
 def _verdict(event: Event, times: Times) -> Found | None:
@@ -64,13 +99,17 @@ def _verdict(event: Event, times: Times) -> Found | None:
     if line is None:
         return None
     maker, time, flags, score, confidence, usd, msat, id, exact = line
-    text = id if exact is None else [id, *exact]
-    return maker, (time,), (flags, score, confidence, usd, msat), text, exact is not None, id != event.subject_id
+    return maker, (time,), (flags, score, confidence, usd, msat), id, exact, id != event.subject_id
 
 
-def _told(event: Event, times: Times) -> Found | None:
+def _read(event: Event, times: Times) -> Found | None:
     found = teller_of(event)
-    return None if found is None else (found[0], (), (found[1],), found[2], False, False)
+    return None if found is None else (found[0], (), (found[1],), found[2], None, False)
+
+
+def _traced(event: Event, times: Times) -> Found | None:
+    found = teller_of(event)
+    return None if found is None else (found[0], (), (), found[2], None, False)
 
 
 def _spent(event: Event, times: Times) -> Found | None:
@@ -80,10 +119,11 @@ def _spent(event: Event, times: Times) -> Found | None:
 
 ABOUT = ("subject.read", "record.completed", "record.failed")
 TRACES = ("route.decided", "llm.call_completed")
-JUDGED = Packed("judged", "makers", ("eval.completed", "eval.failed"), Struct("=qqqqddqq"), _verdict)
-TOLD = Packed("told", "tellers", (*ABOUT, *TRACES), Struct("=qqq"), _told)
-PAID = Packed("spent", "payers", SPENT_TYPES, Struct("=qqqqqqqq"), _spent)
-PACKED = (JUDGED, TOLD, PAID)
+JUDGED = Packed("judged", ("eval.completed", "eval.failed"), "qqiiddqqi", _verdict)
+READ = Packed("read", ABOUT, "qiqi", _read)
+TRACED = Packed("traced", TRACES, "qii", _traced)
+PAID = Packed("spent", SPENT_TYPES, "qqiiqqqqi", _spent)
+PACKED = (JUDGED, READ, TRACED, PAID)
 """All tables of lines. A call of an agent has a line in two of them."""
 STARTED, *_ = EVALS = ("eval.started", *JUDGED.types)
 COLUMNED = frozenset((STARTED, *(type_ for table in PACKED for type_ in table.types)))
@@ -96,12 +136,16 @@ class Columns:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._codes: dict[str, dict[Any, int]] = {table.common: {} for table in PACKED}
+        self._naming = Naming(connection)
+        self._newest: dict[str, Newest] = {}
+        self._upto = -1
         self._there = False
 
     def forget(self) -> None:
         """Forget the numbers that were given in a transaction that came to nothing."""
         for codes in self._codes.values():
             codes.clear()
+        self._upto = -1
 
     def covered(self) -> int | None:
         """Up to which row of the chain the columns go; None in a ledger that has none."""
@@ -111,7 +155,7 @@ class Columns:
     def add(self, events: Sequence[Event], first: int) -> None:
         """Add *events*, which are the rows from *first* on, if the columns go up to there."""
         if self.covered() == first - 1:
-            self.extend(enumerate(events, first), first + len(events) - 1)
+            self._extend(enumerate(events, first), first - 1, first + len(events) - 1)
 
     def catch_up(self, newest: int, entry: Callable[[sqlite3.Connection, tuple[Any, ...]], Entry]) -> None:
         """Make columns of some of the rows up to *newest* that have none yet; a row that was changed keeps them from being made."""
@@ -123,19 +167,20 @@ class Columns:
             FROM events WHERE seq > ? AND seq <= ? AND type IN ({", ".join("?" * len(COLUMNED))}) ORDER BY seq"""
         rows = self._connection.execute(query, (upto, last, *sorted(COLUMNED))).fetchall()
         with suppress(LedgerError):  # dicast ledger verify says what is wrong
-            self.extend([(row[0], entry(self._connection, row).event) for row in rows], last)
+            self._extend([(row[0], entry(self._connection, row).event) for row in rows], upto, last)
 
-    def extend(self, events: Iterable[tuple[int, Event]], upto: int) -> None:
-        """Add *events* with the numbers of their rows; the columns go up to the row *upto* then."""
+    def _extend(self, events: Iterable[tuple[int, Event]], before: int, upto: int) -> None:
+        """Add *events* with the numbers of their rows; the columns went up to the row *before*, and go up to the row *upto* then."""
         chosen = [one for one in events if one[1].type in COLUMNED]
         self.begin([one for one in chosen if one[1].type in EVALS])
-        odd = 0
-        for table in PACKED:
-            if found := [one for one in chosen if one[1].type in table.types]:
-                odd += self._write(table, found)
+        known = self._upto == before  # else another process has written since
+        if not known:
+            self._newest.clear()
+        odd = self._write(chosen, known=known) if chosen else 0
+        self._upto = upto if chosen or known else -1
         execute = self._connection.execute
-        if not execute("UPDATE covered SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
-            execute("INSERT INTO covered VALUES (?, ?)", (upto, odd))
+        if not execute("UPDATE columned SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
+            execute("INSERT INTO columned VALUES (?, ?)", (upto, odd))
 
     def begin(self, events: Iterable[tuple[int, Event]]) -> None:
         """Note which verdicts *events* begin, and forget those that they end."""
@@ -153,30 +198,50 @@ class Columns:
         rows = [(eval_id, seq) for eval_id, seqs in begun.items() if isinstance(eval_id, str) for seq in seqs]
         self._connection.executemany("INSERT INTO begun VALUES (?, ?)", rows)
 
-    def _write(self, table: Packed, events: Sequence[tuple[int, Event]]) -> int:
+    def _write(self, events: Sequence[tuple[int, Event]], *, known: bool) -> int:
         """Write the lines of *events*; return how many of these are odd."""
-        made, odd = self.lines(table, events)
-        if made:
-            self._put(table, made)
+        odd = 0
+        self._naming.begin(events[0][0], known=known)
+        for table in PACKED:
+            if found := [one for one in events if one[1].type in table.types]:
+                made, apart = self.lines(table, found)
+                odd += apart
+                if made:
+                    self._put(table, made)
+        self._naming.write()
         return odd
 
     def _put(self, table: Packed, made: Sequence[Line]) -> None:
-        first, last = made[0][0], made[-1][0]
-        lines, exact = b"".join([line[1] for line in made]), sum([line[3] for line in made])
-        texts = orjson.dumps([line[2] for line in made])[1:-1].decode()
-        if len(made) < FEW:
-            newest = f"SELECT first, lines, texts, exact FROM {table.name} ORDER BY first DESC LIMIT 1"
-            before = self._connection.execute(newest).fetchone()
-            if before is not None and len(before[1]) < FEW * table.pack.size:
-                first, lines, texts, exact = before[0], before[1] + lines, f"{before[2]},{texts}", before[3] + exact
-        row = (first, last, exact, texts, lines)  # a search among the texts does not read the lines
+        first, last, size = made[0][0][0], made[-1][0][0], len(made)
+        numbers = self._naming.numbers([line[1] for line in made])
+        columns = zip(*(line[0] for line in made), strict=True)
+        packed = [array(code, column).tobytes() for code, column in zip(table.codes, (*columns, numbers), strict=True)]
+        exact = [[place, *line[2]] for place, line in enumerate(made) if line[2] is not None]
+        if size < FEW and (before := self._newest_of(table)) is not None and before[1] < FEW:
+            exact = [*before[2], *([place + before[1], *texts] for place, *texts in exact)]
+            packed = [one + other for one, other in zip(before[3], packed, strict=True)]
+            first, size = before[0], before[1] + size
+        self._newest[table.name] = (first, size, exact, packed)
+        row = (first, last, size, orjson.dumps(exact).decode() if exact else None, b"".join(packed))
         self._connection.execute(f"INSERT OR REPLACE INTO {table.name} VALUES (?, ?, ?, ?, ?)", row)
+
+    def _newest_of(self, table: Packed) -> Newest | None:
+        """The newest row of *table*, as it was written, or is read where another process may have written it."""
+        if table.name not in self._newest:
+            newest = f"SELECT first, size, exact, lines FROM {table.name} ORDER BY first DESC LIMIT 1"
+            row = self._connection.execute(newest).fetchone()
+            if row is None:
+                return None
+            first, size, exact, lines = row
+            packed = list(map(bytes, table.split(lines, size)))
+            self._newest[table.name] = (first, size, orjson.loads(exact or "[]"), packed)
+        return self._newest[table.name]
 
     def lines(self, table: Packed, events: Iterable[tuple[int, Event]]) -> tuple[list[Line], int]:
         """The line of each of *events* that has one, and how many are odd: that have none, but for a trace without a model, or whose
         line does not say which subject they are about.
         """
-        pack, line, codes = table.pack.pack, table.line, self._codes[table.common]
+        line, codes = table.line, self._codes[table.common]
         made: list[Line] = []
         times: Times = {}
         odd = 0
@@ -185,12 +250,12 @@ class Columns:
             if found is None:
                 odd += event.type not in TRACES or table is PAID
                 continue
-            facts, before, after, text, exact, apart = found
+            facts, before, after, name, exact, apart = found
             code = codes.get(facts)
             if code is None:
                 code = codes[facts] = self._code(table.common, orjson.dumps(tuple(facts)).decode())
             odd += apart
-            made.append((seq, pack(seq, *before, code, *after), text, exact))
+            made.append(((seq, *before, code, *after), name, None if exact is None else [*exact]))
         return made, odd
 
     def _code(self, common: str, facts: str) -> int:
@@ -204,14 +269,14 @@ class Columns:
 
 def has_columns(connection: sqlite3.Connection) -> bool:
     """Whether a ledger has the tables of the columns."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'covered'").fetchone() is not None
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'columned'").fetchone() is not None
 
 
 def covered(connection: sqlite3.Connection) -> tuple[int, int]:
     """Up to which row of the chain the columns go, and how many odd rows there are; nothing where there are no columns."""
     if not has_columns(connection):
         return 0, 0
-    upto, odd = connection.execute("SELECT upto, odd FROM covered").fetchone() or (0, 0)
+    upto, odd = connection.execute("SELECT upto, odd FROM columned").fetchone() or (0, 0)
     if type(upto) is not int or type(odd) is not int:
-        raise sqlite3.DatabaseError(f"covered says {upto!r}, {odd!r}")
+        raise sqlite3.DatabaseError(f"columned says {upto!r}, {odd!r}")
     return upto, odd

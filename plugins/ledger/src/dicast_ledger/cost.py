@@ -12,7 +12,6 @@ import orjson
 from dicast import Ledger, Query, known_run, one_line, read_ledger
 
 from .accounts import EVALS, GROUPS, Accounts, Group, Tally
-from .live import Live
 from .spent import AGENT, SPENT
 
 
@@ -48,7 +47,8 @@ def read_cost(
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, *, include_eval: bool) -> Accounts:
     run_id = None if run_id is None else known_run(ledger, run_id)
-    if group != "rubric" and isinstance(ledger, Live) and (spent := ledger.spent(run_id)) is not None:
+    reads = getattr(ledger, "spent", None) if group != "rubric" else None
+    if reads is not None and (spent := reads(run_id, sessions=group == "session")) is not None:
         return Accounts(group).read_lines(spent, run_id, include_eval=include_eval)
     types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))
     return Accounts(group).read(entry.event for entry in ledger.read(Query(run_id=run_id, types=types)))

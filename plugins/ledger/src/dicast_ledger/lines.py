@@ -4,82 +4,149 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
-from dicast.reading import Judged, Maker, Teller, Told
+from dicast.reading import Judged, Maker, Names, Teller, Told, mark_of
 
-from .columns import JUDGED, PAID, TOLD, Packed
+from .columns import JUDGED, PAID, READ, TRACED, Packed
+from .naming import numbers_about
 from .spent import Payer, Spent
 
 Bounds = tuple[int, int]
+NamesOf = Callable[[sqlite3.Connection, "array[int]"], Names]
+"""The names of a ledger; numbers that go by other ones are changed."""
 
 
-def read_judged(connection: sqlite3.Connection, bounds: Bounds | None) -> Judged:
+def read_judged(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf) -> Judged:
     """The verdicts and failures in the columns, those of rows within *bounds* and perhaps some beside."""
-    found = Judged(makers=[Maker(*facts) for facts in common(connection, JUDGED)])
-    lines, texts, exact = _whole(connection, JUDGED, bounds)
-    numbers, floats = array("q", lines), array("d", lines)
-    found.seqs, found.times, found.codes, found.flags = (numbers[place::8] for place in range(4))
-    found.scores, found.confidences = floats[4::8], floats[5::8]
-    found.usd, found.msat = numbers[6::8], numbers[7::8]
-    if exact:
-        found.exact = {row: (text[1], text[2]) for row, text in enumerate(texts) if isinstance(text, list)}
-        texts = [text[0] if isinstance(text, list) else text for text in texts]
-    found.ids = texts
+    makers = [Maker(*facts) for facts in common(connection, JUDGED)]
+    columns, exact = _whole(connection, JUDGED, bounds)
+    seqs, times, codes, flags, scores, confidences, usd, msat, numbers = columns
+    apart = {line: (texts[0], texts[1]) for line, texts in exact.items()}
+    names = named(connection, numbers)
+    return Judged(seqs, times, codes, flags, scores, confidences, usd, msat, numbers, names, makers, apart)
+
+
+def read_told(connection: sqlite3.Connection, bounds: Bounds | None, types: Collection[str], named: NamesOf) -> Told:
+    """What was told of the events of *types*, and perhaps of others, likewise."""
+    tables = [table for table in (READ, TRACED) if not set(types).isdisjoint(table.types)]
+    found = [_told(connection, table, bounds, named) for table in tables]
+    return found[0] if len(found) == 1 else _merged(found)
+
+
+def _told(connection: sqlite3.Connection, table: Packed, bounds: Bounds | None, named: NamesOf) -> Told:
+    tellers = [Teller(*facts) for facts in common(connection, table)]
+    (seqs, codes, *marks, numbers), _ = _whole(connection, table, bounds)
+    names = named(connection, numbers)
+    return Told(seqs, codes, marks[0] if marks else array("b", bytes(len(seqs))), numbers, names, tellers)
+
+
+def _merged(parts: Sequence[Told]) -> Told:
+    """The rows of several tables in the order of the ledger."""
+    rows: list[tuple[int, Teller, int, str | None]] = []
+    for part in parts:
+        tellers = map(part.tellers.__getitem__, part.codes)
+        rows += zip(part.seqs, tellers, part.marks, part.ids, strict=True)
+    found = Told()
+    codes: dict[Teller, int] = {}
+    for seq, teller, mark, id in sorted(rows, key=itemgetter(0)):
+        found.put(seq, codes.setdefault(teller, len(codes)), mark, id)
+    found.tellers = list(codes)
     return found
 
 
-def read_told(connection: sqlite3.Connection, bounds: Bounds | None) -> Told:
-    """What was told, likewise."""
-    lines, texts, _ = _whole(connection, TOLD, bounds)
-    numbers = array("q", lines)
-    tellers = [Teller(*facts) for facts in common(connection, TOLD)]
-    return Told(numbers[0::3], numbers[1::3], numbers[2::3], texts, tellers)
-
-
-def read_spent(connection: sqlite3.Connection, bounds: Bounds | None) -> Spent:
-    """What was spent, likewise."""
-    lines, texts, exact = _whole(connection, PAID, bounds)
-    numbers = array("q", lines)
-    times, codes, flags, amounts, tokens, calls, marks = (numbers[place::8] for place in range(1, 8))
-    amounts_as_text = {}
-    if exact:
-        amounts_as_text = {line: text[1] for line, text in enumerate(texts) if isinstance(text, list)}
-        texts = [text[0] if isinstance(text, list) else text for text in texts]
+def read_spent(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf | None) -> Spent:
+    """What was spent, likewise; without *named* nobody asks for the sessions."""
+    columns, exact = _whole(connection, PAID, bounds)
+    _, times, codes, flags, amounts, tokens, calls, marks, numbers = columns
     payers = [Payer(*facts) for facts in common(connection, PAID)]
-    return Spent(times, codes, flags, amounts, tokens, calls, marks, texts, payers, amounts_as_text)
+    apart = {line: texts[0] for line, texts in exact.items()}
+    names = Names() if named is None else named(connection, numbers)
+    return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, names, payers, apart)
+
+
+def some_names(connection: sqlite3.Connection, numbers: array[int]) -> Names:
+    """The names with these numbers, and those between, counted from 0 on; *numbers* are changed to these."""
+    if not numbers:
+        return Names()
+    least, most = min(numbers), max(numbers)
+    query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? AND start <= ? ORDER BY first"
+    found, begin, end = Names(), 0, -1
+    for start, size, marks, texts in connection.execute(query, (least, most)):
+        begin, end = start if end < 0 else begin, start + size
+        found.keep(size, texts, marks)
+    if begin > least or end <= most:
+        raise sqlite3.DatabaseError(f"names does not hold the numbers {least} to {most}")
+    if begin:
+        numbers[:] = array("i", [number - begin for number in numbers])
+    return found
 
 
 def rows_about(connection: sqlite3.Connection, subject_id: str) -> Iterator[int]:
     """The rows of the chain about a subject, as far as the columns go: verdicts, failures, readings and records."""
-    text = orjson.dumps(subject_id).decode()
-    for table in (JUDGED, TOLD):
-        query = f"SELECT lines, texts FROM {table.name} WHERE instr(texts, ?)"
-        for lines, texts in connection.execute(query, (text,)):
-            words = table.pack.size // 8
-            seqs = array("q", lines)[::words]
-            for seq, found in zip(seqs, orjson.loads(f"[{texts}]"), strict=True):
-                if found == subject_id or (isinstance(found, list) and found[0] == subject_id):
-                    yield seq
+    for number, first, end in numbers_about(connection, subject_id):
+        for table in (JUDGED, READ):
+            query = f"SELECT lines, size FROM {table.name} WHERE last >= ? AND first < ?"
+            for lines, size in connection.execute(query, (first, end)):
+                seqs, *_, numbers = _decoded(table, lines, size)
+                yield from (seq for seq, found in zip(seqs, numbers, strict=True) if found == number)
 
 
-def exploded(connection: sqlite3.Connection, table: Packed) -> Iterator[tuple[int, bytes, str]]:
-    """Each line of *table*: its row of the chain, what is packed, and its text as JSON; to be compared with what it should be.
+class Exploded:
+    """The lines of *table* one by one, to be compared with what they should be."""
 
-    :raises sqlite3.DatabaseError: when a row of the table does not say what its own lines say.
-    """
-    size = table.pack.size
-    query = f"SELECT first, last, exact, lines, texts FROM {table.name} ORDER BY first"
-    for first, last, exact, lines, texts in connection.execute(query):
-        found = orjson.loads(f"[{texts}]")
-        seqs = [row[0] for row in table.pack.iter_unpack(lines)] if len(lines) == size * len(found) else []
-        if [first, last, exact] != [*seqs[:1], *seqs[-1:], sum(isinstance(text, list) for text in found)]:
-            raise sqlite3.DatabaseError(f"row {first!r} of {table.name} is not what its lines are")
-        for place, text in enumerate(found):
-            yield seqs[place], lines[place * size : (place + 1) * size], orjson.dumps(text).decode()
+    def __init__(self, connection: sqlite3.Connection, table: Packed) -> None:
+        self._connection, self._table = connection, table
+        self._first = self._start = 0
+        self._end = -1
+        self._names: list[str | None] = []
+
+    def rows(self, used: Callable[[set[int]], object]) -> Iterator[tuple[int, bytes, str]]:
+        """Each line: its row of the chain, its numbers but that of its name, and as JSON the name with the amounts; *used* is told the numbers.
+
+        :raises sqlite3.DatabaseError: when a row of the table does not say what its own lines say.
+        """
+        table, pack = self._table, self._table.pack.pack
+        query = f"SELECT first, last, size, exact, lines FROM {table.name} ORDER BY first"
+        for first, last, size, exact, lines in self._connection.execute(query):
+            *columns, numbers = _decoded(table, lines, size)
+            apart = {place: texts for place, *texts in orjson.loads(exact)} if exact is not None else {}
+            seqs = columns[0]
+            if [first, last] != [*seqs[:1], *seqs[-1:]] or not apart.keys() <= set(range(size)) or exact == "[]":
+                raise sqlite3.DatabaseError(f"row {first!r} of {table.name} is not what its lines are")
+            used(set(numbers))
+            for place, values in enumerate(zip(*columns, strict=True)):
+                name = self._name(values[0], numbers[place])
+                yield values[0], pack(*values), orjson.dumps([name, apart.get(place)]).decode()
+
+    def _name(self, seq: int, number: int) -> str | None:
+        """The name with a number, which stands where lines of the row *seq* have theirs."""
+        if not self._first <= seq < self._end:
+            query = """SELECT first, start, texts, (SELECT min(first) FROM names AS later WHERE later.first > names.first)
+                FROM names WHERE first <= ? ORDER BY first DESC LIMIT 1"""
+            self._first, self._start, texts, end = self._connection.execute(query, (seq,)).fetchone() or (0, 0, "[]", 0)
+            self._names, self._end = orjson.loads(texts), 2**62 if end is None else end
+        place = number - self._start
+        if not 0 <= place < len(self._names):
+            raise sqlite3.DatabaseError(f"names has no number {number} where {self._table.name} has the row {seq}")
+        return self._names[place]
+
+
+def names_wrong(connection: sqlite3.Connection, used: int) -> str | None:
+    """What is wrong with the names as such, of which so many are *used* by lines."""
+    known = 0
+    for start, size, marks, texts in connection.execute("SELECT start, size, marks, texts FROM names ORDER BY first"):
+        found = orjson.loads(texts)
+        if start != known or size != len(found) or len(set(found)) != size or not size:
+            return f"names has {size!r} from {start!r} on, which are {len(set(found))}, behind {known}"
+        if marks != b"".join(map(mark_of, found)):
+            return f"names has other marks from {start!r} on"
+        known = start + size
+    return None if known == used else f"names has {known} names, {used} of them are those of lines"
 
 
 def common(connection: sqlite3.Connection, table: Packed) -> list[list[Any]]:
@@ -91,12 +158,20 @@ def common(connection: sqlite3.Connection, table: Packed) -> list[list[Any]]:
     return [orjson.loads(facts) for _, facts in rows]
 
 
-def _whole(connection: sqlite3.Connection, table: Packed, bounds: Bounds | None) -> tuple[bytes, list[Any], int]:
-    first, last = bounds or (0, 2**62)
-    query = f"SELECT lines, texts, exact FROM {table.name} WHERE last >= ? AND first <= ? ORDER BY first"
-    rows = connection.execute(query, (first, last)).fetchall()
-    lines = b"".join([row[0] for row in rows])
-    texts = orjson.loads(f"[{','.join([row[1] for row in rows])}]")
-    if len(lines) != len(texts) * table.pack.size:
-        raise sqlite3.DatabaseError(f"{table.name} has {len(lines)} bytes for {len(texts)} lines")
-    return lines, texts, sum(row[2] for row in rows)
+def _decoded(table: Packed, lines: bytes, size: int) -> list[array[Any]]:
+    return [array(code, bytes(part)) for code, part in zip(table.codes, table.split(lines, size), strict=True)]
+
+
+def _whole(
+    connection: sqlite3.Connection, table: Packed, bounds: Bounds | None
+) -> tuple[list[array[Any]], dict[int, list[Any]]]:
+    """The columns of *table*, and by line the amounts that are no numbers."""
+    columns: list[array[Any]] = [array(code) for code in table.codes]
+    apart: dict[int, list[Any]] = {}
+    query = f"SELECT size, exact, lines FROM {table.name} WHERE last >= ? AND first <= ? ORDER BY first"
+    for size, exact, lines in connection.execute(query, bounds or (0, 2**62)):
+        if exact is not None:
+            apart.update((len(columns[0]) + place, texts) for place, *texts in orjson.loads(exact))
+        for column, part in zip(columns, table.split(lines, size), strict=True):
+            column.frombytes(part)
+    return columns, apart

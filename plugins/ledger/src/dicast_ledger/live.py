@@ -51,7 +51,7 @@ class Live:
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._lock = threading.Lock()
-        readings = Readings(self._reader, self._entry)
+        self._readings = readings = Readings(self._reader, self._entry)
         self.judged, self.told = readings.judged, readings.told
         self.spent, self.begun = readings.spent, readings.begun
 
@@ -63,6 +63,7 @@ class Live:
     def close(self) -> None:
         """Let go of the file; readings that are under way go on."""
         self._closed = True
+        self._readings.forget()
         while self._idle:
             self._idle.pop().close()
 

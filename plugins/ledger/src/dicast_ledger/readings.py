@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from dicast import Entry, Query
-from dicast.reading import Judged, Told, still_begun
+from dicast.reading import Judged, Names, Told, still_begun
 
 from . import chain
-from .columns import EVALS, JUDGED, TOLD, covered
-from .lines import read_judged, read_spent, read_told
+from .columns import EVALS, JUDGED, covered
+from .lines import read_judged, read_spent, read_told, some_names
+from .naming import keep_names
 from .selection import bounds_of, select
 from .spent import Spent
 
@@ -24,6 +27,17 @@ class Readings:
 
     def __init__(self, reader: Callable[[], AbstractContextManager[sqlite3.Connection]], entry: MakeEntry) -> None:
         self._reader, self._entry = reader, entry
+        self._names, self._lock = Names(), threading.Lock()
+
+    def forget(self) -> None:
+        """Let go of the names."""
+        self._names = Names()
+
+    def _all_names(self, connection: sqlite3.Connection, numbers: array[int]) -> Names:
+        """The names of the ledger, which readings share: they are read once."""
+        with self._lock:
+            keep_names(connection, self._names)
+            return self._names
 
     def judged(self, run_id: str | None = None) -> Judged:
         """The verdicts and failures of the ledger, or of one run, from the columns and, behind these, from the chain.
@@ -35,7 +49,8 @@ class Readings:
             if bounds is None:
                 return Judged()
             upto, _ = covered(connection)
-            found = read_judged(connection, bounds) if upto else Judged()
+            named = self._all_names if run_id is None else some_names
+            found = read_judged(connection, bounds, named) if upto else Judged()
             found.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
         return found if run_id is None else found.of_run(run_id)
 
@@ -49,12 +64,15 @@ class Readings:
             if bounds is None:
                 return Told()
             upto, _ = covered(connection)
-            found = read_told(connection, bounds) if upto else Told()
-            found.add(self._behind(connection, Query(run_id, TOLD.types, after=upto)))
+            named = self._all_names if run_id is None else some_names
+            found = read_told(connection, bounds, types, named) if upto else Told()
+            found.add(self._behind(connection, Query(run_id, tuple(types), after=upto)))
         return found.of(run_id, types)
 
-    def spent(self, run_id: str | None = None) -> Spent | None:
+    def spent(self, run_id: str | None = None, *, sessions: bool = True) -> Spent | None:
         """What was spent in the ledger, or in one run and perhaps some others; None where the columns do not go to the end of the chain.
+
+        Without *sessions* it does not say of which.
 
         :raises LedgerError: when the file cannot be read.
         """
@@ -63,7 +81,8 @@ class Readings:
             upto, odd = covered(connection)
             if bounds is None or newest is None or upto < newest.seq or odd:
                 return None
-            return read_spent(connection, bounds)
+            named = self._all_names if run_id is None else some_names
+            return read_spent(connection, bounds, named if sessions else None)
 
     def begun(self, run_id: str | None = None) -> Sequence[Entry]:
         """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.

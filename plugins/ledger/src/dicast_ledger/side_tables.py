@@ -13,7 +13,7 @@ from dicast import Event
 
 from .columns import COLUMN_TABLES, COLUMNED, EVALS, PACKED, Columns, covered
 from .contents import CONTENTS_TABLE, key_of
-from .lines import common, exploded
+from .lines import Exploded, common, names_wrong
 from .spending import SPENDING_TABLES, Spending
 
 _DOES_NOT_FOLLOW = "kept beside the chain do not follow from it"
@@ -41,8 +41,9 @@ class SideTables:
     def __init__(self, scratch: sqlite3.Connection, upto: int) -> None:
         scratch.executescript(CONTENTS_TABLE + SPENDING_TABLES + ";".join(COLUMN_TABLES))
         scratch.execute("CREATE TABLE runs (run_id PRIMARY KEY, first_seq, last_seq) WITHOUT ROWID")
+        scratch.execute("CREATE TABLE used (number INTEGER PRIMARY KEY)")
         for table in PACKED:
-            scratch.execute(f"CREATE TABLE {table.name}_lines (seq INTEGER PRIMARY KEY, line, text)")
+            scratch.execute(f"CREATE TABLE {table.about}_made (seq INTEGER PRIMARY KEY, line, text)")
         self._scratch, self._spending, self._columns, self._upto = scratch, Spending(scratch), Columns(scratch), upto
         self._odd = 0
         self._noted: list[tuple[int, Event]] = []
@@ -81,8 +82,9 @@ class SideTables:
             events = [(seq, event) for seq, event in noted if event.type in table.types]
             made, odd = self._columns.lines(table, events)
             self._odd += odd
-            rows = [(seq, line, orjson.dumps(text).decode()) for seq, line, text, _ in made]
-            self._scratch.executemany(f"INSERT INTO {table.name}_lines VALUES (?, ?, ?)", rows)
+            pack = table.pack.pack
+            rows = [(line[0], pack(*line), orjson.dumps([name, exact]).decode()) for line, name, exact in made]
+            self._scratch.executemany(f"INSERT INTO {table.about}_made VALUES (?, ?, ?)", rows)
 
     def compared(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
         """What is wrong first with the tables of *connection*, which has so many *events*."""
@@ -127,7 +129,7 @@ class SideTables:
         if not 0 <= upto <= events:
             return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: they go up to row {upto} of {events}")
         if found != self._odd:
-            return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {self._odd} odd rows, covered says {found}")
+            return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {self._odd} odd rows, columned says {found}")
         query = "SELECT seq, eval_id FROM begun ORDER BY seq, eval_id"
         for (seq, *made), kept in _paired(self._scratch.execute(query), connection.execute(query)) if upto else ():
             if kept is None or made != list(kept[1:]):
@@ -135,11 +137,20 @@ class SideTables:
         for table in PACKED if upto else ():
             if common(connection, table) != common(self._scratch, table):
                 return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {table.common} says something else")
-            lines = self._scratch.execute(f"SELECT seq, line, text FROM {table.name}_lines ORDER BY seq")
-            for (seq, *line), kept in _paired(lines, exploded(connection, table)):
+            lines = self._scratch.execute(f"SELECT seq, line, text FROM {table.about}_made ORDER BY seq")
+            for (seq, *line), kept in _paired(lines, Exploded(connection, table).rows(self._use)):
                 if kept is None or line != list(kept[1:]):
                     return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: {table.name} says something else of row {seq}")
-        return None
+        return self._names(connection) if upto else None
+
+    def _use(self, numbers: set[int]) -> None:
+        """Note that lines have these numbers of names."""
+        self._scratch.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((number,) for number in numbers))
+
+    def _names(self, connection: sqlite3.Connection) -> Wrong | None:
+        (used,) = self._scratch.execute("SELECT count(*) FROM used").fetchone()
+        wrong = names_wrong(connection, used)
+        return None if wrong is None else Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {wrong}")
 
     def _sums(self, connection: sqlite3.Connection) -> Wrong | None:
         difference = Spending(connection).differing(self._spending)

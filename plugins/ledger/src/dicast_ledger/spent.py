@@ -13,7 +13,7 @@ import attrs
 import orjson
 
 from dicast import Cost, Event, InvalidCost
-from dicast.reading import milliseconds
+from dicast.reading import Names, milliseconds
 
 AGENT = "llm.call_completed"
 """A call of the agent that is judged, as its trace tells it."""
@@ -31,7 +31,8 @@ UNPRICED, UNCOUNTED, EXACT = 1, 2, 4
 DIGITS = 8
 PLACES = 12
 _MOST = 2**62
-_DAY = 86_400_000
+DAY = 86_400_000
+"""Milliseconds."""
 
 
 class Payer(NamedTuple):
@@ -43,16 +44,21 @@ class Payer(NamedTuple):
     model: str | None
     judge: str | None
 
+    def group(self, by: str) -> str | None:
+        """Its model, or its judge, which an agent has none."""
+        return self.model if by == "model" else None if self.type == AGENT else self.judge
 
-Found = tuple[Payer, tuple[Any, ...], tuple[Any, ...], object, bool]
-"""The payer, the numbers before and behind its code, the session (with the amount where it is no whole number), and whether it is none."""
+
+Found = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
+"""The payer, the numbers before and behind its code, the session, and the amount as text where it is no whole number."""
 
 
 @attrs.define
 class Spent:
     """One line an event, in the order of the ledger.
 
-    *marks* tell calls apart, and reservations, by 8 bytes of a digest; *amounts* are in 10^-12 of the payer's unit, or in *exact* by line.
+    *marks* tell calls apart, and reservations, by 8 bytes of a digest; *amounts* are in 10^-12 of the payer's unit, or in *exact* by line;
+    *numbers* are those of sessions among *names*.
     """
 
     times: array[int]
@@ -62,13 +68,24 @@ class Spent:
     tokens: array[int]
     calls: array[int]
     marks: array[int]
-    sessions: list[str | None]
+    numbers: array[int]
+    names: Names
     payers: list[Payer]
     exact: Mapping[int, str]
 
+    @property
+    def sessions(self) -> list[str | None]:
+        """The session of each line."""
+        return self.names.texts_of(self.numbers)
+
     def day(self, line: int) -> str:
         """The day in UTC."""
-        return datetime.fromtimestamp(self.times[line] // _DAY * 86_400, UTC).date().isoformat()
+        return day_of(self.times[line] // DAY)
+
+
+def day_of(number: int) -> str:
+    """The day that is so many days behind the first of 1970."""
+    return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
 def spent_of(event: Event) -> Found | None:
@@ -114,8 +131,13 @@ def _found(event: Event, told: bytes, cost: Cost, calls: Any, tokens: Any) -> Fo
     moment = datetime.fromisoformat(event.time)
     time = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     mark = int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
-    text = event.session_id if exact is None else [event.session_id, exact]
-    return payer, (time,), (flags, amount, tokens or 0, calls, mark), text, exact is not None
+    return (
+        payer,
+        (time,),
+        (flags, amount, tokens or 0, calls, mark),
+        event.session_id,
+        None if exact is None else [exact],
+    )
 
 
 def amount_of_line(spent: Spent, line: int) -> Decimal:

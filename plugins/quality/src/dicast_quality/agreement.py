@@ -13,6 +13,7 @@ import orjson
 from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, one_line, read_ledger
 
 from .comparison import Comparison
+from .many_ratings import ratings_of
 from .options import as_json, check_labels, ledger_path, share
 from .prevalence import Prevalences, prevalence_lines
 from .ratings import BETWEEN, Between, Ratings, Wanted
@@ -131,8 +132,7 @@ class Asked:
         """
         runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
         between = self.between or self._usual(runs)
-        ratings = Ratings()
-        ratings.read(ledger, Wanted(self.labels, runs, self.kind, between))
+        ratings = ratings_of(ledger, Wanted(self.labels, runs, self.kind, between))
         self._check(ratings, between)
         return ratings, between
 

@@ -6,10 +6,16 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
+from math import isnan
+from types import ModuleType
 from typing import Any
 
 import attrs
 
+from dicast.reading import view
+
+from .arrays import Array
+from .many_ratings import ManyRatings, Table
 from .ratings import Between, Maker, Ratings, Subject, Unit
 from .reliability import CUT, NOISE, Pair, Rater, Tally, states
 
@@ -54,6 +60,8 @@ class Comparison:
         self.makers, self._maker = ratings.makers, ratings.maker
         if self._gold is not None:
             self._read_labelled(ratings)
+        elif isinstance(ratings, ManyRatings) and (table := ratings.table()) is not None:
+            self._read_table(ratings, table)
         elif len(ratings.newest) == 2 and not ratings.contents.several:
             self._read_pairs(ratings)
         else:
@@ -69,6 +77,36 @@ class Comparison:
         self.example = min(places - labelled, default=(None, ""))[0]
         for rater, newest in ratings.newest.items():
             self._tally.ask(rater, (ratings.score(row) for place, row in newest.items() if place not in labelled))
+
+    def _read_table(self, ratings: ManyRatings, table: Table) -> None:
+        """Any raters, no labels, as :meth:`add` does, a column at a time."""
+        np = ratings.np
+        for unit in table.apart:
+            self._ask(unit.apart)
+        self._apart, self._apart_first = len(table.apart), [unit.subject for unit in table.apart[: self._keep]]
+        several = ratings.contents.several
+        self._several = sum(table.subject(place) in several for place in range(len(table.ids))) if several else 0
+        self._tally.add_table(np, table.patterns, table.scores, table.spreads)
+        codes = view(np, ratings.judged.codes)[table.rows[table.rows >= 0]]
+        for code, count in enumerate(np.bincount(codes).tolist()):
+            if count:
+                self._made[ratings.maker_of(code)] += count
+        for place in self._worst_places(np, table.spreads) if self._keep else ():
+            said = zip(table.raters, table.scores[:, place].tolist(), strict=True)
+            id, kind = table.subject(place)
+            self._rank(
+                (kind, id),
+                float(table.spreads[place]),
+                {one: score for one, score in said if not isnan(score)},
+                place + 1,
+            )
+
+    def _worst_places(self, np: ModuleType, spreads: Array) -> list[int]:
+        """The places of the greatest of *spreads*, of equal ones the first, so many as are kept."""
+        apart = np.flatnonzero(spreads > NOISE)
+        ranks = np.round(spreads[apart], 9)
+        found: list[int] = apart[np.argsort(-ranks, kind="stable")[: self._keep]].tolist()
+        return found
 
     def _read_pairs(self, ratings: Ratings) -> None:
         """Two raters, no labels, and one content a subject: as :meth:`add` does, a column at a time."""

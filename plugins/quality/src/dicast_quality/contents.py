@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
 
-from dicast.reading import Told
+from dicast.reading import Numbering, Told, view
 
 Place = tuple[str, str]
 """A subject's id and kind, in the order in which subjects are gone through."""
 
 
-class Contents:
-    """What was read under which id, about subjects of one *kind* or of all: *several* are the subjects with more contents than one."""
+Read = tuple[str, int, int]
+"""The run that read a content, the row that says so, and the content's mark."""
 
-    def __init__(self, reads: Sequence[Told], kind: str | None) -> None:
-        self._read: dict[Place, list[tuple[str, int, int]]] = {}
-        self.several = set[Place]()
+
+class Contents:
+    """Which contents were read of the subjects that have more than one: *several*."""
+
+    def __init__(self, read: Mapping[Place, Sequence[Read]]) -> None:
+        self._read = read
+        self.several = set(read)
+
+    @classmethod
+    def of(cls, reads: Sequence[Told], kind: str | None) -> Contents:
+        """What was read under which id, about subjects of one *kind* or of all."""
+        several = set[Place]()
         first: dict[Place, int] = {}
         for found in reads:
             for place, mark in zip(_places(found), found.marks, strict=True):
-                if first.setdefault(place, mark) != mark:
-                    self.several.add(place)
-        if kind is not None:
-            self.several = {place for place in self.several if place[1] == kind}
-        for found in reads if self.several else ():
+                if first.setdefault(place, mark) != mark and kind in (None, place[1]):
+                    several.add(place)
+        read: dict[Place, list[Read]] = {}
+        for found in reads if several else ():
             for seq, code, mark, place in zip(found.seqs, found.codes, found.marks, _places(found), strict=True):
-                if place in self.several:
-                    self._read.setdefault(place, []).append((found.tellers[code].run_id, seq, mark))
+                if place in several:
+                    read.setdefault(place, []).append((found.tellers[code].run_id, seq, mark))
+        return cls(read)
+
+    @classmethod
+    def of_many(cls, np: ModuleType, numbering: Numbering, found: Told, kind: str | None) -> Contents:
+        """Likewise of many that one ledger was told, a column at a time; *numbering* is that of its names."""
+        kinds = list(dict.fromkeys(teller.what for teller in found.tellers))
+        of_codes = np.array([kinds.index(teller.what) for teller in found.tellers], "q")
+        codes, marks, names = view(np, found.codes), view(np, found.marks), numbering.of(found.names).astype("q")
+        places = names[view(np, found.numbers)] * len(kinds) + of_codes[codes]
+        first = np.zeros(numbering.size * len(kinds), "q")
+        first[places[::-1]] = marks[::-1]
+        several = np.zeros(len(first), bool)
+        several[places[first[places] != marks]] = True
+        read: dict[Place, list[Read]] = {}
+        rows = np.flatnonzero(several[places])
+        order, ids = numbering.named(names[view(np, found.numbers)[rows]])
+        for row, id in zip(rows[order].tolist(), ids, strict=True):
+            run_id, _, what = found.tellers[found.codes[row]]
+            if kind in (None, what):
+                read.setdefault((id, what), []).append((run_id, found.seqs[row], found.marks[row]))
+        return cls(read)
 
     def count(self, place: Place) -> int:
         """How many contents were read under an id; 0 also stands for one."""

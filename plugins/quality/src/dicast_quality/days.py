@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dicast import Ledger
+from dicast.reading import split, view
 
 from .agreement import Asked
+from .many_ratings import ManyRatings, Table
 from .ratings import Between, Ratings
 from .reliability import NOISE
 
@@ -33,11 +35,15 @@ def read_agreement_days(
     """
     asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
     ratings, between = asked.ratings(ledger)
-    days: dict[int, list[int]] = {}
-    for time, spread in _spreads(ratings):
-        counts = days.setdefault(time // _DAY, [0, 0])
-        counts[0] += 1
-        counts[1] += spread <= window + NOISE
+    table = ratings.table(in_order=False) if isinstance(ratings, ManyRatings) else None
+    if isinstance(ratings, ManyRatings) and table is not None:
+        days = _days_of(ratings, table, window)
+    else:
+        days = {}
+        for time, spread in _spreads(ratings):
+            counts = days.setdefault(time // _DAY, [0, 0])
+            counts[0] += 1
+            counts[1] += spread <= window + NOISE
     n, within = (sum(counts[place] for counts in days.values()) for place in (0, 1))
     return {
         "between": between,
@@ -46,6 +52,17 @@ def read_agreement_days(
         "n": n,
         "within": within / n if n else None,
         "data": [{"day": _written(day), "n": n, "within": within / n} for day, (n, within) in sorted(days.items())],
+    }
+
+
+def _days_of(ratings: ManyRatings, table: Table, window: float) -> dict[int, list[int]]:
+    """By day how many subjects have two scores, and how many of these are within *window*."""
+    np = ratings.np
+    times = np.where(np.isnan(table.scores), -(2**62), view(np, ratings.judged.times)[table.rows])
+    days = times.max(axis=0) // _DAY if len(table.spreads) else np.zeros(0, "q")
+    return {
+        day: [len(places), int(np.count_nonzero(table.spreads[places] <= window + NOISE))]
+        for day, places in split(np, days)
     }
 
 

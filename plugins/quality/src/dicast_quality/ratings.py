@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import attrs
 
 from dicast import Event, InputCheck, InputFile, Ledger, Query, gold_labels
-from dicast.reading import FAILED, READ, Judged, begun, judged, told
+from dicast.reading import FAILED, READ, Judged, Told, begun, told
 from dicast.reading import Maker as VerdictMaker
 
 from .contents import Contents, Place
@@ -54,6 +54,11 @@ class Wanted:
     kind: str | None = None
     between: Between = "judges"
 
+    @property
+    def only(self) -> str | None:
+        """The one run that is compared; None where there are several, or all are."""
+        return self.runs[0] if len(self.runs) == 1 else None
+
     def chooses(self, maker: VerdictMaker) -> bool:
         """Whether verdicts of *maker* are about what is compared, by whichever judge."""
         return (not self.runs or maker.run_id in self.runs) and self.kind in (None, maker.kind)
@@ -77,7 +82,7 @@ class Ratings:
     labels, *gold_kinds* are the kinds it names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, judged: Judged) -> None:
         self.raters: dict[str, int] = {}
         self.makers: list[Maker] = []
         self.labels: set[str] = set()
@@ -86,16 +91,15 @@ class Ratings:
         self.gold_kinds: set[str] = set()
         self.gold: dict[Place, float] = {}
         self._of_code: dict[int, int] = {}
-        self.judged = Judged()
-        self.newest: dict[int, dict[Place, int]] = {}
-        self.contents = Contents((), None)
+        self.judged = judged
+        self.newest: Mapping[int, Mapping[Place, int]] = {}
+        self.contents = Contents({})
 
     def read(self, ledger: Ledger, wanted: Wanted) -> None:
         """Take what *ledger* has of *wanted*. Of several verdicts by one rater on one subject the newest counts."""
-        only = wanted.runs[0] if len(wanted.runs) == 1 else None
-        self.judged = found = judged(ledger, only)
-        met = _met(found, wanted)
-        begun_ = [entry.event for entry in begun(ledger, only) if wanted.chooses_event(entry.event)]
+        found = self.judged
+        met = _met(found, self._first_rows(), wanted)
+        begun_ = [entry.event for entry in begun(ledger, wanted.only) if wanted.chooses_event(entry.event)]
         self.labels = {found.makers[code].judge for code in met}
         if wanted.between == "rubrics":
             self.labels |= {str(event.payload["judge"]) for event in begun_}
@@ -109,17 +113,34 @@ class Ratings:
         self._rate(ledger, wanted, chosen)
         if wanted.may_differ(ledger):
             reads = [told(ledger, run_id, (READ,)) for run_id in wanted.runs or (None,)]
-            self.contents = Contents(reads, wanted.kind)
+            self.contents = self._contents(reads, wanted.kind)
+
+    def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
+        return Contents.of(reads, kind)
+
+    def _first_rows(self) -> Mapping[int, int]:
+        """The first row of each code."""
+        codes = self.judged.codes
+        return dict(zip(reversed(codes), range(len(codes) - 1, -1, -1), strict=True))
 
     def maker(self, row: int) -> int:
         """The number of who made the verdict of *row*."""
         return self._of_code[self.judged.codes[row]]
+
+    def maker_of(self, code: int) -> int:
+        """Likewise of the verdicts with a code."""
+        return self._of_code[code]
 
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         rows = {code: list[int]() for code in chosen}
         for row, code in enumerate(self.judged.codes):
             if code in rows:
                 rows[code].append(row)
+        named = self._named(ledger, wanted, rows)
+        self.newest = {self._number(name): self._newest(sorted(found)) for name, found in named.items()}
+
+    def _named(self, ledger: Ledger, wanted: Wanted, rows: Mapping[int, Sequence[int]]) -> Mapping[str, Sequence[int]]:
+        """*rows*, which go by codes, by the names of raters."""
         planned = _planned(ledger, self.judged, rows) if wanted.between == "rubrics" else {}
         named: dict[str, list[int]] = {}
         for code, found in rows.items():
@@ -128,9 +149,8 @@ class Ratings:
                 for row in found:
                     named.setdefault(planned[self.judged.seqs[row]], []).append(row)
             else:
-                named.setdefault(_name(maker, wanted.between), []).extend(found)
-        for name, found in named.items():
-            self.newest[self._number(name)] = self._newest(sorted(found))
+                named.setdefault(rater_name(maker, wanted.between), []).extend(found)
+        return named
 
     def _newest(self, rows: Sequence[int]) -> dict[Place, int]:
         """Of *rows* of one rater the newest about each subject; a failure does not take a verdict back."""
@@ -213,9 +233,8 @@ class Ratings:
         return self.raters.setdefault(name, len(self.raters))
 
 
-def _met(found: Judged, wanted: Wanted) -> list[int]:
-    """The codes of who judged what is compared, in the order in which their first verdicts stand in the runs, one run after the other."""
-    first: dict[int, int] = dict(zip(reversed(found.codes), range(len(found.codes) - 1, -1, -1), strict=True))
+def _met(found: Judged, first: Mapping[int, int], wanted: Wanted) -> list[int]:
+    """The codes of who judged what is compared, in the order in which their *first* verdicts stand in the runs, one run after the other."""
     runs = {run_id: number for number, run_id in enumerate(wanted.runs)}
     met = [code for code in first if wanted.chooses(found.makers[code])]
     return sorted(met, key=lambda code: (runs.get(found.makers[code].run_id, 0), first[code]))
@@ -239,7 +258,7 @@ def _rubric(payload: Mapping[str, Any]) -> str:
     return f"{payload.get('rubric_id')} {payload.get('rubric_version')}"
 
 
-def _name(maker: VerdictMaker, between: Between) -> str:
+def rater_name(maker: VerdictMaker, between: Between) -> str:
     """The name of the rater."""
     if between == "judges":
         return maker.judge

@@ -13,10 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import combinations
-from math import fsum
+from math import fsum, isnan
 from operator import itemgetter
+from types import ModuleType
 
 import attrs
+
+from .arrays import Array
+from .draws import put_in_parts, resampled
 
 CUT = 0.5
 """A score from here on is a pass."""
@@ -76,8 +80,9 @@ class Tally:
         self._reach = window + NOISE
         self._within = 0
         self._patterns: Counter[tuple[int, ...]] = Counter()
-        self._draw = random.Random(SEED).random
+        self._random = random.Random(SEED)
         self._start = 0.0
+        self._np: ModuleType | None = None
         self.n = 0
         self._apart, self._sums, self._squares, self._counts = ([0.0] * BLOCKS for _ in range(4))
 
@@ -122,14 +127,8 @@ class Tally:
             return spreads
         if self.n == BLOCKS:
             self._scatter()
-        start, draw, apart, sums, squares, counts = (
-            self._start,
-            self._draw,
-            self._apart,
-            self._sums,
-            self._squares,
-            self._counts,
-        )
+        start, draw, apart = self._start, self._random.random, self._apart
+        sums, squares, counts = self._sums, self._squares, self._counts
         for first, second, spread in zip(ones[alone:], twos[alone:], spreads[alone:], strict=True):
             part, one, two = int(draw() * BLOCKS), first - start, second - start
             sums[part] += one + two
@@ -139,13 +138,33 @@ class Tally:
         self.n += len(ones) - alone
         return spreads
 
+    def add_table(self, np: ModuleType, patterns: Mapping[tuple[int, ...], int], scores: Array, spreads: Array) -> None:
+        """Add units that two have scored at the least: *scores* have a line for a rater and a column for a unit, NaN where there is none.
+
+        *patterns* count what was said of all units, also of others. It does what :meth:`add` does for each, a column at a time.
+        """
+        self._np = np
+        self._patterns.update(patterns)
+        self._within += int(np.count_nonzero(spreads <= self._reach))
+        count = scores.shape[1]
+        alone = max(0, min(count, BLOCKS - self.n))
+        for place in range(alone):
+            self._put([score for score in scores[:, place].tolist() if not isnan(score)], float(spreads[place]))
+        if alone == count:
+            return
+        if self.n == BLOCKS:
+            self._scatter()
+        self.n += count - alone
+        sums = self._sums, self._squares, self._apart, self._counts
+        put_in_parts(np, sums, self._random, scores[:, alone:] - self._start, spreads[alone:])
+
     def _put(self, scores: Sequence[float], spread: float) -> None:
         """Add the scores of a unit to a part: one of its own while there are enough, then any. Written flat, for speed."""
         part = n = self.n
         if n >= BLOCKS:
             if n == BLOCKS:
                 self._scatter()
-            part = int(self._draw() * BLOCKS)
+            part = int(self._random.random() * BLOCKS)
         elif not n:
             self._start = scores[0]  # counted from it, sums of squares stay small, and exact
         self.n = n + 1
@@ -163,7 +182,7 @@ class Tally:
 
     def _scatter(self) -> None:
         """Put the units, each in a part of its own as yet, into random parts too."""
-        places = [int(self._draw() * BLOCKS) for _ in range(BLOCKS)]
+        places = [int(self._random.random() * BLOCKS) for _ in range(BLOCKS)]
         for sums in (self._apart, self._sums, self._squares, self._counts):
             alone, sums[:] = sums[:], [0.0] * BLOCKS
             for place, value in zip(places, alone, strict=True):
@@ -186,12 +205,8 @@ class Tally:
         does where all variation comes from one subject. Of perfect agreement it is [1, 1]: resamples cannot show what did
         not happen once.
         """
-        parts, draw = self._parts(), random.Random(SEED)
-        blocks = range(len(parts[0]))
-        alphas = []
-        for _ in range(RESAMPLES if self.n > 1 and self.alpha is not None else 0):
-            pick = itemgetter(*draw.choices(blocks, k=len(blocks)))
-            alphas.append(_alpha(*(sum(pick(part)) for part in parts)))
+        known = self.n > 1 and self.alpha is not None
+        alphas = [_alpha(*sums) for sums in self._resampled()] if known else []
         found = sorted(alpha for alpha in alphas if alpha is not None)
         if len(found) < RESAMPLES * 3 / 4:
             return None
@@ -199,6 +214,17 @@ class Tally:
         left = f", {RESAMPLES - len(found):,} of them left out for having equal scores alone" if None in alphas else ""
         method = f"percentile bootstrap over subjects{groups}, {RESAMPLES:,} resamples, seed {SEED}{left}"
         return Interval(percentile(found, 0.025), percentile(found, 0.975), method)
+
+    def _resampled(self) -> Iterator[Sequence[float]]:
+        """The sums of each resample of the parts."""
+        parts, draw = self._parts(), random.Random(SEED)
+        if self._np is not None:
+            yield from resampled(self._np, parts, draw, RESAMPLES)
+            return
+        blocks = range(len(parts[0]))
+        for _ in range(RESAMPLES):
+            pick = itemgetter(*draw.choices(blocks, k=len(blocks)))
+            yield [sum(pick(part)) for part in parts]
 
     def _parts(self) -> tuple[Sequence[float], ...]:
         used = min(self.n, BLOCKS)

@@ -12,8 +12,9 @@ import attrs
 from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest
 from dicast.reading import CALLED, FAILED, ROUTED, Judged, begun, judged, milliseconds, told
 
+from .many import verdicts_of
 from .options import check_labels, shown, written
-from .verdicts import NOTHING, Group, Grouping, Verdicts
+from .verdicts import NOTHING, Group, Grouping
 
 DAYS = 7
 KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
@@ -32,6 +33,7 @@ class Asked:
     floor: float
     labels: Sequence[str]
     latest: bool
+    people: bool
 
     @classmethod
     def about(
@@ -45,10 +47,11 @@ class Asked:
         labels: Sequence[str],
         *,
         latest: bool,
+        people: bool,
     ) -> Asked:
         """What is asked for where the window may be left open."""
         end = end or datetime.now(UTC)
-        return cls(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest)
+        return cls(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest, people)
 
     def read(self, ledger: Ledger, run_id: str | None) -> Report:
         """Add up what *ledger* has.
@@ -59,7 +62,7 @@ class Asked:
             raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
         run_id = None if run_id is None else known_run(ledger, run_id)
         rows, first, last = judged(ledger, run_id), milliseconds(self.start), milliseconds(self.end)
-        verdicts = Verdicts(rows, self.kind, self.group, self.labels, first, last)
+        verdicts = verdicts_of(rows, self.kind, self.group, self.labels, first, last)
         open_ = [entry.event for entry in begun(ledger, run_id) if entry.event.subject_kind == self.kind]
         makers = (rows.makers[code] for code in set(rows.codes))
         seen = {maker.judge for maker in makers if maker.kind == self.kind} | {
@@ -67,6 +70,8 @@ class Asked:
         }
         if seen:
             check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
+        if self.people or self.labels or self.group == "judge_kind":  # asked for, or apart from judges
+            verdicts.add_people()
         if self.latest:
             verdicts.keep_latest()
         if verdicts.joins:
@@ -163,6 +168,7 @@ class Report:
             extra["judge_cost_msat_total"] = group.msat.decimal
         return {
             "verdict_count": group.count,
+            "human_count": group.people,
             "scored_count": len(group.scores),
             "mean_score": group.mean,
             "p50_score": group.percentile(0.5),
@@ -194,6 +200,9 @@ class Report:
         unsure = sum(group.count - len(group.scores) for group in self.groups)
         if unsure:
             yield f"mean, p50 and p10 are without {unsure:,} verdicts whose confidence is below {asked.min_confidence:g}"
+        people = sum(group.people for group in self.groups)
+        if people:
+            yield f"besides {people:,} verdicts of people, which no figure holds (--include-human adds them)"
         if self.backlog:
             yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
         yield from (self._advice(group) for group in self.groups if self._below(group))

@@ -23,16 +23,22 @@ Key = tuple[str | None, str | None]
 """What a group is named by, and for a rubric its version."""
 
 
+ALWAYS = 2**62
+"""A time, in milliseconds, that nothing comes after."""
+
+
 @attrs.frozen
 class Group:
-    """The figures of some verdicts. *counted* are those that are sure enough to enter *scores*, which ascend.
+    """The figures of some verdicts. Those that are sure enough enter *scores*, which ascend, and their *mean*.
 
-    *cost* and *msat* add up the known amounts, *unpriced* counts the verdicts whose cost is not known.
+    *cost* and *msat* add up the known amounts, *unpriced* counts the verdicts whose cost is not known. *people* counts the verdicts of
+    people, which are in none of the other figures.
     """
 
     key: Key
     count: int
-    scores: array[float]
+    scores: array[float] = attrs.field(repr=False)
+    mean: float | None
     confidence: float | None
     cost: Cost
     msat: Cost
@@ -40,11 +46,7 @@ class Group:
     thumbs_down: int
     escalated: int
     exhausted: int
-
-    @property
-    def mean(self) -> float | None:
-        """The mean score of the counted verdicts."""
-        return mean(self.scores) if self.scores else None
+    people: int = 0
 
     def percentile(self, share: float) -> float | None:
         """The score below which *share* of the counted verdicts lie."""
@@ -54,11 +56,11 @@ class Group:
 class Verdicts:
     """The verdicts among *judged* on subjects of one *kind*, by *labels* (all where there are none), from *first* to before *last*.
 
-    Times are milliseconds since 1970.
+    Times are milliseconds since 1970. Verdicts of people are only counted, until :meth:`add_people`.
     """
 
     def __init__(
-        self, judged: Judged, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = 2**62
+        self, judged: Judged, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = ALWAYS
     ) -> None:
         self._kind, self._by, self._judged = kind, by, judged
         self.joins = by == "model" and kind == "turn"
@@ -67,6 +69,7 @@ class Verdicts:
             for code, maker in enumerate(judged.makers)
             if maker.kind == kind and (not labels or maker.judge in labels)
         }
+        self._persons = {code for code in self._rows if judged.makers[code].judge_kind == "human"}
         self._models: Mapping[str, Mapping[str, str | None]] = {}
         self._told_last: Mapping[str, str] = {}
         self._thumbs: dict[str, tuple[float, bool]] = {}
@@ -74,6 +77,10 @@ class Verdicts:
         for row, (code, time, flag) in enumerate(zip(judged.codes, judged.times, judged.flags, strict=True)):
             if first <= time < last and not flag & FAILED and code in put:
                 put[code](row)
+
+    def add_people(self) -> None:
+        """Let verdicts of people enter the figures as those of judges do."""
+        self._persons = set()
 
     def keep_latest(self) -> None:
         """Drop all but the newest verdict of each judge on each subject."""
@@ -141,7 +148,12 @@ class Verdicts:
         return (maker.judge_kind, None) if self._by == "judge_kind" else (None, None)
 
     def _group(self, key: Key, rows: list[int], min_confidence: float) -> Group:
-        judged = self._judged
+        judged, every = self._judged, len(rows)
+        if self._persons:
+            rows = [row for row in rows if judged.codes[row] not in self._persons]
+        people = every - len(rows)
+        if not rows:
+            return self._nobody(key, people)
         of_rows = itemgetter(*rows) if len(rows) > 1 else lambda column: (column[rows[0]],)
         scores, confidences = of_rows(judged.scores), of_rows(judged.confidences)
         if min_confidence > 0:
@@ -155,7 +167,25 @@ class Verdicts:
         down = self._down(rows, any(flag & DOWN for flag in flags))
         usd, msat = (cost if cost.amount else Cost.zero(cost.unit) for cost in sums)
         ascending = array("d", sorted(scores))
-        return Group(key, len(rows), ascending, mean(confidences), usd, msat, unpriced, down, escalated, exhausted)
+        average = mean(ascending) if ascending else None
+        return Group(
+            key,
+            len(rows),
+            ascending,
+            average,
+            mean(confidences),
+            usd,
+            msat,
+            unpriced,
+            down,
+            escalated,
+            exhausted,
+            people,
+        )
+
+    def _nobody(self, key: Key, people: int) -> Group:
+        """The figures of a group that people alone have judged."""
+        return attrs.evolve(NOTHING, key=key, people=people)
 
     def _down(self, rows: Sequence[int], flagged: bool) -> int:
         """How many subjects of *rows* were given a thumb down last."""
@@ -188,5 +218,5 @@ def _instant(time: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-NOTHING = Group((None, None), 0, array("d"), None, Cost.zero(), Cost.zero("msat"), 0, 0, 0, 0)
+NOTHING = Group((None, None), 0, array("d"), None, None, Cost.zero(), Cost.zero("msat"), 0, 0, 0, 0)
 """The figures of no verdict at all."""

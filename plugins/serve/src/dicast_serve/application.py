@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
-import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,7 +19,6 @@ from starlette.types import ASGIApp
 
 from dicast import (
     DicastError,
-    Head,
     LedgerError,
     LedgerRefused,
     RequestError,
@@ -31,6 +27,7 @@ from dicast import (
 )
 
 from . import openapi
+from .answers import Answers, Served, answered
 from .documents import dumped
 from .guard import Guard, Tokens, error_response, token_of
 from .labels import MAX_BODY_BYTES, label_of, record
@@ -39,124 +36,23 @@ from .parameters import BadRequest, values_of
 from .routes import AFTER, LEDGER, ROUTES, Route
 from .runs import NotFound
 
-AT_ONCE = 1
-"""Answers about all verdicts that are made at the same time; the others wait. Two would take no less time, and twice the memory."""
-
-LIGHT_AT_ONCE = 2
-"""Likewise of those that do not look at all verdicts, which need not wait for the others."""
-
-KEPT_BYTES = 20_000_000
-"""Answers that are kept, in all."""
-
 Page = tuple[str, Callable[[Request], Awaitable[Response]]]
 
 
-@attrs.frozen
-class Served:
-    """The ledgers, by the names that they are asked for by; the first is meant where none is named."""
-
-    ledgers: Mapping[str, Path]
-
-    @classmethod
-    def of(cls, paths: Sequence[Path]) -> Served:
-        """The ledgers at *paths*, each named after its file, and of several alike with a number."""
-        found: dict[str, Path] = {}
-        for path in dict.fromkeys(paths):
-            name = path.stem or "ledger"
-            while name in found:
-                name += "+"
-            found[name] = path
-        return cls(found)
-
-    def path(self, name: str | None) -> Path:
-        """The file of the ledger *name*.
-
-        :raises BadRequest: when there is none.
-        """
-        if name is None:
-            return next(iter(self.ledgers.values()))
-        if name not in self.ledgers:
-            from dicast import Problem
-
-            message = f"no ledger {name!r:.100} is served; there are {', '.join(self.ledgers)}"
-            raise BadRequest(
-                [Problem(message, path="ledger", value=name[:100], hint=nearest(name[:100], self.ledgers))]
-            )
-        return self.ledgers[name]
-
-
-class Answers:
-    """Makes answers, and keeps those of the newest heads: an answer is made anew as soon as the ledger has grown."""
-
-    def __init__(self, served: Served) -> None:
-        self.served = served
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._size = 0
-        self._making: dict[str, asyncio.Task[bytes]] = {}
-        self._heavy, self._light = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LIGHT_AT_ONCE)
-
-    async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
-        """The answer of a route, or that it is still the one that the client has."""
-        ledger = values["ledger"]
-        path = self.served.path(ledger)
-        given = {name: value for name, value in values.items() if name != "ledger"}
-        head = await asyncio.to_thread(read_ledger, path, lambda live: live.head())
-        tag = _tag(route, values, head, ledger)
-        if tag in (one.strip() for one in request.headers.get("if-none-match", "").split(",")):
-            return Response(status_code=304, headers={"etag": tag})
-        body = self._kept.get(tag)
-        if body is None:
-            task = self._making.get(tag)
-            if task is None:
-                task = self._making[tag] = asyncio.create_task(self._make(tag, route, path, given))
-            body = await asyncio.shield(task)
-        return Response(body, media_type="application/json", headers={"etag": tag})
-
-    async def _make(self, tag: str, route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
-        try:
-            async with self._light if route.light else self._heavy:
-                body = await asyncio.to_thread(_answered, route, path, given)
-        finally:
-            del self._making[tag]
-        self._keep(tag, body)
-        return body
-
-    def _keep(self, tag: str, body: bytes) -> None:
-        self._kept[tag] = body
-        self._size += len(body)
-        while self._size > KEPT_BYTES:
-            self._size -= len(self._kept.popitem(last=False)[1])
-
-
-def _answered(route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
-    return dumped(read_ledger(path, lambda live: route.answer(live, given)))
-
-
-def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:
-    """What tells one answer from another: the route, its values, and how far the ledger goes."""
-    told: list[object] = [
-        route.path,
-        ledger,
-        sorted((name, str(value)) for name, value in values.items()),
-        head and head.digest,
-    ]
-    if {"from", "to"} <= values.keys() and values["to"] is None:
-        told.append(_minute())  # the window moves with the clock
-    return f'"{sha256(orjson.dumps(told)).hexdigest()[:32]}"'
-
-
-def _minute() -> int:
-    from time import time
-
-    return int(time() // 60)
-
-
 def application(
-    paths: Sequence[Path], tokens: Tokens, hosts: Sequence[str], cookie: str, pages: Sequence[BaseRoute] = ()
+    paths: Sequence[Path],
+    tokens: Tokens,
+    hosts: Sequence[str],
+    cookie: str,
+    pages: Sequence[BaseRoute] = (),
+    *,
+    prepare: bool = False,
 ) -> ASGIApp:
-    """The application over the ledgers at *paths*; *pages* are routes beside those of the API."""
+    """The application over the ledgers at *paths*; *pages* are routes beside those of the API. *prepare* lets it begin to read at once."""
     served = Served.of(paths)
     answers, tails = Answers(served), Tails()
+    if prepare:
+        answers.prepare()
 
     async def ledgers(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
@@ -243,7 +139,7 @@ def once(paths: Sequence[Path], address: str) -> bytes:
             query = parse_qsl(parts.query, keep_blank_values=True)
             values = values_of((*route.parameters, LEDGER), query, found.groupdict())
             path = served.path(values.pop("ledger"))
-            return _answered(route, path, values)
+            return answered(route, path, values)
     known = [route.path for route in ROUTES]
     near = nearest(parts.path, known)
     raise BadRequest(

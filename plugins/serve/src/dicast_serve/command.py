@@ -63,7 +63,8 @@ def serve(
         raise ConfigError("--token-file and --label-token-file hold the same token: who reads could give verdicts, too")
     with listener(host, port) as socket:
         port = socket.getsockname()[1]
-        app = application(paths, Tokens(reading, labelling), hosts_of(host, port, names), f"dicast_{port}", pages())
+        allowed, hosts = Tokens(reading, labelling), hosts_of(host, port, names)
+        app = application(paths, allowed, hosts, f"dicast_{port}", pages(), prepare=True)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{port}/"
         click.echo(f"serving {', '.join(map(str, paths))} at {address}")

@@ -27,6 +27,8 @@ class Route:
     members: tuple[str, ...]
     light: bool = False
     """Whether the answer takes little time and memory, however many verdicts there are."""
+    first: bool = False
+    """Whether making the answer beforehand makes those of the first page quicker."""
 
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
@@ -51,9 +53,11 @@ ROUTES = (
             FLOOR,
             text("judge", "Only this judge's; may be repeated.", many=True),
             RUN,
+            flag("include_human", "Let verdicts of people enter the figures of judges."),
             flag("latest", "Only the newest verdict of each judge on each subject."),
         ),
         ("window", "current_pricing_version", "data"),
+        first=True,
     ),
     Route(
         "/analytics/cost",

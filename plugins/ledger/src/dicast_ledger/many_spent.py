@@ -1,0 +1,122 @@
+"""The sums of :mod:`.accounts`, made of many lines a column at a time, with numpy where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from dicast.reading import Numbering, view
+
+from .spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UNPRICED, Spent, amount_of_line, day_of
+from .sums import Group, Sum
+
+MANY = 50_000
+"""Lines from which on numpy is imported, which takes as long as 50,000 lines one by one."""
+
+Array = Any
+"""An array of numpy."""
+
+
+def numpy_for(lines: int) -> ModuleType | None:
+    """Numpy where there are so many *lines* that it pays, and it is installed (``dicast[arrays]``)."""
+    if lines < MANY:
+        return None
+    try:
+        import numpy as np
+    except ImportError:
+        return None
+    return np
+
+
+class ManySpent:
+    """The lines of *spent* that count: of one run or of all, what agents paid, with *judging* what was settled for judging, too."""
+
+    def __init__(self, np: ModuleType, spent: Spent, run_id: str | None, *, judging: bool) -> None:
+        self._np, self._spent = np, spent
+        self._codes, self._flags = view(np, spent.codes), view(np, spent.flags)
+        payers = spent.payers
+        mine = np.array([run_id in (None, payer.run_id) for payer in payers], bool)
+        self._agents = np.array([payer.type == AGENT for payer in payers], bool)
+        settled = np.array([judging and payer.type == "spend.settled" for payer in payers], bool)
+        calls = self._first_told(np.flatnonzero((mine & self._agents)[self._codes]))
+        self._lines = np.sort(np.concatenate([calls, np.flatnonzero((mine & settled)[self._codes])]))
+        self._others = (mine & ~self._agents)[self._codes] if judging else np.zeros(len(self._codes), bool)
+
+    def _first_told(self, lines: Array) -> Array:
+        """Those of *lines* whose call no other run has told before: each run over a trace tells them all, and they were paid once."""
+        np, payers = self._np, self._spent.payers
+        numbers = {run: number for number, run in enumerate(dict.fromkeys(payer.run_id for payer in payers))}
+        runs = np.array([numbers[payer.run_id] for payer in payers], "i")[self._codes[lines]]
+        if not len(lines) or (runs == runs[0]).all():
+            return lines
+        _, first, same = np.unique(view(np, self._spent.marks)[lines], return_index=True, return_inverse=True)
+        return lines[runs[first][same] == runs]
+
+    def about_lost(self) -> Iterator[int]:
+        """The lines that say what became of reservations of which one was lost, in their order."""
+        np, marks = self._np, view(self._np, self._spent.marks)
+        lost = np.array([payer.type == "spend.lost" for payer in self._spent.payers], bool)[self._codes] & self._others
+        if lost.any():
+            yield from np.flatnonzero(self._others & np.isin(marks, marks[lost])).tolist()
+
+    def sums(self, by: Group | None) -> Iterator[tuple[str | None, Sum]]:
+        """The sum of each group and unit; without groups of everything."""
+        np, spent = self._np, self._spent
+        if not len(self._lines):
+            return
+        names, groups = self._grouped(by)
+        msat = np.array([payer.unit == "msat" for payer in spent.payers], bool)[self._codes[self._lines]]
+        keys = groups.astype("q") * 2 + msat
+        order = np.argsort(keys, kind="stable")
+        lines, keys = self._lines[order], keys[order]
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        found = self._added(lines, starts)
+        for key, each in zip(keys[starts].tolist(), found, strict=True):
+            each.unit = "msat" if key & 1 else "usd"
+            yield names[key >> 1], each
+
+    def _grouped(self, by: Group | None) -> tuple[Any, Array]:
+        """The names of the groups by number, and the number of each line's."""
+        np, spent, codes = self._np, self._spent, self._codes[self._lines]
+        if by == "session":
+            numbering = Numbering(np, spent.names)
+            numbers = numbering.of(spent.names)[view(np, spent.numbers)[self._lines]]
+            there = np.unique(numbers)
+            order, names = numbering.named(there)
+            return dict(zip(there[order].tolist(), names, strict=True)), numbers
+        if by is None:
+            return [None], np.zeros(len(codes), "i")
+        if by == "day":
+            days = view(np, spent.times)[self._lines] // DAY
+            return {day: day_of(day) for day in np.unique(days).tolist()}, days
+        named: dict[str | None, int] = {}
+        numbers = [named.setdefault(name, len(named)) for name in (payer.group(by) for payer in spent.payers)]
+        return list(named), np.array(numbers, "i")[codes]
+
+    def _added(self, lines: Array, starts: Array) -> Iterator[Sum]:
+        """The sum of *lines* from each of *starts* to the next."""
+        np, spent, flags = self._np, self._spent, self._flags[lines]
+        amounts, tokens = view(np, spent.amounts)[lines], view(np, spent.tokens)[lines]
+        calls, decimals = view(np, spent.calls)[lines], np.where(amounts != 0, flags >> DIGITS, 0)
+        add = np.add.reduceat
+        columns = [
+            *(add(part, starts) for part in (amounts >> 32, amounts & 0xFFFFFFFF)),
+            np.maximum.reduceat(decimals, starts),
+            *(add(part, starts) for column in (calls, tokens) for part in (column >> 32, column & 0xFFFFFFFF)),
+            *(add(chosen.astype("q"), starts) for chosen in (flags & UNCOUNTED == 0, flags & UNPRICED != 0)),
+        ]
+        exact = np.flatnonzero(flags & EXACT != 0)
+        places = np.searchsorted(starts, exact, side="right") - 1
+        apart: dict[int, list[int]] = {}
+        for place, line in zip(places.tolist(), lines[exact].tolist(), strict=True):
+            apart.setdefault(place, []).append(line)
+        for place, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            high, low, digits, calls_high, calls_low, tokens_high, tokens_low, counted, unpriced = values
+            known = (tokens_high << 32) + tokens_low if counted else None
+            found = Sum(
+                (high << 32) + low, digits, calls=(calls_high << 32) + calls_low, tokens=known, unpriced=unpriced
+            )
+            for line in apart.get(place, ()):
+                found.apart += amount_of_line(spent, line)
+            yield found

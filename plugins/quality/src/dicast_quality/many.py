@@ -1,0 +1,207 @@
+"""The figures of :mod:`.verdicts`, made of many verdicts a column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from types import ModuleType
+from typing import Literal
+
+from dicast import Cost
+from dicast.reading import (
+    DOWN,
+    ESCALATED,
+    EXACT,
+    EXHAUSTED,
+    FAILED,
+    ROUTED,
+    USD_UNKNOWN,
+    Judged,
+    Numbering,
+    Told,
+    split,
+    total,
+    view,
+)
+
+from .arrays import Array, average, floats, numpy_for
+from .verdicts import ALWAYS, Group, Grouping, Key, Verdicts
+
+_UNTOLD, _UNDECIDED = -2, -1
+"""In place of a model: nobody told of the turn; several models and no decision."""
+
+
+def verdicts_of(
+    judged: Judged, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = ALWAYS
+) -> Verdicts:
+    """The verdicts of :class:`Verdicts`, in the form that takes less time."""
+    np = numpy_for(len(judged.codes))
+    if np is None:
+        return Verdicts(judged, kind, by, labels, first, last)
+    return ManyVerdicts(np, judged, kind, by, labels, first, last)
+
+
+class ManyVerdicts(Verdicts):
+    """Verdicts as arrays of numpy: *_chosen* are the rows."""
+
+    def __init__(
+        self, np: ModuleType, judged: Judged, kind: str, by: Grouping, labels: Collection[str], first: int, last: int
+    ) -> None:
+        super().__init__(Judged(makers=judged.makers), kind, by, labels, first, last)
+        self._np, self._judged = np, judged
+        self._codes, self._flags = view(np, judged.codes), view(np, judged.flags)
+        wanted = np.array([code in self._rows for code in range(len(judged.makers))], bool)
+        times = view(np, judged.times)
+        mask = wanted[self._codes] & (times >= first) & (times < last) & (self._flags & FAILED == 0)
+        self._chosen = np.flatnonzero(mask)
+        self._numbering: Numbering | None = None
+        self._told: Array = None
+        self._told_names: tuple[str, ...] = ()
+
+    @property
+    def numbering(self) -> Numbering:
+        """The numbers of subjects, and of turns where they are joined."""
+        if self._numbering is None:
+            self._numbering = Numbering.made(self._np, self._judged.names)
+        return self._numbering
+
+    def _subjects(self, rows: Array) -> Array:
+        """The number of the subject of each of *rows*; equal ones are equal subjects, of one kind."""
+        return self.numbering.of(self._judged.names)[view(self._np, self._judged.numbers)[rows]]
+
+    def keep_latest(self) -> None:
+        """Drop all but the newest verdict of each judge on each subject."""
+        np, makers = self._np, self._judged.makers
+        judges = {judge: number for number, judge in enumerate(dict.fromkeys(maker.judge for maker in makers))}
+        numbers = np.array([judges[maker.judge] for maker in makers], "i")
+        newest = np.empty(self.numbering.size, "q")
+        kept = []
+        for _, places in split(np, numbers[self._codes[self._chosen]]):
+            rows = self._chosen[places]
+            newest[:] = -1
+            newest[self._subjects(rows)] = rows  # of several the last
+            kept.append(newest[newest >= 0])
+        self._chosen = np.sort(np.concatenate(kept)) if kept else self._chosen
+
+    def join(self, told: Told) -> None:
+        """Give each verdict the model of its turn, as :class:`Verdicts` says."""
+        judged = self._judged
+        if told.names is not judged.names:
+            self._numbering = Numbering(self._np, judged.names, told.names)
+        key = "models", id(told)
+        if key not in judged.memo:
+            judged.memo[key] = told, self._models_of(told)
+        _, (models, found) = judged.memo[key]
+        self._told_names, self._told = models, found[self._chosen]
+
+    def _models_of(self, told: Told) -> tuple[tuple[str, ...], Array]:
+        """The models that were told of, and the number of each verdict's."""
+        np, judged, numbering = self._np, self._judged, self.numbering
+        models = {model: number for number, model in enumerate(dict.fromkeys(one.what for one in told.tellers))}
+        turns, codes = numbering.of(told.names)[view(np, told.numbers)], view(np, told.codes)
+        nobody = numbering.find([None]).get(None)
+        if nobody is not None:
+            there = turns != nobody
+            turns, codes = turns[there], codes[there]
+        runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.tellers))}
+        asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], "i")[self._codes]
+        subjects = numbering.of(judged.names)[view(np, judged.numbers)]
+        return tuple(models), _Tellers(np, told, runs, models).models(turns, codes, subjects, asked, numbering.size)
+
+    def groups(self, min_confidence: float) -> Iterator[Group]:
+        """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
+        keys, numbers = self._numbered()
+        for number, places in split(self._np, numbers):
+            yield self._figures(keys[number], self._chosen[places], min_confidence)
+
+    def _numbered(self) -> tuple[Mapping[int, Key], Array]:
+        """The keys of the groups by number, and the number of each chosen row."""
+        np = self._np
+        if self.joins:
+            return {number: (name, None) for number, name in [(-1, None), *enumerate(self._told_names)]}, self._told
+        keys: dict[Key, int] = {}
+        of_codes = [keys.setdefault(self._key(maker), len(keys)) for maker in self._judged.makers]
+        return {number: key for key, number in keys.items()}, np.array(of_codes, "i")[self._codes[self._chosen]]
+
+    def _figures(self, key: Key, rows: Array, min_confidence: float) -> Group:
+        np, judged = self._np, self._judged
+        persons = np.array([code in self._persons for code in range(len(judged.makers))], bool)[self._codes[rows]]
+        people = int(np.count_nonzero(persons))
+        rows = rows[~persons] if people else rows
+        if not len(rows):
+            return self._nobody(key, people)
+        scores, confidences, flags = (
+            view(np, judged.scores)[rows],
+            view(np, judged.confidences)[rows],
+            self._flags[rows],
+        )
+        counted = scores[confidences >= min_confidence] if min_confidence > 0 else scores
+        usd, msat = self._sum("usd", rows, flags), self._sum("msat", rows, flags)
+        unpriced, escalated, exhausted = (
+            int(np.count_nonzero(flags & bit)) for bit in (USD_UNKNOWN, ESCALATED, EXHAUSTED)
+        )
+        means, down = (average(counted), average(confidences)), self._thumbs_down(rows, flags)
+        return Group(
+            key, len(rows), floats(np.sort(counted)), *means, usd, msat, unpriced, down, escalated, exhausted, people
+        )
+
+    def _sum(self, unit: Literal["usd", "msat"], rows: Array, flags: Array) -> Cost:
+        np, judged = self._np, self._judged
+        amounts = view(np, judged.usd if unit == "usd" else judged.msat)[rows]
+        paid = np.flatnonzero((amounts != 0) | (flags & EXACT != 0))
+        if not len(paid):
+            return Cost.zero(unit)
+        exact = rows[paid][flags[paid] & EXACT != 0].tolist()
+        digits = int(judged.decimals(flags[paid], unit).max())
+        amount = judged.amount(unit, total(np, amounts[paid]), digits, exact)
+        return Cost(amount, unit) if amount else Cost.zero(unit)
+
+    def _thumbs_down(self, rows: Array, flags: Array) -> int:
+        """How many subjects of *rows* were given a thumb down last."""
+        np, flagged = self._np, flags & DOWN != 0
+        if not self._thumbs and not flagged.any():
+            return 0
+        given = np.zeros(self.numbering.size, "b")
+        for id, number in self.numbering.find(self._thumbs).items():
+            given[number] = 2 if self._thumbs[str(id)][1] else 1
+        subjects = self._subjects(rows)
+        said = given[subjects]
+        given[:] = 0
+        given[subjects[(said == 2) | (flagged & (said == 0))]] = 1
+        return int(np.count_nonzero(given))
+
+
+class _Tellers:
+    """Who tells which model, by the codes of *told*: numbers of runs and of models."""
+
+    def __init__(self, np: ModuleType, told: Told, runs: Mapping[str, int], models: Mapping[str, int]) -> None:
+        self._np = np
+        self._runs = np.array([runs[one.run_id] for one in told.tellers], "i")
+        self._models = np.array([models[one.what] for one in told.tellers], "i")
+        self._routed = np.array([one.type == ROUTED for one in told.tellers], bool)
+
+    def models(self, turns: Array, codes: Array, subjects: Array, asked: Array, size: int) -> Array:
+        """The model of each of *subjects*, judged in the run *asked*; *turns* and *codes* are what was told. All numbers are below *size*."""
+        np, runs = self._np, self._runs[codes]
+        last, elsewhere, own = np.full(size, -1, "i"), np.full(size, _UNDECIDED, "i"), np.full(size, _UNTOLD, "i")
+        last[turns] = runs  # of several the last
+        found = np.full(len(subjects), _UNTOLD, "i")
+        judged = dict(split(np, asked))
+        for run, places in split(np, runs):
+            here = turns[places]
+            self._tell(own, here, codes[places])
+            if run in judged:
+                found[judged[run]] = own[subjects[judged[run]]]
+            newest = here[last[here] == run]
+            elsewhere[newest] = own[newest]
+            own[here] = _UNTOLD
+        apart = np.flatnonzero(found == _UNTOLD)
+        found[apart] = elsewhere[subjects[apart]]
+        return found
+
+    def _tell(self, own: Array, turns: Array, codes: Array) -> None:
+        """Put the model of each of *turns* into *own*: the last decision, else that of its calls where it is one."""
+        routed, models = self._routed[codes], self._models[codes]
+        called, model = turns[~routed], models[~routed]
+        own[called[::-1]] = model[::-1]  # the first
+        own[called[own[called] != model]] = _UNDECIDED
+        own[turns[routed]] = models[routed]  # the last

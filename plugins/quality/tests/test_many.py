@@ -1,0 +1,183 @@
+"""What is made a column at a time is what is made one by one: on random ledgers, with every option."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dicast import ConfigError
+from dicast.reading import reader
+from dicast.testing import MemoryLedger
+
+FROM, TO = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
+TIMES = [f"2026-03-0{day}T12:00:00.000Z" for day in (1, 2, 3)]
+about = {
+    "id": st.sampled_from(["T1", "T2", "T3", "T4"]),
+    "run_id": st.sampled_from(["R1", "R2", "R3"]),
+    "time": st.sampled_from(TIMES),
+}
+judged = st.fixed_dictionaries(
+    {
+        **about,
+        "what": st.just("judged"),
+        "judge": st.sampled_from("abc"),
+        "score": st.sampled_from([0.0, 0.1, 0.35, 0.5, 0.65, 1.0]),
+        "confidence": st.sampled_from([0.1, 0.7, 1.0]),
+        "cost": st.sampled_from(["0", None, "0.01", "0.00012345678901234567", "0.250"]),
+        "signals": st.sampled_from([{}, {"escalated": True}, {"flags_negative": ["explicit_thumbs_down"]}]),
+        "judge_kind": st.sampled_from(["llm", "heuristic", "human"]),
+        "kind": st.sampled_from(["turn", "turn", "row"]),
+    }
+)
+others = st.one_of(
+    st.fixed_dictionaries({**about, "what": st.just("failed"), "judge": st.sampled_from("abc")}),
+    st.fixed_dictionaries({**about, "what": st.just("read"), "text": st.sampled_from("xyz")}),
+    st.fixed_dictionaries({**about, "what": st.sampled_from(["routed", "called"]), "model": st.sampled_from("mno")}),
+    st.fixed_dictionaries(
+        {**about, "what": st.just("thumbed"), "rating": st.sampled_from(["thumbs_up", "thumbs_down"])}
+    ),
+)
+happenings = st.lists(st.one_of(judged, judged, others), min_size=1, max_size=40)
+qualities = st.fixed_dictionaries(
+    {
+        "group_by": st.sampled_from(["model", "judge_kind", "rubric_id", "none"]),
+        "subject_kind": st.sampled_from(["turn", "row"]),
+        "min_confidence": st.sampled_from([0.0, 0.5]),
+        "judge": st.sampled_from([(), ("a",), ("a", "b")]),
+        "run": st.sampled_from([None, "R1"]),
+        "latest": st.booleans(),
+        "include_human": st.booleans(),
+    }
+)
+agreements = st.fixed_dictionaries(
+    {
+        "judge": st.sampled_from([("a", "b"), ("a", "b", "c"), ("a",), ()]),
+        "run": st.sampled_from([(), ("R1",), ("R1", "R2")]),
+        "between": st.sampled_from([None, "judges", "runs", "rubrics"]),
+        "subject_kind": st.sampled_from([None, "turn", "row"]),
+        "window": st.sampled_from([0.0, 0.15, 0.5]),
+    }
+)
+
+
+@contextmanager
+def made(*, many, blocks=1000):
+    """Figures made a column at a time, or one by one, with so many parts of alpha."""
+    least = 0 if many else 2**62
+    with (
+        mock.patch("dicast_quality.arrays.MANY", least),
+        mock.patch("dicast_quality.many_ratings.MANY", least),
+        mock.patch("dicast_quality.reliability.BLOCKS", blocks),
+    ):
+        yield
+
+
+def answer(ledger, name, options):
+    """What a reader says, or why it does not."""
+    try:
+        return reader(name)(ledger, **options)
+    except ConfigError as error:
+        return str(error)
+
+
+def both(make_ledger, happened, name, options, blocks=1000):
+    """What a reader says, made in both ways."""
+    ledger = make_ledger()
+    for run_id in ("R1", "R2", "R3"):
+        ledger.run(run_id)
+    for one in happened:
+        rest = dict(one)
+        what, id = rest.pop("what"), rest.pop("id")
+        if what == "thumbed":
+            ledger.thumbed(id, rest["rating"], rest["time"])
+        elif what == "judged":
+            ledger.judged(id, rest.pop("score"), rest.pop("judge"), **rest)
+        else:
+            second = next(rest.pop(key) for key in ("judge", "text", "model") if key in rest)
+            getattr(ledger, what)(id, second, **rest)
+
+    async def ask():
+        async with MemoryLedger().open() as live:
+            live.append(ledger.events)
+            found = []
+            for many in (False, True):
+                with made(many=many, blocks=blocks):
+                    found.append(answer(live, name, options))
+            return found
+
+    return asyncio.run(ask())
+
+
+def alike(one, other):
+    """Equal, numbers to 9 decimals: sums may be added in another order."""
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, abs=1e-9)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one == other
+
+
+@settings(deadline=None, max_examples=80)
+@given(happened=happenings, options=qualities)
+def test_quality_is_the_same_in_both_ways(make_ledger, happened, options):
+    slow, quick = both(make_ledger, happened, "quality", {**options, "start": FROM, "end": TO})
+    assert alike(slow, quick)
+
+
+@settings(deadline=None, max_examples=80)
+@given(happened=happenings, options=agreements, blocks=st.sampled_from([2, 1000]))
+def test_agreement_is_the_same_in_both_ways(make_ledger, happened, options, blocks):
+    with mock.patch("dicast_quality.reliability.RESAMPLES", 200):
+        slow, quick = both(make_ledger, happened, "agreement", options, blocks)
+    assert alike(slow, quick)
+
+
+@settings(deadline=None, max_examples=40)
+@given(happened=happenings, options=agreements)
+def test_agreement_by_the_day_is_the_same_in_both_ways(make_ledger, happened, options):
+    slow, quick = both(make_ledger, happened, "agreement_days", options)
+    assert alike(slow, quick)
+
+
+def test_verdicts_of_people_are_counted_apart_unless_they_are_asked_for(ledger, ask):
+    from dicast_quality.quality import quality
+
+    ledger.routed("T1", "m")
+    ledger.judged("T1", 0.2)
+    ledger.judged("T1", 1.0, "ann", judge_kind="human", judge_model=None)
+    ledger.judged("T2", 0.0, "ann", judge_kind="human", judge_model=None)
+    window = ["--from", "2026-03-01", "--to", "2026-03-02"]
+    first, second = ask(quality, *window)["data"]
+    assert (first["chosen_model"], first["verdict_count"], first["human_count"], first["mean_score"]) == (
+        "m",
+        1,
+        1,
+        0.2,
+    )
+    assert (second["chosen_model"], second["verdict_count"], second["human_count"]) == (None, 0, 1)
+    assert second["mean_score"] is second["p50_score"] is second["mean_confidence"] is second["below_floor"] is None
+    everybody = ask(quality, *window, "--include-human", "--group-by", "none")["data"][0]
+    assert (everybody["verdict_count"], everybody["human_count"], everybody["mean_score"]) == (3, 0, pytest.approx(0.4))
+    by_kind = {
+        row["judge_kind"]: row["verdict_count"] for row in ask(quality, *window, "--group-by", "judge_kind")["data"]
+    }
+    assert by_kind == {"llm": 1, "human": 2}
+    assert ask(quality, *window, "--judge", "ann", "--group-by", "none")["data"][0]["verdict_count"] == 2
+    assert "besides 2 verdicts of people" in ask(quality, *window, as_json=False)
+
+
+def test_without_numpy_many_are_counted_one_by_one(make_ledger, monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    one = {"what": "judged", "id": "T1", "run_id": "R1", "time": TIMES[0], "judge": "a", "score": 0.5}
+    slow, quick = both(make_ledger, [one], "quality", {"start": FROM, "end": TO})
+    assert slow == quick
+    assert quick["data"][0]["mean_score"] == 0.5

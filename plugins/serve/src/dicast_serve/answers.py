@@ -1,0 +1,154 @@
+"""Answers: made of the ledger, and kept as long as it stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dicast import Head, Ledger, nearest, read_ledger
+
+from .documents import dumped
+from .kept import Columns, Remembering
+from .parameters import BadRequest, values_of
+from .routes import ROUTES, Route
+
+AT_ONCE = 1
+"""Answers about all verdicts that are made at the same time; the others wait. Two would take no less time, and twice the memory."""
+
+LIGHT_AT_ONCE = 2
+"""Likewise of those that do not look at all verdicts, which need not wait for the others."""
+
+KEPT_BYTES = 20_000_000
+"""Answers that are kept, in all."""
+
+
+@attrs.frozen
+class Served:
+    """The ledgers, by the names that they are asked for by; the first is meant where none is named."""
+
+    ledgers: Mapping[str, Path]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path]) -> Served:
+        """The ledgers at *paths*, each named after its file, and of several alike with a number."""
+        found: dict[str, Path] = {}
+        for path in dict.fromkeys(paths):
+            name = path.stem or "ledger"
+            while name in found:
+                name += "+"
+            found[name] = path
+        return cls(found)
+
+    def path(self, name: str | None) -> Path:
+        """The file of the ledger *name*.
+
+        :raises BadRequest: when there is none.
+        """
+        if name is None:
+            return next(iter(self.ledgers.values()))
+        if name not in self.ledgers:
+            from dicast import Problem
+
+            message = f"no ledger {name!r:.100} is served; there are {', '.join(self.ledgers)}"
+            raise BadRequest(
+                [Problem(message, path="ledger", value=name[:100], hint=nearest(name[:100], self.ledgers))]
+            )
+        return self.ledgers[name]
+
+
+class Answers:
+    """Makes answers, and keeps those of the newest heads: an answer is made anew as soon as the ledger has grown."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+        self._making: dict[str, asyncio.Task[bytes]] = {}
+        self._columns: dict[Path, Columns] = {}
+        self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
+        self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
+
+    def prepare(self) -> None:
+        """Read the columns of the first ledger in the background, and join them, before a page asks for what is made of them.
+
+        A ledger that cannot be read is left to whoever asks for it, who is told.
+        """
+        path = self.served.path(None)
+        columns = self._columns.setdefault(path, Columns())
+        for route in ROUTES:
+            if route.first:
+                self._heavy.submit(answered, route, path, values_of(route.parameters, (), {}), columns)
+
+    async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
+        """The answer of a route, or that it is still the one that the client has."""
+        ledger = values["ledger"]
+        path = self.served.path(ledger)
+        given = {name: value for name, value in values.items() if name != "ledger"}
+        head = await asyncio.to_thread(read_ledger, path, lambda live: live.head())
+        tag = _tag(route, values, head, ledger)
+        if tag in (one.strip() for one in request.headers.get("if-none-match", "").split(",")):
+            return Response(status_code=304, headers={"etag": tag})
+        body = self._kept.get(tag)
+        if body is None:
+            task = self._making.get(tag)
+            if task is None:
+                task = self._making[tag] = asyncio.create_task(self._make(tag, route, path, given))
+            body = await asyncio.shield(task)
+        return Response(body, media_type="application/json", headers={"etag": tag})
+
+    async def _make(self, tag: str, route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
+        try:
+            if route.light:
+                async with self._light:
+                    body = await asyncio.to_thread(answered, route, path, given)
+            else:
+                columns, loop = self._columns.setdefault(path, Columns()), asyncio.get_running_loop()
+                body = await loop.run_in_executor(self._heavy, answered, route, path, given, columns)
+        finally:
+            del self._making[tag]
+        self._keep(tag, body)
+        return body
+
+    def _keep(self, tag: str, body: bytes) -> None:
+        self._kept[tag] = body
+        self._size += len(body)
+        while self._size > KEPT_BYTES:
+            self._size -= len(self._kept.popitem(last=False)[1])
+
+
+def answered(route: Route, path: Path, given: Mapping[str, Any], columns: Columns | None = None) -> bytes:
+    """The answer of a route, in JSON; with *columns* made of those that are kept."""
+
+    def answer(live: Ledger) -> Mapping[str, Any]:
+        return route.answer(live if columns is None else cast(Ledger, Remembering(live, columns)), given)
+
+    return dumped(read_ledger(path, answer))
+
+
+def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:
+    """What tells one answer from another: the route, its values, and how far the ledger goes."""
+    told: list[object] = [
+        route.path,
+        ledger,
+        sorted((name, str(value)) for name, value in values.items()),
+        head and head.digest,
+    ]
+    if {"from", "to"} <= values.keys() and values["to"] is None:
+        told.append(_minute())  # the window moves with the clock
+    return f'"{sha256(orjson.dumps(told)).hexdigest()[:32]}"'
+
+
+def _minute() -> int:
+    from time import time
+
+    return int(time() // 60)

@@ -1,0 +1,61 @@
+"""Names by numbers: what tells them apart, with marks and without."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicast.reading import MARK_BYTES, Names, Numbering, mark_of
+
+lists = st.lists(st.lists(st.sampled_from(["a", "b", "", 'ä\n"', None]), max_size=4, unique=True), max_size=6)
+
+
+def kept(chunks, mark=mark_of):
+    """Names as a ledger keeps them."""
+    names = Names()
+    for chunk in chunks:
+        if chunk:
+            names.keep(len(chunk), orjson.dumps(chunk).decode(), b"".join(map(mark, chunk)))
+    return names
+
+
+def colliding(name):
+    """A mark of which the first half is that of every other name."""
+    return bytes(8) + mark_of(name)[8:]
+
+
+@given(one=lists, other=lists, mark=st.sampled_from([mark_of, colliding]), plain=st.booleans())
+def test_equal_names_have_equal_numbers_across_columns(one, other, mark, plain):
+    texts = [[name for chunk in chunks for name in chunk] for chunks in (one, other)]
+    names = [Names(texts[0]) if plain else kept(one, mark), kept(other, mark)]
+    numbering = Numbering(np, *names)
+    numbers = [number for each in names for number in numbering.of(each).tolist()]
+    whole = [*texts[0], *texts[1]]
+    assert len(set(zip(whole, numbers, strict=True))) == len(set(whole)) == len(set(numbers))
+    assert max(numbers, default=-1) < numbering.size or not numbers
+    found = numbering.find(["a", None, "missing"]) if mark is mark_of or plain else {}
+    assert found == {name: numbers[whole.index(name)] for name in found}
+    assert mark is colliding or set(found) == {"a", None} & set(whole)
+    order, ids = numbering.named(np.array(numbers, "i"))
+    assert [ids[place] for place in np.argsort(order).tolist()] == whole
+
+
+@given(chunks=lists)
+def test_texts_are_had_in_part_as_in_whole(chunks):
+    whole = [name for chunk in chunks for name in chunk]
+    every_other = list(range(0, len(whole), 2))
+    assert kept(chunks).texts_at(every_other) == [whole[number] for number in every_other]
+    assert kept(chunks).texts == whole
+    assert len(kept(chunks)) == len(whole)
+    assert list(kept(chunks).first) == [whole.index(name) for name in whole]
+
+
+def test_names_that_are_added_leave_the_ledgers_alone():
+    names = kept([["a", "b"], ["a"]])
+    more = names.copied()
+    assert [more.number(name) for name in ("b", "c", "c")] == [1, 3, 3]
+    assert (len(names), len(more)) == (3, 4)
+    assert more.marks is None
+    assert len(names.marks) == 3 * MARK_BYTES
