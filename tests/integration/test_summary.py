@@ -225,7 +225,7 @@ def test_failures_and_what_fell_back_stand_in_80_columns(shop):
     lines = shop.dicast("run", "p.yaml").out.splitlines()
     start = lines.index("failed: 2 throttled_no_heuristic")
     assert " ".join(" ".join(lines[start + 1 : start + 4]).split()).startswith(
-        "row r0 fake/paid_judge: throttled_no_heuristic: "
+        "2 subjects (row r0, row r1) fake/paid_judge: throttled_no_heuristic: "
     )
     assert [line.startswith("    ") for line in lines[start + 1 : start + 3]] == [False, True]
     assert any("fell back (budget_exhausted)" in line for line in lines)
