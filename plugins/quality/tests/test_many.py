@@ -53,7 +53,7 @@ qualities = st.fixed_dictionaries(
         "judge": st.sampled_from([(), ("a",), ("a", "b")]),
         "run": st.sampled_from([None, "R1"]),
         "latest": st.booleans(),
-        "include_human": st.booleans(),
+        "without_human": st.booleans(),
     }
 )
 agreements = st.fixed_dictionaries(
@@ -148,7 +148,7 @@ def test_agreement_by_the_day_is_the_same_in_both_ways(make_ledger, happened, op
     assert alike(slow, quick)
 
 
-def test_verdicts_of_people_are_counted_apart_unless_they_are_asked_for(ledger, ask):
+def test_verdicts_of_people_are_counted_and_left_out_where_that_is_asked_for(ledger, ask):
     from dicast_quality.quality import quality
 
     ledger.routed("T1", "m")
@@ -156,23 +156,16 @@ def test_verdicts_of_people_are_counted_apart_unless_they_are_asked_for(ledger, 
     ledger.judged("T1", 1.0, "ann", judge_kind="human", judge_model=None)
     ledger.judged("T2", 0.0, "ann", judge_kind="human", judge_model=None)
     window = ["--from", "2026-03-01", "--to", "2026-03-02"]
-    first, second = ask(quality, *window)["data"]
-    assert (first["chosen_model"], first["verdict_count"], first["human_count"], first["mean_score"]) == (
-        "m",
-        1,
-        1,
-        0.2,
-    )
+    everybody = ask(quality, *window, "--group-by", "none")["data"][0]
+    assert (everybody["verdict_count"], everybody["human_count"], everybody["mean_score"]) == (3, 2, pytest.approx(0.4))
+    assert "2 of these verdicts are of people" in ask(quality, *window, as_json=False)
+    apart = [*window, "--without-human"]
+    first, second = ask(quality, *apart)["data"]
+    assert (first["chosen_model"], first["verdict_count"], first["human_count"]) == ("m", 1, 1)
+    assert first["mean_score"] == 0.2
     assert (second["chosen_model"], second["verdict_count"], second["human_count"]) == (None, 0, 1)
     assert second["mean_score"] is second["p50_score"] is second["mean_confidence"] is second["below_floor"] is None
-    everybody = ask(quality, *window, "--include-human", "--group-by", "none")["data"][0]
-    assert (everybody["verdict_count"], everybody["human_count"], everybody["mean_score"]) == (3, 0, pytest.approx(0.4))
-    by_kind = {
-        row["judge_kind"]: row["verdict_count"] for row in ask(quality, *window, "--group-by", "judge_kind")["data"]
-    }
-    assert by_kind == {"llm": 1, "human": 2}
-    assert ask(quality, *window, "--judge", "ann", "--group-by", "none")["data"][0]["verdict_count"] == 2
-    assert "besides 2 verdicts of people" in ask(quality, *window, as_json=False)
+    assert "besides 2 verdicts of people" in ask(quality, *apart, as_json=False)
 
 
 def test_without_numpy_many_are_counted_one_by_one(make_ledger, monkeypatch):

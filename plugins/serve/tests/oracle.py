@@ -102,6 +102,7 @@ def _group(rows, found, kind, least, floor):
     mean = fmean(scores) if scores else None
     figures = {
         "verdict_count": len(found),
+        "human_count": sum(one["judge_kind"] == "human" for one in payloads),
         "scored_count": len(scores),
         "mean_score": mean,
         "p50_score": percentile(scores, Fraction(1, 2)),

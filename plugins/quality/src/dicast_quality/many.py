@@ -126,7 +126,7 @@ class ManyVerdicts(Verdicts):
         np, judged = self._np, self._judged
         persons = np.array([code in self._persons for code in range(len(judged.makers))], bool)[self._codes[rows]]
         people = int(np.count_nonzero(persons))
-        rows = rows[~persons] if people else rows
+        rows = rows[~persons] if people and self._without_people else rows
         if not len(rows):
             return self._nobody(key, people)
         scores, confidences, flags = (

@@ -40,7 +40,7 @@ KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
 )
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge's; may be repeated.")
 @click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
-@click.option("--include-human", "people", is_flag=True, help="Let verdicts of people enter the figures of judges.")
+@click.option("--without-human", "without_people", is_flag=True, help="Leave verdicts of people out of the figures.")
 @click.option("--latest", is_flag=True, help="Only the newest verdict of each judge on each subject.")
 @ledger_path
 @as_json
@@ -53,13 +53,15 @@ def quality(
     floor: float,
     labels: tuple[str, ...],
     run_id: str | None,
-    people: bool,
+    without_people: bool,
     latest: bool,
     ledger: Path | None,
     as_json: bool,
 ) -> None:
     """Say how good the judged work was. Prints mean score, median and lowest tenth, with what judging it did cost."""
-    asked = Asked.about(group, kind, start, end, min_confidence, floor, labels, latest=latest, people=people)
+    asked = Asked.about(
+        group, kind, start, end, min_confidence, floor, labels, latest=latest, without_people=without_people
+    )
     report = read_ledger(ledger, lambda live: asked.read(live, run_id))
     if as_json:
         click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
@@ -81,7 +83,7 @@ def read_quality(
     floor: float = 0.6,
     judge: Sequence[str] = (),
     run: str | None = None,
-    include_human: bool = False,
+    without_human: bool = False,
     latest: bool = False,
 ) -> dict[str, Any]:
     """What ``dicast quality --json`` prints of *ledger*.
@@ -89,6 +91,6 @@ def read_quality(
     :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
     """
     asked = Asked.about(
-        group_by, subject_kind, start, end, min_confidence, floor, judge, latest=latest, people=include_human
+        group_by, subject_kind, start, end, min_confidence, floor, judge, latest=latest, without_people=without_human
     )
     return asked.read(ledger, run).document()

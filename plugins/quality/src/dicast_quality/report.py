@@ -33,7 +33,7 @@ class Asked:
     floor: float
     labels: Sequence[str]
     latest: bool
-    people: bool
+    without_people: bool
 
     @classmethod
     def about(
@@ -47,11 +47,13 @@ class Asked:
         labels: Sequence[str],
         *,
         latest: bool,
-        people: bool,
+        without_people: bool,
     ) -> Asked:
         """What is asked for where the window may be left open."""
         end = end or datetime.now(UTC)
-        return cls(group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest, people)
+        return cls(
+            group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest, without_people
+        )
 
     def read(self, ledger: Ledger, run_id: str | None) -> Report:
         """Add up what *ledger* has.
@@ -70,8 +72,8 @@ class Asked:
         }
         if seen:
             check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
-        if self.people or self.labels or self.group == "judge_kind":  # asked for, or apart from judges
-            verdicts.add_people()
+        if self.without_people:
+            verdicts.leave_people_out()
         if self.latest:
             verdicts.keep_latest()
         if verdicts.joins:
@@ -202,7 +204,11 @@ class Report:
             yield f"mean, p50 and p10 are without {unsure:,} verdicts whose confidence is below {asked.min_confidence:g}"
         people = sum(group.people for group in self.groups)
         if people:
-            yield f"besides {people:,} verdicts of people, which no figure holds (--include-human adds them)"
+            yield (
+                f"besides {people:,} verdicts of people, which no figure holds"
+                if asked.without_people
+                else f"{people:,} of these verdicts are of people (--without-human leaves them out)"
+            )
         if self.backlog:
             yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
         yield from (self._advice(group) for group in self.groups if self._below(group))

@@ -32,7 +32,7 @@ class Group:
     """The figures of some verdicts. Those that are sure enough enter *scores*, which ascend, and their *mean*.
 
     *cost* and *msat* add up the known amounts, *unpriced* counts the verdicts whose cost is not known. *people* counts the verdicts of
-    people, which are in none of the other figures.
+    people.
     """
 
     key: Key
@@ -56,7 +56,7 @@ class Group:
 class Verdicts:
     """The verdicts among *judged* on subjects of one *kind*, by *labels* (all where there are none), from *first* to before *last*.
 
-    Times are milliseconds since 1970. Verdicts of people are only counted, until :meth:`add_people`.
+    Times are milliseconds since 1970.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Verdicts:
             for code, maker in enumerate(judged.makers)
             if maker.kind == kind and (not labels or maker.judge in labels)
         }
+        self._without_people = False
         self._persons = {code for code in self._rows if judged.makers[code].judge_kind == "human"}
         self._models: Mapping[str, Mapping[str, str | None]] = {}
         self._told_last: Mapping[str, str] = {}
@@ -78,9 +79,9 @@ class Verdicts:
             if first <= time < last and not flag & FAILED and code in put:
                 put[code](row)
 
-    def add_people(self) -> None:
-        """Let verdicts of people enter the figures as those of judges do."""
-        self._persons = set()
+    def leave_people_out(self) -> None:
+        """Count verdicts of people, and let them enter no other figure."""
+        self._without_people = True
 
     def keep_latest(self) -> None:
         """Drop all but the newest verdict of each judge on each subject."""
@@ -148,10 +149,10 @@ class Verdicts:
         return (maker.judge_kind, None) if self._by == "judge_kind" else (None, None)
 
     def _group(self, key: Key, rows: list[int], min_confidence: float) -> Group:
-        judged, every = self._judged, len(rows)
-        if self._persons:
+        judged = self._judged
+        people = sum(judged.codes[row] in self._persons for row in rows) if self._persons else 0
+        if people and self._without_people:
             rows = [row for row in rows if judged.codes[row] not in self._persons]
-        people = every - len(rows)
         if not rows:
             return self._nobody(key, people)
         of_rows = itemgetter(*rows) if len(rows) > 1 else lambda column: (column[rows[0]],)

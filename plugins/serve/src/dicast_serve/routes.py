@@ -53,7 +53,7 @@ ROUTES = (
             FLOOR,
             text("judge", "Only this judge's; may be repeated.", many=True),
             RUN,
-            flag("include_human", "Let verdicts of people enter the figures of judges."),
+            flag("without_human", "Leave verdicts of people out of the figures."),
             flag("latest", "Only the newest verdict of each judge on each subject."),
         ),
         ("window", "current_pricing_version", "data"),
