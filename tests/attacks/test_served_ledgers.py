@@ -113,7 +113,7 @@ def test_an_edited_ledger_breaks_no_answer(tmp_path, plain, edit, columns):
     shutil.copy(plain, tmp_path / "ledger.db")
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database:
         if not columns:
-            database.execute("UPDATE covered SET upto = 0, odd = 0")
+            database.execute("UPDATE columned SET upto = 0, odd = 0")
         database.executescript({**EDITS, **MORE_EDITS}[edit])
         database.commit()
     served = Served(tmp_path)

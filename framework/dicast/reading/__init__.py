@@ -23,14 +23,14 @@ from .judged import (
     line_of,
     milliseconds,
 )
-from .names import MARK_BYTES, Names, joined, mark_of
+from .names import MARK_BYTES, Names, mark_of, marks_joined
 from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
 
 if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
-    from .numbering import Numbering, split, total, view
+    from .numbering import Numbering, exact_sum, rows_by_key, view
     from .readers import Reader, reader
 
 _ON_FIRST_USE = {
@@ -38,8 +38,8 @@ _ON_FIRST_USE = {
     "Reader": ".readers:Reader",
     "past_runs": ".._kernel.cli.past_runs:past_runs",
     "reader": ".readers:reader",
-    "split": ".numbering:split",
-    "total": ".numbering:total",
+    "rows_by_key": ".numbering:rows_by_key",
+    "exact_sum": ".numbering:exact_sum",
     "view": ".numbering:view",
     "run_document": ".._kernel.resume.reading:document",
     "verdict_of": ".._kernel.resume.reading:verdict",
@@ -66,19 +66,19 @@ __all__ = [
     "Teller",
     "Told",
     "begun",
-    "joined",
+    "exact_sum",
     "judged",
     "line_of",
     "mark_of",
+    "marks_joined",
     "milliseconds",
     "past_runs",
     "reader",
+    "rows_by_key",
     "run_document",
-    "split",
     "still_begun",
     "teller_of",
     "told",
-    "total",
     "verdict_of",
     "view",
 ]

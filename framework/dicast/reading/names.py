@@ -110,7 +110,7 @@ class Names:
         return Names(list(self.texts))
 
 
-def joined(names: Sequence[Names]) -> Sequence[Sequence[int]]:
+def marks_joined(names: Sequence[Names]) -> Sequence[Sequence[int]]:
     """For each number of each of *names*, one that tells names apart across them."""
     whole = Names([name for one in names for name in one.texts]).first
     found, start = [], 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from .names import Names, joined, mark_of
+from .names import Names, mark_of, marks_joined
 
 Array = Any
 """An array of numpy."""
@@ -18,7 +18,7 @@ def view(np: ModuleType, column: array[Any]) -> Array:
     return np.frombuffer(column, column.typecode) if len(column) else np.empty(0, column.typecode)
 
 
-def split(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
+def rows_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
     """Each of *keys*, with the places that have it in their order."""
     if not len(keys):
         return
@@ -30,7 +30,7 @@ def split(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
         yield int(ordered[start]), order[start:end]
 
 
-def total(np: ModuleType, amounts: Array) -> int:
+def exact_sum(np: ModuleType, amounts: Array) -> int:
     """The exact sum of whole numbers, which may not fit into 8 bytes."""
     return (int((amounts >> 32).sum()) << 32) + int((amounts & 0xFFFFFFFF).sum())
 
@@ -120,5 +120,5 @@ class Numbering:
 
     def _by_texts(self) -> Array:
         np = self._np
-        parts: Sequence[Sequence[int]] = joined(self._names)
+        parts: Sequence[Sequence[int]] = marks_joined(self._names)
         return np.concatenate([np.array(part, "i") for part in parts]) if parts else np.zeros(0, "i")

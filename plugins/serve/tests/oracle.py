@@ -456,7 +456,7 @@ def runs(rows):
 
 
 def _gate(gate):
-    if gate is None or not gate["clauses"]:
+    if gate is None or not gate["clauses"] or not gate.get("given", True):
         return None
     return {True: "passed", False: "failed", None: "undecided"}[gate["passed"]]
 

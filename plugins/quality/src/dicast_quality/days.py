@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dicast import Ledger
-from dicast.reading import split, view
+from dicast.reading import rows_by_key, view
 
 from .agreement import Asked
 from .many_ratings import ManyRatings, Table
@@ -62,7 +62,7 @@ def _days_of(ratings: ManyRatings, table: Table, window: float) -> dict[int, lis
     days = times.max(axis=0) // _DAY if len(table.spreads) else np.zeros(0, "q")
     return {
         day: [len(places), int(np.count_nonzero(table.spreads[places] <= window + NOISE))]
-        for day, places in split(np, days)
+        for day, places in rows_by_key(np, days)
     }
 
 

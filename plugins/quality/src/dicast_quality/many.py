@@ -18,8 +18,6 @@ from dicast.reading import (
     Judged,
     Numbering,
     Told,
-    split,
-    total,
     view,
 )
 
@@ -75,7 +73,7 @@ class ManyVerdicts(Verdicts):
         numbers = np.array([judges[maker.judge] for maker in makers], "i")
         newest = np.empty(self.numbering.size, "q")
         kept = []
-        for _, places in split(np, numbers[self._codes[self._chosen]]):
+        for _, places in rows_by_key(np, numbers[self._codes[self._chosen]]):
             rows = self._chosen[places]
             newest[:] = -1
             newest[self._subjects(rows)] = rows  # of several the last
@@ -110,7 +108,7 @@ class ManyVerdicts(Verdicts):
     def groups(self, min_confidence: float) -> Iterator[Group]:
         """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
         keys, numbers = self._numbered()
-        for number, places in split(self._np, numbers):
+        for number, places in rows_by_key(self._np, numbers):
             yield self._figures(keys[number], self._chosen[places], min_confidence)
 
     def _numbered(self) -> tuple[Mapping[int, Key], Array]:
@@ -152,7 +150,7 @@ class ManyVerdicts(Verdicts):
             return Cost.zero(unit)
         exact = rows[paid][flags[paid] & EXACT != 0].tolist()
         digits = int(judged.decimals(flags[paid], unit).max())
-        amount = judged.amount(unit, total(np, amounts[paid]), digits, exact)
+        amount = judged.amount(unit, exact_sum(np, amounts[paid]), digits, exact)
         return Cost(amount, unit) if amount else Cost.zero(unit)
 
     def _thumbs_down(self, rows: Array, flags: Array) -> int:
@@ -185,8 +183,8 @@ class _Tellers:
         last, elsewhere, own = np.full(size, -1, "i"), np.full(size, _UNDECIDED, "i"), np.full(size, _UNTOLD, "i")
         last[turns] = runs  # of several the last
         found = np.full(len(subjects), _UNTOLD, "i")
-        judged = dict(split(np, asked))
-        for run, places in split(np, runs):
+        judged = dict(rows_by_key(np, asked))
+        for run, places in rows_by_key(np, runs):
             here = turns[places]
             self._tell(own, here, codes[places])
             if run in judged:

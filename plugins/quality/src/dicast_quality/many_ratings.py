@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from dicast import Ledger
-from dicast.reading import FAILED, Judged, Numbering, Told, judged, split, view
+from dicast.reading import FAILED, Judged, Numbering, Told, judged, rows_by_key, view
 
 from .arrays import MANY, Array, numpy_for
 from .contents import Contents, Place
@@ -79,7 +79,7 @@ class ManyRatings(Ratings):
         return dict(zip(zip(ids, kinds, strict=True), rows[ordered].tolist(), strict=True))
 
     def _first_rows(self) -> Mapping[int, int]:
-        return {code: int(rows[0]) for code, rows in split(self.np, view(self.np, self.judged.codes))}
+        return {code: int(rows[0]) for code, rows in rows_by_key(self.np, view(self.np, self.judged.codes))}
 
     def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
         if len(reads) > 1 or len(reads[0].codes) < MANY:
@@ -89,7 +89,7 @@ class ManyRatings(Ratings):
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         np, found = self.np, self.judged
         self._kinds = list(dict.fromkeys(found.makers[code].kind for code in chosen))
-        by_code = dict(split(np, view(np, found.codes)))
+        by_code = dict(rows_by_key(np, view(np, found.codes)))
         named = self._named(ledger, wanted, {code: by_code[code] for code in chosen})
         self._numbering = numbering = Numbering.made(np, found.names)
         cells = numbering.size * len(self._kinds) * len(named)
