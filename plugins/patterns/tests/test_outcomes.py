@@ -264,7 +264,8 @@ def write_alone(folder: Path, first: int) -> None:
 
 
 @pytest.mark.slow
-def test_runs_at_the_same_time_lose_nothing(tmp_path):
+def test_runs_at_the_same_time_lose_nothing(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))  # where the processes find this module
     fresh = multiprocessing.get_context("spawn")
     processes = [fresh.Process(target=write_alone, args=(tmp_path, first)) for first in (0, 50, 100)]
     for process in processes:

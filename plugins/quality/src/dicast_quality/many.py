@@ -18,6 +18,8 @@ from dicast.reading import (
     Judged,
     Numbering,
     Told,
+    exact_sum,
+    rows_by_key,
     view,
 )
 
