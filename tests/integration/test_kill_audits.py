@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def ended(ledger):
     if not Path(ledger).exists():
         return 0
     try:
-        with sqlite3.connect(f"file:{ledger}?mode=ro", uri=True) as live:
+        with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as live:
             return live.execute("SELECT count(*) FROM events WHERE type = 'eval.completed'").fetchone()[0]
     except sqlite3.OperationalError:
         return 0
@@ -100,7 +101,7 @@ def killed(file, ledger, after):
 
 
 def events(ledger, *types):
-    with sqlite3.connect(ledger) as live:
+    with closing(sqlite3.connect(ledger)) as live:
         rows = live.execute("SELECT type, subject_id, payload FROM events ORDER BY seq").fetchall()
     return [(type_, subject, json.loads(payload)) for type_, subject, payload in rows if type_ in types]
 
