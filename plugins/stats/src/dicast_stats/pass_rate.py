@@ -68,7 +68,8 @@ class _Held:
 
     def flag(self, passes: bool) -> None:
         """Note the flag of the newest record."""
-        self.flags.extend(bytes([_NO_FLAG]) * (len(self.scores) - 1 - len(self.flags)))
+        if gap := len(self.scores) - 1 - len(self.flags):
+            self.flags.extend(bytes([_NO_FLAG]) * gap)
         self.flags.append(passes)
 
     def passes(self, line: float | None) -> tuple[NDArray[np.bool_], int, bool]:
@@ -110,7 +111,9 @@ class Passes:
             held.scores.append(score if score.__class__ is float else number_or_nan(score))
         for criterion, flag in flags.items():
             if not wanted or criterion in wanted:
-                held = columns.setdefault(criterion, _Held())
+                held = columns.get(criterion)
+                if held is None:
+                    held = columns[criterion] = _Held()
                 if criterion not in scores:
                     held.sessions.append(session)
                     held.scores.append(nan)
