@@ -171,6 +171,7 @@ def test_one_class_has_neither_skill_nor_slope():
     assert set(reasons) == {"skill", "slope"}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_that_of_statsmodels(p_values):
