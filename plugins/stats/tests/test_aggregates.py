@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import ConfigError
-from dicast_stats import Agreement, CostSummary, LatencySummary, Recommendation, ScoreStats, VariantRanking
+from dicast_stats import (
+    Agreement,
+    CostSummary,
+    Distribution,
+    LatencySummary,
+    Leaderboard,
+    PassRate,
+    Recommendation,
+    ScoreStats,
+    VariantRanking,
+)
 
 
 def scored(*rows, flags=()):
@@ -307,3 +317,57 @@ def test_rounding_decides_neither_who_passes_nor_who_leads(aggregated):
     apart = [{"metrics": {"scores": {"a": 0.85, "b": 0.75}}}]
     found = aggregated(Recommendation(min_samples=1, improvement_margin=0.05), apart)["recommendation"]
     assert found.endswith("which is 0.05 above overall average")
+
+
+known = st.sampled_from([0.25, 0.5, 1.0, 2, "0.75", None, "none", inf])
+few = st.fixed_dictionaries({}, optional=dict.fromkeys("abc", known))
+flagged = st.fixed_dictionaries({}, optional=dict.fromkeys("abcd", st.sampled_from([True, False, None])))
+
+
+@given(st.lists(st.tuples(few, flagged, st.sampled_from([0, 1, 700])), min_size=1, max_size=5))
+def test_among_thousands_of_records_each_counts_where_it_names_the_criterion(aggregated, drawn):
+    rows = [(scores, flags) for scores, flags, often in drawn for _ in range(often)]
+    records = scored(*(scores for scores, _ in rows), flags=[flags for _, flags in rows]) if rows else []
+    found = {one.name: aggregated(one, records)["criteria"] for one in (ScoreStats(), PassRate(), Distribution())}
+    for name in "abcd":
+        held = [scores[name] for scores, _ in rows if name in scores]
+        numbers = [float(value) for value in held if value not in (None, "none", inf)]
+        flags = [row_flags[name] for _, row_flags in rows if row_flags.get(name) is not None]
+        if held:
+            spread = found["distribution"][name]
+            assert (spread["n"], spread["missing"]) == (len(numbers), len(held) - len(numbers))
+            assert spread["mean"] == (pytest.approx(sum(numbers) / len(numbers)) if numbers else None)
+            stats = found["score_stats"][name]
+            assert (stats["count"], stats["missing"]) == (len(numbers), len(held) - len(numbers))
+            assert (stats["flagged"], stats["passes"]) == (len(flags), sum(flags))
+        if flags:
+            assert found["pass_rate"][name]["passes"] == sum(flags)
+            assert found["pass_rate"][name]["n"] == sum(name in scores or name in marks for scores, marks in rows)
+
+
+@given(st.lists(st.tuples(few, st.sampled_from([0, 1, 700])), min_size=1, max_size=5))
+def test_among_thousands_of_records_scores_stay_beside_those_of_their_record(aggregated, drawn):
+    rows = [scores for scores, often in drawn for _ in range(often)]
+    numbers = [[value for name in "abc" if is_number(value := row.get(name))] for row in rows]
+    systems = aggregated(Leaderboard(resamples=100), scored(*rows))["systems"]
+    for name, one in systems.items():
+        games = [
+            (float(row[name]), float(row[other]))
+            for row in rows
+            for other in "abc"
+            if other != name and is_number(row.get(name)) and is_number(row.get(other))
+        ]
+        told = [sum(ours > theirs for ours, theirs in games), sum(ours < theirs for ours, theirs in games)]
+        assert [one["wins"], one["losses"], one["n"]] == [*told, len(games)]
+    ranking = aggregated(VariantRanking(), scored(*rows))
+    means = [sum(map(float, row)) / len(row) for row in numbers if row]
+    assert ranking == (
+        {}
+        if not means
+        else ranking
+        | {"samples": len(means), "missing": len(rows) - len(means), "mean": pytest.approx(sum(means) / len(means))}
+    )
+
+
+def is_number(value):
+    return value not in (None, "none", inf)

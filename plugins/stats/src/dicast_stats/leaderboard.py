@@ -15,7 +15,7 @@ from dicast import MISSING, ConfigError, Record, RunContext, Within, lookup
 
 from .bootstrap import PARTS, SEED
 from .columns import AlignedColumns
-from .ties import NOISE, differences
+from .ties import NOISE, each_less
 from .values import mapping, number, score_of
 
 if TYPE_CHECKING:
@@ -147,8 +147,7 @@ class Columns:
         games, tallies = np.zeros((groups.max() + 1, len(columns), len(columns))), np.zeros((3, len(columns)), int)
         for (one, ours), (other, theirs) in combinations(enumerate(columns.values()), 2):
             both = known[one] & known[other]
-            ahead = differences(ours[both], theirs[both])
-            results, within = np.sign(ahead) / 2 + 0.5, groups[both]
+            results, within = np.sign(each_less(ours[both], theirs[both])) / 2 + 0.5, groups[both]
             games[:, one, other] = np.bincount(within, results, len(games))
             games[:, other, one] = np.bincount(within, 1 - results, len(games))
             for place, result in ((one, results), (other, 1 - results)):

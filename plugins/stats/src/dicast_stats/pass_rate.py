@@ -5,16 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from math import nan, sqrt
+from itertools import chain
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import MISSING, Record, RunContext, Within, lookup
 
+from .columns import TOGETHER, numbers
 from .table import explained, there
 from .ties import reaches
-from .values import finder, number_or_nan
+from .values import finder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,25 +68,17 @@ class _Held:
     scores: array[float] = attrs.field(factory=lambda: array("d"))
     flags: bytearray = attrs.field(factory=bytearray)
 
-    def flag(self, passes: bool) -> None:
-        """Note the flag of the newest record."""
-        if gap := len(self.scores) - 1 - len(self.flags):
-            self.flags.extend(bytes([_NO_FLAG]) * gap)
-        self.flags.append(passes)
-
     def passes(self, line: float | None) -> tuple[NDArray[np.bool_], int, bool]:
         """Which records pass, by flag or else by a score of *line* or more; how many have neither; and whether nothing says who passes."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        scores, flags = np.frombuffer(self.scores), np.full(len(self.scores), _NO_FLAG, np.uint8)
-        flags[: len(self.flags)] = np.frombuffer(self.flags, np.uint8)
+        scores, flags = np.frombuffer(self.scores), np.frombuffer(self.flags, np.uint8)
         unflagged = flags == _NO_FLAG
         scored = unflagged & np.isfinite(scores)
         passes = flags == 1
         if line is not None:
             passes[scored] = reaches(scores[scored], line)
-        missing = int(unflagged.sum()) - int(scored.sum())
-        return passes, missing, line is None and not self.flags and missing < len(scores)
+        return passes, int((unflagged & ~scored).sum()), bool(line is None and scored.any() and unflagged.all())
 
 
 class Passes:
@@ -96,29 +90,29 @@ class Passes:
         self._sessions: dict[object, int] = {}
         self._count = 0
         self._held: dict[str, _Held] = {}
+        self._waiting: list[tuple[Mapping[str, object], Mapping[str, object], int]] = []
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        scores, flags = self._scores_of(record), self._flags_of(record)
-        session, columns, wanted = self._session(record), self._held, self._wanted
-        for criterion, score in scores.items():
-            if wanted and criterion not in wanted:
+        self._waiting.append((self._scores_of(record), self._flags_of(record), self._session(record)))
+        if len(self._waiting) >= TOGETHER:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Bring what was taken into the columns."""
+        named = chain.from_iterable(chain(scores, flags) for scores, flags, _ in self._waiting)
+        for name in dict.fromkeys(named):
+            if self._wanted and name not in self._wanted:
                 continue
-            held = columns.get(criterion)
-            if held is None:
-                held = columns[criterion] = _Held()
-            held.sessions.append(session)
-            held.scores.append(score if score.__class__ is float else number_or_nan(score))
-        for criterion, flag in flags.items():
-            if not wanted or criterion in wanted:
-                held = columns.get(criterion)
-                if held is None:
-                    held = columns[criterion] = _Held()
-                if criterion not in scores:
-                    held.sessions.append(session)
-                    held.scores.append(nan)
-                if flag is not None:
-                    held.flag(bool(flag))
+            held = self._held.setdefault(name, _Held())
+            here = self._waiting
+            if not all(name in scores for scores, _, _ in here):
+                here = [one for one in here if name in one[0] or name in one[1]]
+            held.sessions.fromlist([session for _, _, session in here])
+            held.scores.fromlist(numbers([scores.get(name) for scores, _, _ in here]))
+            flags = [flags.get(name) for _, flags, _ in here]
+            held.flags.extend([_NO_FLAG if flag is None else 1 if flag else 0 for flag in flags])
+        self._waiting.clear()
 
     def _session(self, record: Record) -> int:
         """The number of the record's session; a record without one is a session of its own."""
@@ -135,6 +129,7 @@ class Passes:
 
     def finish(self) -> Mapping[str, object]:
         """The rates by criterion."""
+        self._settle()
         criteria = {name: self._rate(name) for name in self._held}
         return {"criteria": criteria, **there({"unseen": sorted(self._wanted - self._held.keys())})}
 
@@ -151,7 +146,8 @@ class Passes:
         rate = passed / count
         sizes, sums = np.bincount(sessions), np.bincount(sessions, passes).astype(np.int64)
         there = sizes > 0
-        effective = _effective(count, passed, sizes[there].tolist(), sums[there].tolist())
+        alone = sizes.max() == 1  # each record is a session of its own
+        effective = float(count) if alone else _effective(count, passed, sizes[there].tolist(), sums[there].tolist())
         figures |= {"passes": passed, "pass_rate": rate, "sessions": int(there.sum())}
         line = self._options.at_least
         figures["effect_size"] = float(2 * np.arcsin(np.sqrt(rate)) - 2 * np.arcsin(np.sqrt(line)))

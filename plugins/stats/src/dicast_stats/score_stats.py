@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from array import array
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from math import inf, nan
@@ -14,10 +13,11 @@ import attrs
 
 from dicast import Record, RunContext, Within
 
+from .columns import ScoreColumns
 from .scale import divided, multiplied, power_of
 from .table import SCORES
 from .ties import reaches
-from .values import finder, finite, nowhere, number_or_nan, quiet
+from .values import finder, finite, quiet
 
 if TYPE_CHECKING:
     from .values import Column
@@ -63,56 +63,40 @@ class Stats:
         self, source_field: str, flag_field: str, ddof: int = 0, lines: Mapping[str, float] = _NO_LINES
     ) -> None:
         self._lines = lines if source_field == SCORES else _NO_LINES
-        self._scores_of, self._flags_of, self._ddof = finder(source_field), finder(flag_field), ddof
-        self._scores: dict[str, array[float]] = {}
-        self._flags: dict[str, bytearray] = {}
-        self._field = source_field
-        self._without: Record | None = None
+        self._scores, self._flags_of, self._ddof = ScoreColumns(source_field), finder(flag_field), ddof
+        self._flags: dict[str, list[int]] = {}
 
     def add(self, record: Record) -> None:
         """Take a record."""
-        columns, scores = self._scores, self._scores_of(record)
-        if not scores:
-            self._without = record
-        for criterion, value in scores.items():
-            if criterion not in columns:
-                columns[criterion] = array("d")
-            columns[criterion].append(value if value.__class__ is float else number_or_nan(value))
-        flags = self._flags
+        self._scores.add(record)
+        counts = self._flags
         for criterion, flag in self._flags_of(record).items():
             if flag is not None:
-                if criterion not in flags:
-                    flags[criterion] = bytearray()
-                flags[criterion].append(1 if flag else 0)
+                if criterion not in counts:
+                    counts[criterion] = [0, 0]
+                counts[criterion][1 if flag else 0] += 1
 
     def finish(self) -> Mapping[str, object]:
         """The figures by criterion, and of all scores."""
+        columns = self._scores.finish()
+        names = dict.fromkeys((*columns, *self._flags))
+        criteria = {name: self._summary({name: columns[name]} if name in columns else {}, name) for name in names}
+        return {"criteria": criteria, "overall": {**self._summary(columns, *names), **self._scores.unnamed()}}
+
+    def _summary(self, columns: Mapping[str, Column], *names: str) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        columns = {name: np.frombuffer(column) for name, column in self._scores.items()}
-        names = dict.fromkeys((*columns, *self._flags))
-        criteria = {name: self._summary([columns[name]] if name in columns else [], name) for name in names}
-        overall = self._summary(list(columns.values()), *names)
-        if not columns and self._without is not None:
-            overall["reason"] = nowhere(self._field, "scores by criterion", self._without)
-        return {"criteria": criteria, "overall": overall}
-
-    def _summary(self, columns: Sequence[Column], *names: str) -> dict[str, Any]:
-        import numpy as np
-
-        there = np.concatenate([np.empty(0), *map(finite, columns)])
-        flagged, passes = map(sum, zip((0, 0), *map(self._passes, names), strict=True))
-        missing = sum(map(len, columns)) - len(there)
+        there = np.concatenate([np.empty(0), *map(finite, columns.values())])
+        flagged, passes = map(sum, zip((0, 0), *(self._passes(name, columns) for name in names), strict=True))
+        missing = sum(map(len, columns.values())) - len(there)
         return summary(there, missing, flagged, passes, self._ddof)
 
-    def _passes(self, criterion: str) -> tuple[int, int]:
+    def _passes(self, criterion: str, columns: Mapping[str, Column]) -> tuple[int, int]:
         """How many flags the criterion has, and how many are true; without any, how many scores reach its line."""
-        import numpy as np
-
         flags, line = self._flags.get(criterion), self._lines.get(criterion)
-        if flags is not None or line is None or criterion not in self._scores:
-            return (0, 0) if flags is None else (len(flags), flags.count(1))
-        scores = finite(np.frombuffer(self._scores[criterion]))
+        if flags is not None or line is None or criterion not in columns:
+            return (0, 0) if flags is None else (sum(flags), flags[1])
+        scores = finite(columns[criterion])
         return len(scores), int(reaches(scores, line).sum())
 
 

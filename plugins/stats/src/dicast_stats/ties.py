@@ -36,9 +36,17 @@ def differences(now: Column, was: Column) -> Column:
     """*now* less *was*: 0 where both are equal, and one number where two differences are, whichever their signs."""
     import numpy as np
 
-    found, sizes = now - was, np.maximum(abs(now), abs(was))
-    found[abs(found) <= NOISE * sizes] = 0.0
-    return np.copysign(settled(abs(found), sizes), found)
+    found = each_less(now, was)
+    return np.copysign(settled(abs(found), np.maximum(abs(now), abs(was))), found)
+
+
+def each_less(now: Column, was: Column) -> Column:
+    """*now* less *was*, 0 where both are equal."""
+    import numpy as np
+
+    found = now - was
+    found[abs(found) <= NOISE * np.maximum(abs(now), abs(was))] = 0.0
+    return found
 
 
 def varies(values: Column) -> bool:

@@ -58,7 +58,7 @@ def mapping(record: Record, path: str = "") -> Mapping[str, object]:
     """The metrics of *record* or of a response, or the object at *path* in them; an empty one where there is none."""
     found: Any = record.get("metrics")
     if path and found is not None:
-        found = lookup(found, path)
+        found = found.get(path) if found.__class__ is dict and "." not in path else lookup(found, path)
     return found if found.__class__ is dict or isinstance(found, Mapping) else _NONE
 
 
@@ -98,7 +98,10 @@ def score_of(record: Record) -> float | None:
     score = number(mapping(record).get("score"))
     if score is not None:
         return score
-    scores = [found for value in mapping(record, "scores").values() if (found := number(value)) is not None]
+    values = mapping(record, "scores").values()
+    scores = [value if value.__class__ is float else number_or_nan(value) for value in values]
+    if not isfinite(sum(scores)):
+        scores = [score for score in scores if isfinite(score)]
     return _mean(scores) if scores else None
 
 
