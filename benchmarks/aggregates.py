@@ -21,7 +21,7 @@ def measure(folder: Path, count: int | None) -> Iterator[Figure]:
     records = str(count or RECORDS)
     for name in NAMES:
         taken = _own(folder, records, name)
-        yield Figure(f"aggregates.{records}.{name}_cpu", taken["cpu"], "s", "<= 4")
+        yield Figure(f"aggregates.{records}.{name}_cpu", taken["cpu"], "s", "<= 3")
         yield Figure(f"aggregates.{records}.{name}_peak", taken["peak"], "MB", "<= 300")
     together = _own(folder, records, *NAMES)
     yield Figure(f"aggregates.{records}.together_cpu", together["cpu"], "s")
