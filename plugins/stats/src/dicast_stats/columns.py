@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 TOGETHER = 1_000
-"""Records whose values are brought into columns together, which takes a third of the time."""
+"""How many records wait until their values are brought into columns together."""
 
 
 def numbers(values: Iterable[object]) -> list[float]:
