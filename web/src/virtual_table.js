@@ -1,5 +1,5 @@
 // A table of any length: only the rows in sight are in the page. Arrow keys move, Enter opens, a head sorts.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { html, useLayoutEffect, useRef, useState } from "./html.js";
 
 const BESIDE = 8; // rows that are drawn above and below those in sight
 
@@ -21,7 +21,7 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
     window.addEventListener("resize", measure);
     return () => window.removeEventListener("resize", measure);
   }, [height]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     box.current.scrollTop = 0;
     setFrom(0);
     setActive(0);
@@ -61,7 +61,7 @@ export function VirtualTable({ columns, rows, height, sort, onSort, keyOf, onOpe
   const direction = (column) => (sort.key !== column.key ? "none" : sort.down ? "descending" : "ascending");
   return html`<div class="virtual" role="grid" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}
     ref=${box} onKeyDown=${keys} onScroll=${(event) => setFrom(Math.floor(event.currentTarget.scrollTop / height))}
-    style=${{ "--columns": template }}>
+    style=${{ "--columns": template, "--content": `${rows.length * height + head + 16}px` }}>
     <div class="virtual-head" role="row" aria-rowindex="1">
       ${columns.map((column) => html`<div role="columnheader" class=${column.className} aria-sort=${direction(column)}>
         ${column.sorts === false ? html`<span title=${column.head}>${column.head}</span>` : html`<button type="button"

@@ -169,7 +169,7 @@ const MANY = 5; // columns of values that fit beside the texts
 function columnsOf(report, labels, narrow) {
   const several = report.runs.length > 1;
   const subject = { key: "subject", head: "subject", width: several ? "minmax(9rem, 1.4fr)" : "minmax(7rem, 1fr)", cell: (one) => html`<span class="id" dir="auto">${one.id}</span>` };
-  const outcome = { key: "outcome", head: "outcome", width: "6.5rem", cell: (one) => html`<${Mark} outcome=${one.outcome} />` };
+  const outcome = { key: "outcome", head: several ? "worst outcome" : "outcome", width: several ? "8rem" : "6.5rem", cell: (one) => html`<${Mark} outcome=${one.outcome} />` };
   const values = several
     ? report.runs.map((run, number) => ({ key: `${number}:`, head: run.title, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }))
     : [{ key: "0:", head: "score", width: "4.5rem", className: "num", cell: (one) => scored(one.rows[0]) }];
