@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
 from ._kernel.contract.define import judge, maybe_await, metric
 from ._kernel.contract.hooks import hookimpl
-from ._kernel.contract.leasing import Leasing
 from ._kernel.contract.protocols import (
     Aggregate,
     ChatModel,
@@ -28,6 +27,7 @@ from ._kernel.contract.protocols import (
     Task,
     estimate,
 )
+from ._kernel.leases.leasing import Leasing
 from ._kernel.records.record import as_json, columns, responses
 from ._kernel.values import (
     BASES,

@@ -171,12 +171,12 @@ def test_a_second_signal_ends_the_process_at_once(shop, second):
 STUCK_TELLING = """
 import sys, time
 from dicast._kernel.cli import main
-from dicast._kernel.run.window import Judging
+from dicast._kernel.run.window import Window
 async def tell(self, spool):
     open("telling", "w").close()
     time.sleep(60)
-assert Judging._emit_unreached
-Judging._emit_unreached = tell
+assert Window._emit_unreached
+Window._emit_unreached = tell
 sys.argv = ["dicast", "run", "p.yaml", "--json", "--resume", "--retry-failed"]
 raise SystemExit(main())
 """

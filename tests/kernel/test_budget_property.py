@@ -29,7 +29,7 @@ from pathlib import Path
 from dicast import Cost, Event, Refusal, Subject
 from dicast._kernel.asking.budget import BudgetGate
 from dicast._kernel.values.clock import Clock
-from dicast._kernel.stream.leases import leased, living
+from dicast._kernel.leases.leases import leased, living
 from dicast._kernel.pipeline.sections import Budget
 from dicast_ledger import Sqlite
 

@@ -12,7 +12,7 @@ from dicast import Cost, DataError, Due, Failure, Judgment, Lookahead, Query, Ru
 from dicast._kernel.forecast import Forecast
 from dicast._kernel.forecast import forecast as foretell
 from dicast._kernel.pipeline.build import load_pipeline
-from dicast._kernel.stream.source import GivenSubjects
+from dicast._kernel.source.source import GivenSubjects
 from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeJudge, MemoryLedger, run_pipeline, sample
 

@@ -91,7 +91,7 @@ def test_what_is_still_to_come_has_no_order(rows):
         def subjects(self):
             yield Subject("row", "1", output="x")
 
-    from dicast._kernel.stream.shuffle import in_its_order
+    from dicast._kernel.source.shuffle import in_its_order
 
     with pytest.raises(ConfigError, match="subjects that are still to come have no random order"):
         in_its_order(Live(), 3, live=False)

@@ -140,7 +140,7 @@ async def arun(
     from .pipeline.slots import ledger_slot
     from .pipeline.yaml_nodes import is_data
     from .run.run import Request
-    from .stream.source import GivenSubjects
+    from .source.source import GivenSubjects
 
     source, ready = as_source(pipeline), dict[str, object]()
     if switched_off():

@@ -20,8 +20,8 @@ from .pipeline.slots import ledger_slot
 from .report.tally import nothing
 from .run.plan import counted_labels, file_identity, lookahead, make_plan
 from .run.run import Request, RunOutcome, execute
+from .source.source import data_digest, is_live, read
 from .stream.opening import open_component
-from .stream.source import data_digest, is_live, read
 from .timing.event_loop import in_loop
 from .values import Cost, Event, RunContext, Subject
 from .values.clock import Clock

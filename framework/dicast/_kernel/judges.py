@@ -19,8 +19,8 @@ from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .run.plan import lookahead, pass_lines
 from .run.run import Request
+from .source.source import GivenSubjects, is_live, read
 from .stream.opening import open_component
-from .stream.source import GivenSubjects, is_live, read
 from .timing.event_loop import in_loop
 from .values import Due, RunContext, Subject
 from .values.clock import Clock

@@ -9,8 +9,8 @@ from pathlib import Path
 from .api import as_source
 from .pipeline.build import load_pipeline
 from .run.plan import lookahead
+from .source.source import data_digest, is_live, read
 from .stream.opening import open_component
-from .stream.source import data_digest, is_live, read
 from .timing.event_loop import in_loop
 from .values import RunContext, Subject
 from .values.clock import Clock

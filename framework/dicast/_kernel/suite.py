@@ -27,8 +27,8 @@ from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
 from .run.plan import decided_by, file_identity
 from .run.run import Request, RunOutcome
+from .source.source import data_digest
 from .stream.opening import open_component
-from .stream.source import data_digest
 from .values import Query, RunContext
 from .values.clock import Clock
 from .values.errors import ConfigError, Problem, RequestError

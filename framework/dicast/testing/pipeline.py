@@ -19,7 +19,7 @@ from .._kernel.pipeline.slots import ledger_slot
 from .._kernel.pipeline.types import dotted
 from .._kernel.resume.reading import verdict
 from .._kernel.run.run import Request
-from .._kernel.stream.source import GivenSubjects, is_live
+from .._kernel.source.source import GivenSubjects, is_live
 from .._kernel.timing.event_loop import in_loop
 from .._kernel.values import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
 from .._kernel.values.errors import ConfigError, Problem

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.contract.define import maybe_await
-from .._kernel.stream.source import each
+from .._kernel.source.source import each
 from .._kernel.values import Due, Subject
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench

@@ -15,12 +15,12 @@ from ..contract.protocols import ChatModel, Judge, estimate
 from ..pipeline.plain_values import unstructure
 from ..pipeline.sections import Slot
 from ..stream.opening import Opener
+from ..timing.turns import call_turn
 from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
 from .call import Call
 from .call_scope import SCOPE, CallScope, under_way
-from .turns import call_turn
 
 
 @attrs.frozen

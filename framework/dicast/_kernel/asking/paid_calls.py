@@ -15,13 +15,13 @@ from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import Slot
 from ..report.tally import nothing
 from ..resume.units import EarlierUnits, ReplyKey
+from ..timing.turns import call_turn
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
 from .budget import BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .call_scope import Asker, CallScope, throttled, under_way
 from .scoring import Answer, Skip
-from .turns import call_turn
 
 Payload = dict[str, Any]
 Answered = Score | Judgment | Failure

@@ -21,15 +21,15 @@ from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import RECORD
 from ..records.record import columns, new_record, put_metrics
 from ..report.tally import nothing
-from ..stream.read_only import seal
+from ..source.read_only import seal
 from ..stream.stream import Stream
+from ..timing.turns import call_turn
 from ..values import ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope, under_way
 from .metering import completed, written
 from .paid_calls import RunServices
-from .turns import call_turn
 
 
 @attrs.frozen

@@ -13,10 +13,10 @@ import click
 from ..._toolkit.terminal import print_lines
 from ..._toolkit.text_table import TextTable
 from ..api import read_ledger
-from ..contract.leasing import Leasing
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
-from ..stream.leases import living
+from ..leases.leases import living
+from ..leases.leasing import Leasing
 from ..values import BASES, Event, Query
 from .gate_summary import listed_gate
 from .output import MOST, print_json

@@ -13,8 +13,8 @@ import orjson
 from ..contract.protocols import Source
 from ..pipeline.gate import gate_line
 from ..pipeline.sections import METRICS, Pipeline, Slot
+from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
-from ..stream.shuffle import ShuffledSource
 from ..values import Event, Record, Results, RunContext, Sizes
 from .reader import RecordReader
 

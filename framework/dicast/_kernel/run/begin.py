@@ -13,8 +13,8 @@ from ..events import EVAL_STARTED, SUBJECT_READ
 from ..pipeline.sections import RECORD
 from ..resume.resume import Earlier, moved, subject_events
 from ..resume.units import EarlierUnits, UnitState
+from ..source.source import SeenEvents
 from ..stream.content import content, trace_events
-from ..stream.source import SeenEvents
 from ..stream.stream import Stream
 from ..values import Due, Event, Subject, Verdict
 from .children import ChildVerdicts, Family, RecordedChildren, children_of

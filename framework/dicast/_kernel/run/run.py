@@ -14,7 +14,9 @@ from ..asking.call import Caller
 from ..asking.paid_calls import RunServices
 from ..contract.protocols import Ledger, Source
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
+from ..leases.leases import leased, living
 from ..pipeline.sections import Pipeline, Slot
+from ..records.audit_rate import with_audit_rate
 from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
 from ..records.plans import plan_and_truth
@@ -23,12 +25,11 @@ from ..report.fold import Report
 from ..report.gate import as_it_ended
 from ..resume import resume
 from ..resume.units import EarlierUnits
+from ..source.shuffle import in_its_order
+from ..source.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.content import trace_events
-from ..stream.leases import leased, living
 from ..stream.opening import ComponentStack, open_component
-from ..stream.shuffle import in_its_order
 from ..stream.sinks import SinkFeed, output
-from ..stream.source import GivenSubjects, data_digest, is_live, peeked, read
 from ..stream.stream import BATCH, Stream
 from ..timing.event_loop import patient_collector
 from ..timing.stop import Stop
@@ -36,10 +37,10 @@ from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
-from .audit_rate import with_audit_rate
 from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
+from .live_window import LiveWindow
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
-from .window import Judging
+from .window import Window
 
 
 @attrs.frozen
@@ -243,7 +244,7 @@ class _Run:
         if self.earlier is not None:
             budget.write_off()
         services = RunServices(plan.calls, self._caller, budget, spool)
-        judging = Judging(
+        window = (LiveWindow if self.request.live else Window)(
             plan,
             services,
             stream,
@@ -252,13 +253,12 @@ class _Run:
             concurrency=self.pipeline.executor.component.concurrency,
             retry=self.request.retry_failed,
             kinds=self._kinds,
-            live=self.request.live,
             ordered=self._ordered,
             producer=producer(self.pipeline, plan, services, stream, self.clock.time),
             observers=self._observers,
         )
         with patient_collector():
-            await judging.run(subjects, self._limit())
+            await window.run(subjects, self._limit())
         await stream.flush()
 
     def _limit(self) -> int | None:

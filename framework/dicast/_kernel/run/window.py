@@ -14,7 +14,6 @@ from typing import Any
 
 from ..asking.paid_calls import RunServices
 from ..asking.task import Producer
-from ..asking.turns import subject_turn
 from ..contract.protocols import Ledger
 from ..pipeline.sections import RECORD
 from ..records.observers import RecordObservers
@@ -22,6 +21,7 @@ from ..resume.resume import moved, subject_events
 from ..resume.units import EarlierUnits
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop
+from ..timing.turns import subject_turn
 from ..values import PARENTS, Due, Event, Subject, sensitivity
 from ..values.errors import Interrupted
 from .begin import Job, Starter
@@ -35,8 +35,10 @@ WINDOW = 128
 """Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
 
 
-class Judging:
+class Window:
     """Judges the subjects of one run."""
+
+    live = False
 
     def __init__(
         self,
@@ -49,15 +51,14 @@ class Judging:
         concurrency: int,
         retry: bool,
         kinds: Collection[str],
-        live: bool = False,
         ordered: bool = True,
         producer: Producer | None = None,
         observers: RecordObservers | None = None,
     ) -> None:
-        """*kinds* are those that the source yields; empty when it does not say. *live*: subjects come when they are due; without *ordered* each
-        is recorded as soon as it is judged, whatever came before it.
+        """*kinds* are those that the source yields; empty when it does not say. Without *ordered* each subject is recorded as soon as it is judged,
+        whatever came before it.
         """
-        self._run, self._stream, self._ledger, self._stop, self._live = services, stream, ledger, stop, live
+        self._run, self._stream, self._ledger, self._stop = services, stream, ledger, stop
         self._inline, self._retry, self._producer, self._observers = plan.inline, retry, producer, observers
         self._ended = None if observers is None else observers.stopped  # by what an earlier process has found
         self._enough = False
@@ -70,7 +71,14 @@ class Judging:
         judged = {kind for kind in kinds or PARENTS.values() if plan.units_for(kind)}
         self._families = ChildVerdicts(judged, stream.clock.id)
         self._starter = Starter(
-            plan, services.spool, stream, ledger, self._families, retry=retry, live=live, records=producer is not None
+            plan,
+            services.spool,
+            stream,
+            ledger,
+            self._families,
+            retry=retry,
+            live=self.live,
+            records=producer is not None,
         )
 
     async def run(self, subjects: AsyncIterator[Due], limit: int | None) -> int:
@@ -81,7 +89,7 @@ class Judging:
         count = 0
         try:
             if limit != 0:
-                async for due in self._arriving(subjects) if self._live else subjects:
+                async for due in self._arriving(subjects):
                     count += 1
                     await self._take(due)
                     if count == limit or (self._enough and self._run.spool is None):
@@ -105,34 +113,9 @@ class Judging:
         open_ = RECORD not in states or any(state.state == "open" for state in states.values())
         return open_ or (not self._enough and moved(states, retry=self._retry))
 
-    async def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
-        """What a live source yields; while it has nothing, what was judged is recorded."""
-        stopping = asyncio.ensure_future(self._stop.wait())
-        try:
-            while True:
-                coming = asyncio.ensure_future(anext(subjects, None))
-                try:
-                    await asyncio.sleep(0)
-                    while not coming.done():
-                        await self._while_idle(coming, stopping)
-                    if (due := coming.result()) is None:
-                        return
-                finally:
-                    coming.cancel()
-                yield due
-        finally:
-            stopping.cancel()
-
-    async def _while_idle(self, *waited: asyncio.Future[Any]) -> None:
-        """Emit what is finished, or wait until there is something to do."""
-        self._end_if_asked()
-        tasks = [job.task for job in self._window if job.task is not None][: 1 if self._ordered else None]
-        if any(task.done() for task in tasks):
-            await self._finish_first()
-        elif not self._stream.idle:
-            await self._flush()
-        else:
-            await asyncio.wait({*waited, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
+        """The subjects to judge, from the source."""
+        return subjects
 
     async def _take(self, due: Due) -> None:
         self._end_if_asked()
@@ -164,13 +147,12 @@ class Judging:
         await asyncio.sleep(0)
 
     async def _await_others(self, subject: Subject) -> None:
-        """Wait until all is recorded that the judges of *subject* are given, and no other verdict on it is under way."""
-        key = (subject.kind, subject.id)
-        while self._window and (
-            self._families.awaits(subject)
-            or (self._live and any((job.due.subject.kind, job.due.subject.id) == key for job in self._window))
-        ):
+        """Wait until all is recorded that the judges of *subject* are given."""
+        while self._window and self._awaits(subject):
             await self._finish_first()
+
+    def _awaits(self, subject: Subject) -> bool:
+        return self._families.awaits(subject)
 
     async def _work_in_turn(self, job: Job) -> None:
         async with subject_turn(self._turns):
@@ -200,7 +182,7 @@ class Judging:
         due, spool = job.due, self._run.spool
         if due.answered is not None:
             self._answers.append((due.answered, job.events))
-        if spool is not None and (self._live or job.kept):
+        if spool is not None and (self.live or job.kept):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
@@ -212,8 +194,8 @@ class Judging:
             self._ended, self._enough = observers.stopped, True
 
     async def _finish_first(self) -> None:
-        """Wait for the oldest subject, or take one that is judged where no order is kept, and emit its verdicts; pass on meanwhile what is due."""
-        job = self._window[0] if self._ordered else self._first_done()
+        """Wait for the next subject and emit its verdicts; pass on meanwhile what is due."""
+        job = self._next()
         assert job.task is not None  # only subjects with a task are in the window
         if not job.task.done():
             await self._wait(job.task)
@@ -221,8 +203,10 @@ class Judging:
         self._window.remove(job)
         await self._emit_end(job)
 
-    def _first_done(self) -> Job:
-        """The oldest subject that is judged; the oldest of all where none is."""
+    def _next(self) -> Job:
+        """The oldest subject; where no order is kept the oldest that is judged, if one is."""
+        if self._ordered:
+            return self._window[0]
         done = (job for job in self._window if job.task is not None and job.task.done())
         return next(done, self._window[0])
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 from ..contract.protocols import Ledger
+from ..leases.leases import refuse_if_taken
 from ..report.fold import Report
 from ..values import Claim, Entry, Event, Refusal, Subject
 from ..values.clock import Clock
 from ..values.errors import LedgerError
 from ..values.event import EventFields
-from .leases import refuse_if_taken
 from .sinks import SinkFeed
 
 BATCH = 10_000

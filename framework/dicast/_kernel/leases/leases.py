@@ -12,10 +12,10 @@ from pathlib import Path
 
 import attrs
 
-from ..contract.leasing import Leasing
 from ..contract.protocols import Ledger
 from ..values import Lease
 from ..values.errors import ConfigError, LedgerError
+from .leasing import Leasing
 
 SECONDS = 15.0
 """How long a lease lasts after it was renewed; it is renewed each third of that."""
