@@ -20,7 +20,7 @@ from dicast_trust.moments import Moments
 from dicast_trust.plan import make_plan, plan
 from dicast_trust.plan_asked import Asked
 from dicast_trust.plan_cost import from_rows, from_size
-from dicast_trust.plan_labels import chance, labels_document
+from dicast_trust.plan_labels import labels_document
 from dicast_trust.plan_width import (
     high_spread,
     least_difference,
@@ -206,12 +206,44 @@ def test_a_small_pilot_says_that_its_range_is_too_narrow(project):
     assert any("too narrow" in one for one in found["words"])
 
 
-def test_labels_for_given_rates():
-    found = labels_document("0.5:0.01,0.5:0.3")
-    n = found["labels"]
-    assert 44 <= n <= 400
-    assert chance([(0.5, 0.01), (0.5, 0.3)], n, 0.9, 0.1, 0) >= 0.8
+def simulated(rates, n, target, alpha, random):
+    """In which share of calibrations of *n* labels the first rung with enough of them passes, by the exact test."""
+    shares, errors = np.array(rates).T
+    least = max(math.ceil(math.log(alpha) / math.log(target)), math.ceil(0.3 * n))
+    counts = random.multinomial(n, shares, 2000)
+    kept, wrong = counts.cumsum(1), random.binomial(counts, errors).cumsum(1)
+    passes = stats.binom.cdf(wrong, kept, 1 - target) <= alpha
+    rows = zip(kept >= least, passes, strict=True)
+    return np.mean([any(enough) and passed[enough.argmax()] for enough, passed in rows])
+
+
+@pytest.mark.parametrize(
+    ("rates", "target", "alpha"),
+    [
+        ([(0.5, 0.01), (0.5, 0.3)], 0.9, 0.1),
+        ([(0.34, 0.003), (0.27, 0.017), (0.39, 0.029)], 0.9, 0.1),
+        ([(1.0, 0.046)], 0.9, 0.1),
+        ([(0.4, 0.05), (0.6, 0.15)], 0.8, 0.2),
+    ],
+)
+def test_labels_for_given_rates_are_those_of_a_simulation(rates, target, alpha):
+    random, text = np.random.default_rng(3), ",".join(f"{share}:{error}" for share, error in rates)
+    found = labels_document(text, target, alpha)
+    least = math.ceil(math.log(alpha) / math.log(target))
+    needed = next(n for n in range(least, 6000, 3) if simulated(rates, n, target, alpha, random) >= 0.8)
+    assert (found["least"], found["target"], found["alpha"]) == (least, target, alpha)
+    assert needed / 1.5 <= found["labels"] <= needed * 1.5
+
+
+def test_rates_at_which_no_number_of_labels_will_do():
     assert labels_document("1:0.4")["labels"] is None
+
+
+@pytest.mark.parametrize(("option", "value"), [("--rates", "1:0.1"), ("--target", "0.8"), ("--alpha", "0.2")])
+def test_options_of_a_plan_for_labels_say_nothing_without_it(option, value):
+    found = CliRunner().invoke(plan, ["pipeline.yaml", option, value])
+    assert found.exit_code == 2
+    assert f"{option} is for --labels" in found.stderr
 
 
 @pytest.mark.parametrize(

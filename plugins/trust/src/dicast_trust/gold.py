@@ -33,16 +33,22 @@ class Gold:
     """One label a subject, in the order in which they were given.
 
     *labels* are by kind and id of the subject, the kind "" where a file does not say it; *digest* is the SHA-256 of the file, or of
-    the ledger's labels; *source* is how the user named them.
+    the ledger's labels; *source* is how the user named them. *lines* are the places in a file, by kind and id likewise.
     """
 
     labels: Mapping[tuple[str, str], GoldLabel] = attrs.field(repr=False)
     digest: str
     source: str
+    lines: Mapping[tuple[str, str], int] = attrs.field(repr=False, factory=dict)
 
     def of(self, kind: str, id: str) -> GoldLabel | None:
         """The label of a subject; one without a kind is about every subject with its id."""
         return self.labels.get((kind, id)) or self.labels.get(("", id))
+
+
+def decides(label: GoldLabel) -> bool:
+    """Whether *label* decides where labels of its subject differ; in CSV the word says so."""
+    return label.others.get(ADJUDICATED) in (True, "true")
 
 
 def read_gold(source: Path | str, ledger: Ledger | None = None) -> Gold:
@@ -54,16 +60,19 @@ def read_gold(source: Path | str, ledger: Ledger | None = None) -> Gold:
         return ledger_gold(ledger)
     with InputFile.opened(Path(source)) as file, InputCheck(file) as check:
         lines = list(gold_labels(file, check))
-        if any(WEIGHT in label.others for _, label in lines):
+        if weighted := [number for number, label in lines if WEIGHT in label.others]:
             wrong = (
                 "labels with a 'weight' were not drawn with equal chances, and nothing that is said about all subjects would hold; label "
                 "subjects that are drawn at random (dicast label --random N), and leave the column out"
             )
-            file.fault(Problem(wrong, path=WEIGHT), lines[0][0], check)
-        for number, problem in _differing(lines):
+            file.fault(Problem(wrong, path=WEIGHT), weighted[0], check)
+        for number, problem in _differing(
+            lines, " on line {}", "keep one of the two lines, or mark it as adjudicated: true"
+        ):
             file.fault(problem, number, check)
         digest = check.finish(len(lines))
-    return Gold(_one_each(label for _, label in lines), digest, file.label)
+    places = {(label.kind, label.subject_id): number for number, label in reversed(lines)}
+    return Gold(_one_each(label for _, label in lines), digest, file.label, places)
 
 
 def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
@@ -72,9 +81,14 @@ def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
     for entry in ledger.read(Query(types=(LABEL_GIVEN,))):
         event = entry.event
         label = from_event(event)
-        key = (label.kind, label.subject_id, label.labeller, label.others.get(ADJUDICATED) is True)
+        key = (label.kind, label.subject_id, label.labeller, decides(label))
         newest[key] = event, label
     return list(newest.values())
+
+
+def randomly_given(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
+    """Those of :func:`given_labels` whose subjects were drawn at random."""
+    return [(event, label) for event, label in given_labels(ledger) if event.payload.get(DRAWN) in RANDOMLY]
 
 
 def from_event(event: Event) -> GoldLabel:
@@ -98,36 +112,34 @@ def ledger_gold(ledger: Ledger) -> Gold:
     :raises ConfigError: where there are none.
     :raises DataError: where two differ and nobody has decided between them.
     """
-    given = given_labels(ledger)
-    labels = [label for event, label in given if event.payload.get(DRAWN) in RANDOMLY]
-    if given and not labels:
+    labels = [label for _, label in randomly_given(ledger)]
+    if not labels and (given := len(given_labels(ledger))):
         raise ConfigError(
-            f"none of the {len(given)} labels in the ledger is of subjects drawn at random, so that they say nothing of all: dicast label FILE --random N"
+            f"none of the {given} labels in the ledger is of subjects drawn at random, so that they say nothing of all: dicast label FILE --random N"
         )
     if not labels:
         raise ConfigError(
             "the ledger has no labels; dicast label FILE gives some, dicast labels import FILE takes them from a file"
         )
-    problems = [problem for _, problem in _differing(list(enumerate(labels, 1)))]
+    step = "decide between them with dicast labels adjudicate"
+    problems = [problem for _, problem in _differing(list(enumerate(labels, 1)), "", step)]
     if problems:
         raise DataError(problems[:_SHOWN])
     told = [[label.kind, label.subject_id, label.score, label.labeller] for label in labels]
     return Gold(_one_each(labels), sha256(orjson.dumps(told)).hexdigest(), "the ledger's labels")
 
 
-def _differing(lines: Sequence[tuple[int, GoldLabel]]) -> Iterable[tuple[int, Problem]]:
-    """What to say of each subject with labels that differ, with the line of the later one."""
+def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) -> Iterable[tuple[int, Problem]]:
+    """What to say of each subject with labels that differ, with the line of the later one; *where* is the first one, *step* what to do."""
     first: dict[tuple[str, str], tuple[int, GoldLabel]] = {}
-    decided = {(label.kind, label.subject_id) for _, label in lines if label.others.get(ADJUDICATED) is True}
+    decided = {(label.kind, label.subject_id) for _, label in lines if decides(label)}
     for number, label in lines:
         subject = (label.kind, label.subject_id)
         line, before = first.setdefault(subject, (number, label))
         if before.score != label.score and subject not in decided:
-            who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})"
-            wrong = (
-                f"subject {label.subject_id!r} has two labels that differ, {before.score:g} on line {line} and {label.score:g}{who}; decide "
-                "between them with dicast labels adjudicate, or keep one"
-            )
+            named = before.labeller or label.labeller
+            who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})" if named else ""
+            wrong = f"subject {label.subject_id!r} has two labels that differ, {before.score:g}{where.format(line)} and {label.score:g}{who}; {step}"
             yield number, Problem(wrong, path="score", value=label.score)
 
 
@@ -136,6 +148,6 @@ def _one_each(labels: Iterable[GoldLabel]) -> dict[tuple[str, str], GoldLabel]:
     found: dict[tuple[str, str], GoldLabel] = {}
     for label in labels:
         subject = (label.kind, label.subject_id)
-        if subject not in found or label.others.get(ADJUDICATED) is True:
+        if subject not in found or decides(label):
             found[subject] = label
     return found

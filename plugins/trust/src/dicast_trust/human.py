@@ -9,7 +9,7 @@ import attrs
 
 from dicast import Due, Failure, GoldLabel, Judgment, Run, RunContext, Subject, TraceEvent, Verdict, run
 
-from .gold import ADJUDICATED, LABEL_GIVEN
+from .gold import ADJUDICATED, DRAWN, LABEL_GIVEN, decides
 
 NAME = "label"
 """What runs of labels are called."""
@@ -25,7 +25,7 @@ class Human:
     """Says of each subject what the *labeller* has said. The labels are put there before the subject is judged.
 
     :param labeller: who they are.
-    :param drawn: how the subjects were drawn: ``random``, ``stratified``, ``disagreements``, ``audits`` or ``imported``.
+    :param drawn: how the subjects were drawn, where a label does not say: ``random``, ``stratified``, ``disagreements``, ``audits`` or ``imported``.
     """
 
     name = "human"
@@ -56,18 +56,18 @@ class Recorder:
         """The label of *subject*, recorded."""
         human = self._human
         label = human.labels[subject.kind, subject.id]
-        labeller = label.labeller or human.labeller
+        labeller, drawn = label.labeller or human.labeller, str(label.others.get(DRAWN) or human.drawn)
         payload: dict[str, object] = {
             "subject": subject.id,
             "subject_kind": subject.kind,
             "score": label.score,
             "labeller": labeller,
-            "drawn": human.drawn,
+            DRAWN: drawn,
         }
-        if label.others.get(ADJUDICATED) is True:
+        if decides(label):
             payload[ADJUDICATED] = True
         self._record([TraceEvent(LABEL_GIVEN, payload, session_id=subject.session_id)])
-        return Judgment(label.score, 1.0, "human", signals={"labeller": labeller, "drawn": human.drawn})
+        return Judgment(label.score, 1.0, "human", signals={"labeller": labeller, DRAWN: drawn})
 
 
 def record(ledger: object, human: Human, given: Iterable[tuple[Subject, GoldLabel]]) -> Run | None:

@@ -16,7 +16,7 @@ from dicast.commands import as_json, ledger_path, print_json
 
 from .calibration import Calibration
 from .choosing import audited, disagreements, evidence, in_random_order, read_subjects, stratified
-from .gold import given_labels
+from .gold import given_labels, randomly_given
 from .human import Human, record
 from .options import rate
 from .prompt import Prompt
@@ -184,7 +184,7 @@ class Work:
         if self.judges is None:
             raise ConfigError("--until-calibrated is about the judges of a file: name it in place of a run")
         stages: list[Stage] = self.read(self.stages)
-        before: list[GoldLabel] = self.read(lambda live: [one for _, one in given_labels(live)])
+        before: list[GoldLabel] = self.read(lambda live: [one for _, one in randomly_given(live)])
         rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at)
 
         def enough(given: Sequence[tuple[Subject, GoldLabel]]) -> str | None:

@@ -11,7 +11,7 @@ import attrs
 
 from dicast import GoldLabel
 
-from .gold import ADJUDICATED
+from .gold import decides
 
 _HALF = 0.5
 _NOBODY = "nobody named"
@@ -30,7 +30,7 @@ class Labellers:
         found: dict[str, dict[tuple[str, str], float]] = {}
         decided = set()
         for label in labels:
-            if label.others.get(ADJUDICATED) is True:
+            if decides(label):
                 decided.add((label.kind, label.subject_id))
             else:
                 found.setdefault(label.labeller or _NOBODY, {})[label.kind, label.subject_id] = label.score

@@ -30,7 +30,7 @@ from dicast import (
 from dicast.commands import as_json, ledger_path, print_json
 
 from .choosing import evidence, read_subjects
-from .gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, given_labels
+from .gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, decides, given_labels
 from .human import Human, record
 from .label import ledger_component
 from .labellers import Labellers
@@ -78,7 +78,7 @@ def _line(event: Any, label: GoldLabel) -> dict[str, Any]:
         "score": label.score,
         "labeller": label.labeller,
     }
-    line |= {"session_id": label.session_id, DRAWN: drawn, ADJUDICATED: label.others.get(ADJUDICATED) is True}
+    line |= {"session_id": label.session_id, DRAWN: drawn, ADJUDICATED: decides(label)}
     # not drawn with equal chances: the column keeps dicast calibrate from taking them as if they were
     return line if drawn in RANDOMLY else line | {WEIGHT: None}
 
@@ -142,9 +142,15 @@ def _read(path: Path, known: dict[tuple[str, str], Subject]) -> list[tuple[Subje
                     number,
                     check,
                 )
-            found += [(subject, label) for subject in fitting]
+            found += [(subject, _drawn(label)) for subject in fitting]
         check.finish(count)
     return found
+
+
+def _drawn(label: GoldLabel) -> GoldLabel:
+    """*label*, which says that it was weighted where a weight is all that tells: it was not drawn with equal chances."""
+    is_weighted = WEIGHT in label.others and not label.others.get(DRAWN)
+    return attrs.evolve(label, others={**label.others, DRAWN: "weighted"}) if is_weighted else label
 
 
 @labels.command("agreement")

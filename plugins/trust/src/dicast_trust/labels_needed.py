@@ -50,34 +50,43 @@ class Needed:
         return text if not self.never else f"{text}; or {none}"
 
 
-def least_n(shares: Numbers, errors: Numbers, test: RungTest, start: int, random: np.random.Generator) -> int | None:
-    """The least number of labels, from *start* on in steps of 15 %, with which 80 % of 200 simulated calibrations find a threshold.
+def least_n(
+    shares: Numbers,
+    errors: Numbers,
+    test: RungTest,
+    start: int,
+    random: np.random.Generator,
+    simulations: int = SIMULATIONS,
+) -> int | None:
+    """The least number of labels, from *start* on in steps of 15 %, with which 80 % of simulated calibrations find a threshold.
 
     :param shares: which share of labels lies in each bin, from the highest rung down; they add up to 1.
     :param errors: how often the stage is wrong there.
     :return: None where 6,000 do not do.
     """
-    if _found(shares, errors, test, MOST, random) < ENOUGH:
+    if _found(shares, errors, test, MOST, random, simulations) < ENOUGH:
         return None
     n = max(1, start)
     while n < MOST:
-        if _found(shares, errors, test, n, random) >= ENOUGH:
+        if _found(shares, errors, test, n, random, simulations) >= ENOUGH:
             return n
         n = min(MOST, math.ceil(n * GROWTH))
     return MOST
 
 
-def _found(shares: Numbers, errors: Numbers, test: RungTest, n: int, random: np.random.Generator) -> float:
+def _found(
+    shares: Numbers, errors: Numbers, test: RungTest, n: int, random: np.random.Generator, simulations: int
+) -> float:
     """The share of simulated calibrations with *n* labels whose first rung passes."""
     import numpy as np
 
-    counts = random.multinomial(n, shares / shares.sum(), SIMULATIONS)
+    counts = random.multinomial(n, shares / shares.sum(), simulations)
     wrong = random.binomial(counts, errors).cumsum(1)
     kept = counts.cumsum(1)
     enough = max(test.least, -(-START_SHARE * n // 10))
     reached = kept >= enough
     first = reached.argmax(1)
-    rows = np.arange(SIMULATIONS)
+    rows = np.arange(simulations)
     good = passes(wrong[rows, first], kept[rows, first], test.risk, test.alpha) & reached.any(1)
     return float(good.mean())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dicast import DataError, GoldLabel, nearest
+from dicast import DataError, GoldLabel, Problem, nearest
 
 from .binomial import least_labels
 from .gold import Gold
@@ -39,17 +39,20 @@ def matched(gold: Gold, stages: Sequence[Stage]) -> dict[Subject, GoldLabel]:
                 known.append(kind)
     found: dict[Subject, GoldLabel] = {}
     unknown = []
-    for (kind, id), label in gold.labels.items():
+    for key, label in gold.labels.items():
+        kind, id = key
         fitting = [one for one in kinds.get(id, ()) if kind in ("", one)]
         found |= {(one, id): label for one in fitting}
-        unknown += [] if fitting else [id]
+        unknown += [] if fitting else [key]
     if unknown:
-        near = nearest(unknown[0], kinds)
-        raise DataError(
+        near = nearest(unknown[0][1], kinds)
+        named = ", ".join(repr(id) for _, id in unknown[:_SHOWN])
+        message = (
             f"{len(unknown):,} of {len(gold.labels):,} labels in {gold.source} are of subjects that {stages[0].label} has no verdict on "
-            f"({', '.join(map(repr, unknown[:_SHOWN]))}{' …' if len(unknown) > _SHOWN else ''}){f'; there is {near!r}' if near else ''}: run the file "
-            "over them first, or add --judge-missing"
+            f"({named}{' …' if len(unknown) > _SHOWN else ''}){f'; there is {near!r}' if near else ''}: run the file over them first, or add --judge-missing"
         )
+        line = gold.lines.get(unknown[0])
+        raise DataError(Problem(message, gold.source if line else None, line, value=unknown[0][1], hint=None))
     return found
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import attrs
 import click
+from click.core import ParameterSource
 
 from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, print_lines, prospect
 from dicast.commands import as_json, overrides, print_json
 
+from .options import rate
 from .plan_asked import Asked
 from .plan_document import Plan
 from .plan_rows import PlanRows
@@ -73,10 +75,19 @@ def _money(_context: click.Context, _option: click.Parameter, text: str | None) 
     metavar="SHARE:ERROR,…",
     help="With --labels: how often a stage is wrong, for shares of subjects, surest first.",
 )
+@click.option("--target", default=0.9, show_default=True, callback=rate, help="With --labels: that of the calibration.")
+@click.option("--alpha", default=0.1, show_default=True, callback=rate, help="With --labels: that of the calibration.")
 @overrides
 @as_json
 def plan(
-    file: Path | None, labels: bool, rates: str | None, overrides: tuple[str, ...], as_json: bool, **asked: Any
+    file: Path | None,
+    labels: bool,
+    rates: str | None,
+    target: float,
+    alpha: float,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    **asked: Any,
 ) -> None:
     """Say what a run is going to take. Of FILE: calls, money, time, and how wide its interval will be.
 
@@ -85,9 +96,10 @@ def plan(
     if labels:
         from .plan_labels import labels_document, labels_lines
 
-        found: Mapping[str, Any] = labels_document(rates)
+        found: Mapping[str, Any] = labels_document(rates, target, alpha)
         lines = labels_lines(found)
     else:
+        _check_labels()
         if file is None:
             raise click.UsageError("a plan is made for a pipeline: dicast plan FILE")
         found = make_plan(Asked(file, overrides, **asked))
@@ -96,6 +108,17 @@ def plan(
         print_json(found)
     else:
         print_lines(lines)
+
+
+def _check_labels() -> None:
+    """See that nothing that only --labels goes by was given without it.
+
+    :raises UsageError: naming the option that was.
+    """
+    source = click.get_current_context().get_parameter_source
+    for name in ("rates", "target", "alpha"):
+        if source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is for --labels: add that, or leave it out")
 
 
 def make_plan(asked: Asked) -> dict[str, Any]:

@@ -79,7 +79,13 @@ class Plan:
         if not self._is_enough:
             return None
         calls = self._rows.moments("calls")
-        return {"mid": round(calls.x * self._left), "n": int(calls.count), "from": self._from("rows")}
+        n = int(calls.count)
+        return {
+            "mid": round(calls.x * self._left),
+            "n": n,
+            "s": math.sqrt(calls.xx / (n - 1)),
+            "from": self._from("rows"),
+        }
 
     def _from(self, what: str) -> str:
         return f"{'pilot' if self._earlier.goes_on else 'history'}{'' if what == 'rows' else f', by {what}'}"
@@ -142,8 +148,9 @@ class Plan:
             return None
         seconds = self._rows.moments("seconds")
         found, at_once = from_rows(seconds, self._left, self._asked.level), self._subject.concurrency
-        shown = {"low": found.low / at_once, "mid": found.mid / at_once, "high": found.high / at_once}
-        return {**shown, "unit": "seconds", "concurrency": at_once, "n": self._seen, "from": self._from("rows")}
+        shown: dict[str, Any] = {"low": found.low / at_once, "mid": found.mid / at_once, "high": found.high / at_once}
+        shown |= {"unit": "seconds", "concurrency": at_once, "n": self._seen}
+        return {**shown, "s": math.sqrt(seconds.xx / (seconds.count - 1)), "from": self._from("rows")}
 
     def _width(self, scores: Moments, effect: float) -> dict[str, Any] | None:
         if scores.count < LEAST_AT_ALL or not self._sizes.judged:

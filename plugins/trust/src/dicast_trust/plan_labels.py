@@ -8,8 +8,11 @@ from typing import Any
 
 from dicast import ConfigError, Problem
 
-SIMULATIONS, ENOUGH = 200, 0.8
-MOST, GROWTH, START = 6_000, 1.15, 0.3
+from .labels_needed import ENOUGH, MOST, least_n
+from .ladder import RungTest
+
+SIMULATIONS = 2_000
+"""Ten times those of a calibration, which makes forty such forecasts at once."""
 
 Rates = list[tuple[float, float]]
 
@@ -42,36 +45,13 @@ def read_rates(text: str | None) -> Rates:
 
 def labels_document(text: str | None, target: float = 0.9, alpha: float = 0.1, seed: int = 0) -> dict[str, Any]:
     """How many labels are needed at these rates, for a threshold that keeps 30 % of subjects: None where 6,000 do not do."""
-    rates = read_rates(text)
-    least = math.ceil(math.log(alpha) / math.log(target))
-    needed, n = None, least
-    while needed is None:
-        needed = n if chance(rates, n, target, alpha, seed) >= ENOUGH else None
-        if n >= MOST:
-            break
-        n = min(MOST, max(n + 1, math.ceil(n * GROWTH)))
-    told = {"rates": [{"share": share, "error": error} for share, error in rates], "target": target, "alpha": alpha}
-    return {**told, "labels": needed, "least": least, "most": MOST, "chance": ENOUGH}
-
-
-def chance(rates: Rates, n: int, target: float, alpha: float, seed: int) -> float:
-    """The share of 200 simulated calibrations with *n* labels whose first rung passes: ``P(Bin(n, 1 - target) <= errors) <= alpha``.
-
-    The first rung is the highest with ``max(ln alpha / ln target, .3 n)`` labels.
-    """
     import numpy as np
-    from scipy.special import bdtr  # type: ignore[import-untyped]
 
-    random = np.random.default_rng([seed, n])
-    labels = random.multinomial(n, [share for share, _ in rates], SIMULATIONS)
-    wrong = random.binomial(labels, [error for _, error in rates])
-    kept, errors = labels.cumsum(axis=1), wrong.cumsum(axis=1)
-    least = max(math.ceil(math.log(alpha) / math.log(target)), math.ceil(START * n))
-    rung = (kept >= least).argmax(axis=1)
-    rows = np.arange(SIMULATIONS)
-    enough = kept[rows, rung] >= least
-    passes = bdtr(errors[rows, rung].astype(float), kept[rows, rung], 1 - target) <= alpha
-    return float((enough & passes).mean())
+    rates, test = read_rates(text), RungTest(1 - target, alpha)
+    shares, errors = np.array(rates).T
+    needed = least_n(shares, errors, test, test.least, np.random.default_rng(seed), SIMULATIONS)
+    told = {"rates": [{"share": share, "error": error} for share, error in rates], "target": target, "alpha": alpha}
+    return {**told, "labels": needed, "least": test.least, "most": MOST, "chance": ENOUGH}
 
 
 def labels_lines(found: Mapping[str, Any]) -> Iterator[str]:
