@@ -1,7 +1,7 @@
 """Decision quality per dollar of every recorded judge in reach: alone, and as the first stage of a calibrated cascade.
 
-    DICAST_OUTSIDE_DATA=DATA uv run python benchmarks/decisions.py            # about ten seconds
-    DICAST_OUTSIDE_DATA=DATA uv run python benchmarks/decisions.py --json
+    DICAST_OUTSIDE_DATA=DATA uv run --extra trust python benchmarks/decisions.py            # about ten seconds
+    DICAST_OUTSIDE_DATA=DATA uv run --extra trust python benchmarks/decisions.py --json
 
 The judges are those of LLMBar Natural, 100 pairs on which people agree, each asked in both orders. A judge's confidence is 1 where both orders have the
 same winner and 0.5 where not. The last stage is GPT-4 with metrics and a reference. Each half of the pairs calibrates (target .8, alpha .2: fifty labels show no more) and the
@@ -20,11 +20,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dicast import GoldLabel, TextTable
-from dicast_trust.calibration import Calibration
-from dicast_trust.outcomes import Outcome
-from dicast_trust.rules import Rules
-from dicast_trust.verdicts import Stage
+try:
+    from dicast import GoldLabel, TextTable
+    from dicast_trust.calibration import Calibration
+    from dicast_trust.outcomes import Outcome
+    from dicast_trust.rules import Rules
+    from dicast_trust.verdicts import Stage
+except ModuleNotFoundError as error:
+    sys.exit(f"there is no {error.name}: uv run --extra trust python benchmarks/decisions.py")
 
 LAST = "GPT-4/Metrics_Reference"
 RULES = Rules(target=0.8, alpha=0.2, agree="winner", signals="confidence")

@@ -1,8 +1,8 @@
 """A calibrated cascade of recorded judges, from labels to the other half, through the command line.
 
-    DICAST_OUTSIDE_DATA=DATA uv run python benchmarks/llmbar.py            # about a minute and a half
-    DICAST_OUTSIDE_DATA=DATA uv run python benchmarks/llmbar.py --all      # every prompt; some ten minutes
-    DICAST_OUTSIDE_DATA=DATA uv run python benchmarks/llmbar.py --judge PaLM2/Vanilla --json
+    DICAST_OUTSIDE_DATA=DATA uv run --group dev python benchmarks/llmbar.py            # about a minute and a half
+    DICAST_OUTSIDE_DATA=DATA uv run --group dev python benchmarks/llmbar.py --all      # every prompt; some ten minutes
+    DICAST_OUTSIDE_DATA=DATA uv run --group dev python benchmarks/llmbar.py --judge PaLM2/Vanilla --json
 
 The data are LLMBar Natural: 100 pairs on which people agree, and what real judges replied to each in both orders. Which judges are shown was laid down before any was
 run: of each model its plain prompt, Vanilla, as the first stage. None is left out, also where no threshold is found. The last stage is GPT-4 with

@@ -201,3 +201,30 @@ def test_weights(judged):
     judged.lines("bad.jsonl", lines)
     message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
     assert "equal chances" in message
+
+
+def test_a_weight_is_named_by_its_own_line(judged):
+    gold(judged, {"subject_id": "r5", "score": ROWS[5].gold, "weight": 3})
+    assert "bad.jsonl:61" in refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
+
+
+def test_a_label_of_a_subject_nobody_judged_is_named_by_its_line(judged):
+    gold(judged, {"subject_id": "r600", "score": 1})
+    message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
+    assert "bad.jsonl:61" in message
+    assert "'r600'" in message
+
+
+def test_a_card_says_which_labels_it_has_no_verdict_for(judged):
+    gold(judged, {"subject_id": "r600", "score": 1}, {"subject_id": "s1", "subject_kind": "session", "score": 1})
+    (judge,) = judged.document("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask")["judges"]
+    assert (judge["labels"]["n"], judge["labels"]["without_verdict"], judge["labels"]["example"]) == (60, 1, "r600")
+    told = " ".join(judged.call("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask").stdout.split())
+    assert "not counted: 1 label of subjects that it has no verdict on, such as 'r600'" in told
+
+
+def test_labels_that_differ_name_no_labeller_where_none_is_known(judged):
+    gold(judged, {"subject_id": "r5", "score": 1 - ROWS[5].gold})
+    message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
+    assert "nobody named" not in message
+    assert "adjudicated: true" in message

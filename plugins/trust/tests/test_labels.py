@@ -216,3 +216,18 @@ def test_alpha_is_krippendorffs(labels):
     else:
         expected = krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
         assert found.alpha() == pytest.approx(expected, abs=1e-9)
+
+
+def test_labels_keep_how_they_were_drawn_on_their_way_in(judged):
+    """Labels of hard cases stay labels of hard cases, also where a weight is all that says so."""
+    rows = [{"subject_id": f"r{number}", "score": 1} for number in range(40)]
+    for name, also in (("hard", {"drawn": "disagreements"}), ("weighted", {"weight": 2})):
+        judged.lines(f"{name}.jsonl", [row | also for row in rows])
+        assert judged.call("labels", "import", f"{name}.jsonl", "--ledger", "ledger.db").exit_code == 0
+        assert "drawn at random" in judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger")
+
+
+def test_a_decision_in_csv_decides(judged):
+    lines = [f"r{number},1,ada,false" for number in range(40)] + ["r0,0,bob,false", "r0,1,eve,true"]
+    (judged.folder / "gold.csv").write_text("subject_id,score,labeller,adjudicated\n" + "\n".join(lines) + "\n")
+    assert judged.call("calibrate", "pipeline.yaml", "--gold", "gold.csv", "--json").exit_code in (0, 3)

@@ -56,7 +56,7 @@ def bars(figures: Mapping[str, Any], unknown: Mapping[str, str], *, pairwise: bo
     found = [
         Bar("min_labels", "the number of labels", labels["n"], LEAST_LABELS, "least", decisive=False),
         Bar("min_class", "the number of labels in the rarer class", labels["least_class"], LEAST_CLASS, "least", decisive=False),
-        Bar("min_kappa", "the lower bound of kappa", kappa["low"], KAPPA, "least", unknown.get("kappa")),
+        Bar("min_kappa", "the lower bound of kappa (agreement beyond chance)", kappa["low"], KAPPA, "least", unknown.get("kappa")),
         Bar("min_consistency", "the lower bound of self-consistency", again["low"], CONSISTENCY, "least", unknown.get("self_consistency")),
         Bar("max_failures", "the upper bound of the share of failures", figures["failures"]["high"], FAILURES, "most", unknown.get("failures")),
     ]  # fmt: skip

@@ -82,6 +82,7 @@ def judge_card(recorded: Recorded, gold: Gold, pass_at: float, answers: Answers,
     """The card of one judge, without the warnings, which are made of all judges' together."""
     rows = labelled(recorded, gold)
     figures, unknown = _agreement(rows, pass_at, seed)
+    figures["labels"] |= _without_verdict(recorded, gold)
     pairwise = any(len(said.winners) == 2 for said in _newest(recorded))
     more: list[tuple[Figures, Mapping[str, str]]] = [
         _preferences(recorded, gold, rows, pairwise=pairwise),
@@ -114,6 +115,16 @@ def judge_card(recorded: Recorded, gold: Gold, pass_at: float, answers: Answers,
         "undefined": dict(sorted(unknown.items())),
     })  # fmt: skip
     return card
+
+
+def _without_verdict(recorded: Recorded, gold: Gold) -> Figures:
+    """How many labels, of the kinds of subjects that the judge judges, are about one that it has no verdict on, with an example."""
+    judged = {subject for subject, _ in recorded.newest()}
+    kinds, ids = {kind for kind, _ in judged}, {id for _, id in judged}
+    found = [
+        key[1] for key in gold.labels if key not in judged and (key[0] in kinds or (not key[0] and key[1] not in ids))
+    ]
+    return {"without_verdict": len(found), "example": found[0] if found else None}
 
 
 def _plain(value: Any) -> Any:

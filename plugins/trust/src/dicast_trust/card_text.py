@@ -96,13 +96,21 @@ def _agreement(judge: Judge) -> str:
     share = f"is right in {right:.0%} of cases"
     if found["low"] is None:
         return f"{share}; how much of that is chance is not known."
-    if found["high"] <= 0:
+    if side := _one_side(judge):
+        return f"{share}, as it lets every case {side}, good or bad."
+    if found["high"] < 0:
         return f"{share}, which is less than guessing with the same habits would be."
     if found["low"] <= 0:
         return f"{share}, which is no more than guessing with the same habits might be."
     if found["low"] < 0.4:
         return f"{share}, which is more than guessing, but not surely by enough."
     return f"{share}, which is well above guessing."
+
+
+def _one_side(judge: Judge) -> str | None:
+    """What the judge lets every case do, where it says the same of all."""
+    sides = tuple(judge["balanced_accuracy"][name]["value"] for name in ("sensitivity", "specificity"))
+    return {(1, 0): "pass", (0, 1): "fail"}.get(sides)
 
 
 def _ranking(judge: Judge) -> Iterator[str]:
@@ -165,6 +173,9 @@ def more_lines(judge: Judge) -> Iterator[str]:
             f"a verdict: median {cost['median']:.6g} usd (p95 {cost['p95']:.6g}), "
             f"{latency['median_ms']:.0f} ms (p95 {latency['p95_ms']:.0f})"
         )
+    if lacking := judge["labels"]["without_verdict"]:
+        labels = f"{lacking:,} label{'s' if lacking > 1 else ''}"
+        yield f"not counted: {labels} of subjects that it has no verdict on, such as {judge['labels']['example']!r}"
     if judge["left_out"]:
         yield f"left out: {judge['left_out']:,} verdicts of other versions of it, or of other models"
     if (found := judge["both_orders"])["n"]:
