@@ -70,13 +70,16 @@ def test_document_says_what_it_rests_on_and_what_it_guarantees(judged):
     rest = {key: value for key, value in found.items() if key != "digest"}
     assert found["digest"] == sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest()
     assert found["cascade"]["last_stage"]["value"] == 1.0
-    assert found["cascade"]["escalation_rate"] == pytest.approx(1 - found["stages"][0]["kept"]["share"])
+    escalated = 1 - found["stages"][0]["kept"]["share"]
+    assert found["cascade"]["escalation_rate"] == pytest.approx(escalated)
+    assert found["cascade"]["asked"] == pytest.approx({"both.stages[0]": 1.0, "both.stages[1]": escalated})
 
 
 def test_summary_fits_80_columns_and_names_the_population(judged):
     found = judged.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl").stdout
     assert "This holds for subjects drawn as these labels were." in found
     assert "keep where confidence >= 0.8" in found
+    assert "cost nothing; the cascade asks both.stages[1] about" in " ".join(found.split())
     assert max(map(len, found.splitlines())) <= 100
 
 
@@ -120,6 +123,15 @@ def test_few_sessions_are_told(project):
     project.write(rows_of(120, wrong=lambda _: 0, sessions=6))
     project.run()
     assert any(reason.startswith("few_sessions") for reason in calibrate(project)["stages"][0]["reasons"])
+
+
+@pytest.mark.parametrize(("sessions", "told"), [(21, True), (22, False)])
+def test_sessions_too_few_if_their_subjects_were_alike_are_told(project, sessions, told):
+    """At a target of .9 and alpha .1 it takes 22 labels without an error, and so 22 sessions whose subjects are all alike."""
+    project.write(rows_of(132, wrong=lambda _: 0, sessions=sessions))
+    project.run()
+    reasons = calibrate(project)["stages"][0]["reasons"]
+    assert [reason.partition(":")[0] for reason in reasons] == (["alike_sessions"] if told else [])
 
 
 def test_sessions_of_very_different_sizes_are_told(project):

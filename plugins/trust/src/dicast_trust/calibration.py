@@ -120,6 +120,7 @@ class Calibration:
         first = self.steps[0]
         return {
             "escalation_rate": 1 - first.share if first.reached else None,
+            "asked": self._asked(),
             "cost": self._cost(),
             "agreement": _interval(self._right(reasons, alone=False)),
             "last_stage": _interval(self._right(reasons, alone=True)),
@@ -158,16 +159,22 @@ class Calibration:
             return None, False
         return (last if last.score is not None else good), True
 
+    def _asked(self) -> dict[str, float]:
+        """Which share of all subjects each stage is asked about."""
+        found, reach = {}, 1.0
+        for index, stage in enumerate(self.stages):
+            found[stage.label] = reach
+            reach *= 1 - self.steps[index].share if index < len(self.steps) else 1
+        return found
+
     def _cost(self) -> dict[str, str | None]:
         """What judging all subjects of the ledger costs by the cascade, and by its last stage alone, in usd."""
-        n, reach, total = Decimal(len(self.stages[0].outcomes)), Decimal(1), Decimal(0)
+        n, total = Decimal(len(self.stages[0].outcomes)), Decimal(0)
         means = [_mean_cost(stage) for stage in self.stages]
-        for index, mean in enumerate(means):
-            if reach and mean is None:
+        for mean, share in zip(means, self._asked().values(), strict=True):
+            if share and mean is None:
                 return {"cascade": None, "last_stage_alone": _money(means[-1], n)}
-            total += reach * (mean or Decimal(0))
-            if index < len(self.steps):
-                reach *= 1 - Decimal(str(self.steps[index].share))
+            total += Decimal(str(share)) * (mean or Decimal(0))
         return {"cascade": _money(total, n), "last_stage_alone": _money(means[-1], n)}
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from dicast import TextTable
 
+from .wrapping import WIDTH, wrapped
+
 Part = str | TextTable
 
 
@@ -80,6 +82,11 @@ def _cascade(found: Mapping[str, Any]) -> Iterator[Part]:
         ],
         right=("agreement", "cost (usd)", "escalated"),
     )
+    if cost["last_stage_alone"] == "0":
+        last, share = [*found["asked"].items()][-1]
+        share = f"{share:.0%}".replace("%", " %")
+        said = f"replies that are recorded, or free, cost nothing; the cascade asks {last} about {share} of all subjects, the last stage alone is asked about each"
+        yield from (f"  {line}" for line in wrapped(said, WIDTH - 2))
     yield from (f"  {reason}" for reason in found["reasons"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -253,17 +253,25 @@ def _reasons(found: Climb, labelled: Labelled, test: RungTest, sessions: int | N
             said.append(f"too_few_labels: no rung has the {test.least} labels that a test needs")
     if len(everyone) and everyone.min() == everyone.max():
         said.append("constant_signal: every verdict has the same signal, so that all are kept or none")
-    if sessions is not None and sessions < FEW_SESSIONS:
-        said.append(
-            f"few_sessions: the labels are of {sessions} sessions; with fewer than {FEW_SESSIONS} the bound is rough"
-        )
-    elif sessions is not None and (alike := labelled.alike_sessions) < FEW_SESSIONS:
-        said.append(
-            f"unequal_sessions: {sessions} sessions of such different sizes tell as much as {alike:.0f} alike ones; with fewer than {FEW_SESSIONS} the bound is rough"
-        )
+    said += [] if sessions is None else _of_sessions(sessions, labelled, test)
     if sessions is not None and test.method == "sequential":
         said.append("sessions: the sequential test takes labels for independent, and some are of one session")
     return said
+
+
+def _of_sessions(sessions: int, labelled: Labelled, test: RungTest) -> Iterator[str]:
+    """Where so many *sessions* are too few for the bound to be as sure as alpha says."""
+    rough = f"with fewer than {FEW_SESSIONS} the bound is rough"
+    if sessions < FEW_SESSIONS:
+        yield f"few_sessions: the labels are of {sessions} sessions; {rough}, and too low more often than alpha says"
+        return
+    if (alike := labelled.alike_sessions) < FEW_SESSIONS:
+        yield f"unequal_sessions: {sessions} sessions of such different sizes tell as much as {alike:.0f} alike ones; {rough}"
+    if sessions < test.least:
+        yield (
+            f"alike_sessions: were all subjects of a session alike, {sessions} sessions would be too few, for a test takes {test.least}: the bound is rough where "
+            "they nearly are"
+        )
 
 
 def next_risk(step: Step, later: Stage | None, rules: Rules) -> float | None:
