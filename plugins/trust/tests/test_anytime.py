@@ -136,6 +136,32 @@ def test_pairs_are_made_with_the_baseline(rows):
     assert (done["stopped"]["decision"], done["stopped"]["at"]) == ("above", 0.2)
 
 
+def test_the_interval_of_a_difference_is_none_of_the_mean(rows):
+    rows([0] * 60)
+    ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\nname: pair\n"
+    plain = PIPELINE.replace("[told: {on_failure: fail}]", "[told]") + ledger
+    run_pipeline(plain, components={"told": Told()})
+    rows([1, 1, 0] * 20)
+    stop = "early_stop: [{trust/anytime: {paired: true}}]\nbaseline: {run: last, compare: [stats/paired]}\n"
+    done = run_pipeline(plain + stop, components={"told": Told()}).document
+    assert done["stopped"]["decision"] == "above"
+    assert done["score"]["ci_method"].startswith("normal")
+    assert [one["kind"] for one in done["warnings"]] == ["stopped_early"]
+
+
+def test_after_a_stop_the_metric_that_was_watched_has_no_other_interval_and_the_score_is_warned_of(rows):
+    rows(coins(2000, 0.75))
+    text = PIPELINE.replace("[told: {on_failure: fail}]", "[told, proxy/format]")
+    stop = "early_stop: [{trust/anytime: {at: 0.6, on: told}}]"
+    done = run_pipeline(f"{text}\n{stop}\n", components={"told": Told()}).document
+    assert (done["stopped"]["on"], done["stopped"]["decision"]) == ("told", "above")
+    assert done["metrics"]["told"]["passes"]["ci_low"] is done["metrics"]["told"]["passes"]["ci_method"] is None
+    assert done["metrics"]["proxy/format"]["passes"]["ci_low"] is not None
+    (warning,) = done["warnings"]
+    assert (warning["kind"], warning["label"]) == ("stopped_early", "metrics")
+    assert "told" in warning["message"]
+
+
 def test_the_gate_goes_by_the_decision(rows):
     rows(coins(2000, 0.9))
     gate = "gate: {on: metrics, min_score: 0.6, bound: anytime}"

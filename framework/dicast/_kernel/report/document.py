@@ -55,7 +55,7 @@ def document(
         "coverage": coverage,
         "failures": dict(sorted(report.failures.items())),
         "score": score,
-        "metrics": _metrics(report),
+        "metrics": _metrics(report, stopped),
         "judges": _judges(report),
         "models": {label: sorted(models) for label, models in sorted(report.models.items())},
         "cost": _amounts(report.spent),
@@ -68,7 +68,7 @@ def document(
         "retry_summary": report.rows.retry_summary(),
         "security_level": report.started.get("security_level"),
         "determinism_level": report.started.get("determinism_level"),
-        "warnings": _warnings(report),
+        "warnings": _warnings(report, stopped, intervals),
         "aggregates": {},
         "comparison": None,
         "baseline": None,
@@ -123,15 +123,22 @@ def _as_stopped(score: Document, interval: Mapping[str, Any] | None) -> Document
     """The interval of the mean after a stop that depended on the scores; one for a fixed number of them would not hold, and the pass rate has none."""
     if interval is None:
         return {}
-    passes = {**score["passes"], "ci_low": None, "ci_high": None, "ci_method": None} if score.get("passes") else None
     ends = {"ci_low": interval["low"], "ci_high": interval["high"], "ci_method": interval["method"]}
-    return {**ends, "passes": passes}
+    return {**ends, "passes": _without_ends(score["passes"])}
 
 
-def _warnings(report: Report) -> list[Document]:
+def _without_ends(passes: Document | None) -> Document | None:
+    return passes and {**passes, "ci_low": None, "ci_high": None, "ci_method": None}
+
+
+def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: Mapping[str, object]) -> list[Document]:
     """What makes one doubt the scores that count, though nothing failed."""
     found = []
+    decided = None if stopped is None or "decision" not in stopped else stopped["on"]
     for label in report.started.get("counted", ()):
+        if decided is not None and (decided != label or label not in intervals):
+            message = f"the run stopped once {decided} was decided: the interval of {label} is for a number of subjects fixed beforehand, and rough"
+            found.append({"kind": "stopped_early", "label": label, "message": message})
         tally, bases = report.judges[label], set(report.judges[label].bases)
         if tally.scored >= ENOUGH and tally.lowest == tally.highest:
             message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: no subject differs from another"
@@ -142,10 +149,10 @@ def _warnings(report: Report) -> list[Document]:
     return found
 
 
-def _metrics(report: Report) -> Document:
+def _metrics(report: Report, stopped: Mapping[str, object] | None) -> Document:
     judged = report.judges.get(METRICS, Tally()).kinds
     on = report.started.get("on", {})
-    return {
+    found = {
         label: {
             "mean": tally.mean(),
             **_passes(tally.passes),
@@ -158,6 +165,9 @@ def _metrics(report: Report) -> Document:
         }
         for label, tally in report.metrics.items()
     }
+    if stopped is not None and "decision" in stopped and (watched := found.get(str(stopped["on"]))) is not None:
+        watched["passes"] = _without_ends(watched["passes"])
+    return found
 
 
 def _passes(passes: Passes) -> Document:

@@ -156,9 +156,9 @@ class Watch:
         target = _LEFT[self._test.total is not None]
         return {"on": options.on, "at": options.at or 0.0, "target": target, **self._test.document()}
 
-    def interval(self) -> Mapping[str, object]:
-        """What is known of the mean by now."""
-        return {**self._told(), "method": METHOD}
+    def interval(self) -> Mapping[str, object] | None:
+        """What is known of the mean by now; None where it is a difference that is watched."""
+        return None if self._options.paired else {**self._told(), "method": METHOD}
 
 
 def score(record: Record, label: str) -> float | None:
