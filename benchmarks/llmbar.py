@@ -148,7 +148,9 @@ class Work:
                 for one in recorded.values()
                 if all(one[0][key] in asked for key in ("input", "output", "reference"))
             )
-            swapped = asked.find(row["reference"]) < asked.find(row["output"])
+            swapped = asked.rfind(f"\n{row['reference']}\n") < asked.rfind(
+                f"\n{row['output']}\n"
+            )  # the input may have either, too
             winner = judgments[name][f"swap={swapped}"]["winner"]
             shown = {"2": "Output (a)", "1": "Output (b)"} if swapped else {"1": "Output (a)", "2": "Output (b)"}
             return Reply(shown.get(str(winner), "neither"), model=name.partition("/")[0])
