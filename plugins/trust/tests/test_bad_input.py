@@ -228,3 +228,32 @@ def test_labels_that_differ_name_no_labeller_where_none_is_known(judged):
     message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
     assert "nobody named" not in message
     assert "adjudicated: true" in message
+
+
+def test_labels_of_another_kind_say_which_kind_was_judged(judged):
+    judged.lines("bad.jsonl", [{"subject_id": row.id, "subject_kind": "turn", "score": row.gold} for row in ROWS])
+    message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
+    assert "bad.jsonl:1" in message
+    assert "row 'r0', and the label says 'turn'" in message
+
+
+@pytest.mark.parametrize(
+    "arguments", [("calibrate", "--out"), ("doctor", "--no-ask", "--out"), ("doctor", "--no-ask", "--html")]
+)
+@pytest.mark.parametrize("name", ["pipeline.yaml", "gold.jsonl"])
+def test_what_a_command_reads_is_not_written_over(judged, arguments, name):
+    before = (judged.folder / name).read_bytes()
+    message = refused(judged, arguments[0], "pipeline.yaml", "--gold", "gold.jsonl", *arguments[1:], f"./{name}")
+    assert "is what the command reads" in message
+    assert (judged.folder / name).read_bytes() == before
+
+
+def test_labels_of_one_session_ask_for_labels_of_others(project):
+    project.write([Row(row.id, row.cheap, row.dear, row.gold, "s") for row in rows_of(160, wrong=lambda _: 0.05)])
+    project.run()
+    found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "confidence", code=3)
+    (stage,) = found["stages"]
+    assert [reason.partition(":")[0] for reason in stage["reasons"]] == ["one_session", "few_sessions"]
+    assert "each of a session of its own" in stage["needed"]["words"]
+    found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model", code=3)
+    assert "no other is left to learn from" in found["stages"][0]["reasons"][0]

@@ -19,7 +19,7 @@ from .calibration_text import parts
 from .gold import Gold, read_gold
 from .judge_missing import judge_missing, missing
 from .matching import check_count
-from .options import names, rate, share
+from .options import check_out, names, rate, share
 from .rules import Agree, Rules, Signals
 from .verdicts import Stage, read_stages, stages_of
 
@@ -114,6 +114,7 @@ def calibrate(
 
     Reads the ledger and judges nothing. Exit codes: 0 each stage has a threshold, 2 wrong request, 3 a stage has none.
     """
+    check_out(out, file, gold)
     judges = pipeline_judges(file, given["overrides"])
     wanted = Wanted(judges, given["labels"], given["runs"], _rules(given), ledger)
     labels = wanted.gold(gold)

@@ -233,7 +233,12 @@ def _stage(step: Step, share: float, risk: float | None) -> dict[str, Any]:
         "ladder": [_rung(rung) for rung in step.climb.rungs],
         "needed": None
         if needed is None
-        else {"low": needed.low, "mid": needed.mid, "high": needed.high, "words": needed.words(step.n)},
+        else {
+            "low": needed.low,
+            "mid": needed.mid,
+            "high": needed.high,
+            "words": needed.words(step.n, sessions=step.sessions is not None),
+        },
         "audit_risk": risk,
         "reasons": list(step.reasons),
     }

@@ -26,6 +26,7 @@ from .asking_again import Asking
 from .card import add_warnings, judge_card
 from .card_text import card_lines, verdict_words
 from .gold import Gold, read_gold
+from .options import check_out
 from .recorded import METRICS, Recorded, read_labels
 
 VERSION = 1
@@ -85,6 +86,8 @@ def doctor(
 
     Reads the verdicts that the ledger has of them, and asks each one again about 50 labelled subjects, and about canaries: texts that try to make its verdict.
     """
+    for written in (out, html):
+        check_out(written, file, gold)
     pipeline = pipeline_judges(file)
     if ledger is not None and ask:
         raise click.UsageError(

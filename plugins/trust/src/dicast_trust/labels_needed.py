@@ -37,16 +37,14 @@ class Needed:
     high: int | None
     never: float
 
-    def words(self, n: int) -> str:
-        """The range in words, where there are *n* labels already; never one number."""
+    def words(self, n: int, *, sessions: bool = False) -> str:
+        """The range in words, where there are *n* labels already; never one number. With *sessions* each is to be of a session of its own."""
         none = f"none will do ({self.never:.0%})".replace("%", " %")
         if self.low is None:
             return none
-        most = self.mid if self.high is None else self.high
-        low = max(0, self.low - n)
-        text = (
-            f"at least {low:,} more labels" if most is None else f"between {low:,} and {max(0, most - n):,} more labels"
-        )
+        most, low = self.mid if self.high is None else self.high, max(0, self.low - n)
+        many = f"at least {low:,}" if most is None else f"between {low:,} and {max(0, most - n):,}"
+        text = f"{many} more labels{', each of a session of its own' if sessions else ''}"
         return text if not self.never else f"{text}; or {none}"
 
 

@@ -45,15 +45,23 @@ def matched(gold: Gold, stages: Sequence[Stage]) -> dict[Subject, GoldLabel]:
         found |= {(one, id): label for one in fitting}
         unknown += [] if fitting else [key]
     if unknown:
-        near = nearest(unknown[0][1], kinds)
-        named = ", ".join(repr(id) for _, id in unknown[:_SHOWN])
-        message = (
-            f"{len(unknown):,} of {len(gold.labels):,} labels in {gold.source} are of subjects that {stages[0].label} has no verdict on "
-            f"({named}{' …' if len(unknown) > _SHOWN else ''}){f'; there is {near!r}' if near else ''}: run the file over them first, or add --judge-missing"
-        )
-        line = gold.lines.get(unknown[0])
-        raise DataError(Problem(message, gold.source if line else None, line, value=unknown[0][1], hint=None))
+        raise DataError(_unjudged(gold, unknown, kinds, stages[0].label))
     return found
+
+
+def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequence[str]], label: str) -> Problem:
+    """What to say of labels of the subjects *unknown*, where *kinds* are those of the judged ones by id."""
+    kind, first = unknown[0]
+    if first in kinds:
+        step = f"; it has one on {kinds[first][0]} {first!r}, and the label says {kind!r}: mend subject_kind, or leave it out"
+    else:
+        near = nearest(first, kinds)
+        step = f"{f'; there is {near!r}' if near else ''}: run the file over them first, or add --judge-missing"
+    named = f"{', '.join(repr(id) for _, id in unknown[:_SHOWN])}{' …' if len(unknown) > _SHOWN else ''}"
+    about = f"{len(unknown):,} of {len(gold.labels):,} labels in {gold.source}"
+    line = gold.lines.get((kind, first))
+    message = f"{about} are of subjects that {label} has no verdict on ({named}){step}"
+    return Problem(message, gold.source if line else None, line, value=first)
 
 
 def check_judged(labels: Mapping[Subject, GoldLabel], stage: Stage) -> None:

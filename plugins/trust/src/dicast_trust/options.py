@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 
@@ -24,3 +26,13 @@ def share(ctx: click.Context, param: click.Parameter, value: float) -> float:
 def names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """The names in *value*, where commas part some."""
     return tuple(dict.fromkeys(name.strip() for text in value for name in text.split(",") if name.strip()))
+
+
+def check_out(out: Path | None, *inputs: Path | str) -> None:
+    """See that the file to be written is none of the *inputs*, which it would take the place of.
+
+    :raises BadParameter: naming the one that it is.
+    """
+    for one in inputs:
+        if out is not None and out.resolve() == Path(one).resolve():
+            raise click.BadParameter(f"{out} is what the command reads; name another file to write")

@@ -177,6 +177,12 @@ def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
         )
     values = np.array([features.values[key] for key in read.keys])
     folds = np.array([fold(rules.seed, group) for group in read.groups])
+    if len(np.unique(folds)) < 2:
+        return _none(
+            given,
+            f"few_sessions: the labels' sessions are all in one of {FOLDS} parts, and no other is left to learn from",
+            "model",
+        )
     own = cross_fitted(values, agrees, folds, features.names)
     if own is None:
         return _none(given, f"one_class: in {FOLDS - 1} of {FOLDS} parts the verdicts agree with all labels", "model")
@@ -263,7 +269,7 @@ def _of_sessions(sessions: int, labelled: Labelled, test: RungTest) -> Iterator[
     """Where so many *sessions* are too few for the bound to be as sure as alpha says."""
     rough = f"with fewer than {FEW_SESSIONS} the bound is rough"
     if sessions < FEW_SESSIONS:
-        yield f"few_sessions: the labels are of {sessions} sessions; {rough}, and too low more often than alpha says"
+        yield f"few_sessions: the labels are of {sessions} session{'s' if sessions > 1 else ''}; {rough}, and too low more often than alpha says"
         return
     if (alike := labelled.alike_sessions) < FEW_SESSIONS:
         yield f"unequal_sessions: {sessions} sessions of such different sizes tell as much as {alike:.0f} alike ones; {rough}"
