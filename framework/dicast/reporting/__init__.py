@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .figures import answer, exact, figure, money, share
 from .markdown import code, fenced, table
-from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader
+from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader, facts
 from .run_markdown import run_markdown
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "answer",
     "code",
     "exact",
+    "facts",
     "fenced",
     "figure",
     "money",

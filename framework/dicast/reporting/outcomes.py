@@ -20,6 +20,9 @@ ALL_METRICS = "metrics"
 RECORD = "record"
 """The label of a run that judges nothing: whether a record of the row was completed."""
 
+_WORD = 60
+"""A longer text is no word."""
+
 _Key = tuple[str | None, str | None]
 
 
@@ -169,6 +172,16 @@ class OutcomeReader:
                 yield _of_verdict(outcome, said)
 
 
+def facts(signals: Mapping[str, Any]) -> str:
+    """Those of a judge's *signals* that are a number or a word, such as ``mean turn score 0.7222``: what it went by, where it gave no reason."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
+        for name, value in signals.items()
+        if (isinstance(value, str) and len(value) < _WORD)
+        or (isinstance(value, int | float) and not isinstance(value, bool))
+    )
+
+
 def _in_words(metric: Outcome) -> str:
     """What lowers the score of all metrics together."""
     said = f": {metric.reason}" if metric.reason else ""
@@ -187,7 +200,8 @@ def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     """The outcome of a label with a verdict of its own."""
     outcome = attrs.evolve(outcome, cost_usd=said.get("judge_cost_usd"), milliseconds=said.get("judge_latency_ms"))
     if "failure_mode" not in said:
-        return attrs.evolve(outcome, score=said["score"], basis=said.get("basis"))
+        reason = outcome.reason or facts(said["signals"]) or None
+        return attrs.evolve(outcome, score=said["score"], basis=said.get("basis"), reason=reason)
     if (cap := said.get("skipped")) is not None:
         return attrs.evolve(outcome, skipped=f"no room in the budget: {cap}")
     return attrs.evolve(outcome, failure=said["failure_mode"], reason=said.get("error_message"))

@@ -176,3 +176,27 @@ def test_a_comparison_is_shown_as_on_a_terminal(tmp_path, monkeypatch):
 
 def test_a_run_that_was_not_begun_says_so():
     assert run_markdown({"disabled": True, "run_id": None, "name": "n"}).startswith("## `n`: disabled")
+
+
+def test_a_judge_without_flags_says_what_it_went_by(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    turns = [("Where is it?", "I'm sorry, I can't help with that."), ("And this?", "It left on Monday.")]
+    messages = [
+        {"role": role, "content": said}
+        for turn in turns
+        for role, said in zip(("user", "assistant"), turn, strict=True)
+    ]
+    (tmp_path / "chats.jsonl").write_text(json.dumps({"id": "one", "messages": messages}))
+    source = {"traces/messages": {"path": "chats.jsonl", "id": "{{ id }}", "subjects": ["turn", "session"]}}
+    done = dicast.run(
+        {
+            "source": source,
+            "judges": ["heuristic/turn", {"heuristic/session": {"pass_at": 1.0}}],
+            "gate": {"on": "heuristic/session", "min_score": 0.5},
+            "sinks": [{"report/markdown": {"path": "run.md"}}],
+        }
+    )
+    (session,) = [verdict for verdict in done.verdicts if verdict.subject_kind == "session"]
+    assert session.signals["flags_negative"] == []
+    why = f"mean turn score {session.signals['mean_turn_score']:.4g}, min turn score {session.signals['min_turn_score']:.4g}"
+    assert why in (tmp_path / "run.md").read_text()

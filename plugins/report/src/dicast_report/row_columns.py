@@ -8,9 +8,11 @@ from typing import Any
 import attrs
 import orjson
 
+from dicast.reporting import facts
+
 from .baseline import Baseline
 from .contents import Contents, texts
-from .marking import METRICS, Marking, is_number
+from .marking import METRICS, Marking
 from .told import Told
 
 _REASON = 240
@@ -96,7 +98,7 @@ class RowColumns:
         signals = ended.get("signals") or {}
         rationale = signals.get("rationale_redacted")
         return (
-            str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ())) or _facts(signals)
+            str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ())) or facts(signals)
         )
 
     def _ended(self, told: Told) -> dict[str, Any]:
@@ -108,15 +110,6 @@ class RowColumns:
         if not self.content and "scores" in kept:
             kept["scores"] = [{n: value for n, value in one.items() if n not in _TEXTS} for one in kept["scores"]]
         return kept
-
-
-def _facts(signals: Mapping[str, Any]) -> str:
-    """Signals that are a number or a word, where a judge gave no reason."""
-    plain = ((name, value) for name, value in signals.items() if is_number(value) or isinstance(value, str))
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}" if is_number(value) else f"{name.replace('_', ' ')} {value}"
-        for name, value in plain
-    )
 
 
 def _record(record: Mapping[str, Any]) -> dict[str, Any]:
