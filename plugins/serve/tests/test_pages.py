@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
+from http.client import HTTPConnection
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from dicast_serve.application import application
 from dicast_serve.command import serve
 from dicast_serve.guard import Tokens
 from dicast_serve.pages import pages
+
+from .serving import Server
 
 READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
 HOST = "127.0.0.1:8600"
@@ -145,3 +149,20 @@ def test_turns_that_a_watch_has_not_judged_yet_are_counted(tmp_path):
         file.write(json.dumps(ended) + "\n")
     subprocess.run(watch, cwd=tmp_path, check=False, capture_output=True)
     assert waiting() == {"turns": 0, "oldest": None, "more": False}
+
+
+def test_requests_on_one_connection_are_answered_at_once(ledger):
+    server = Server(ledger.parent)
+    connection, took = HTTPConnection("127.0.0.1", server.port, timeout=10), []
+    try:
+        for _ in range(40):
+            began = time.monotonic()
+            connection.request("GET", "/session", headers=bearer(READING))
+            assert connection.getresponse().read()
+            took.append(time.monotonic() - began)
+    finally:
+        connection.close()
+        server.end()
+    assert sorted(took)[10] < 0.03, (
+        "the body waits until the client has said that it has the head, which it does after 40 ms"
+    )

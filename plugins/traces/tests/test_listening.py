@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -139,15 +140,21 @@ def test_unknown_path_is_404_and_names_those_there_are(ask):
     assert "POST /events" in said["error"]
 
 
-def test_connection_serves_one_request_after_the_other(listener):
+def test_connection_serves_one_request_after_the_other_and_at_once(listener):
     place = urlsplit(listener.url)
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
+    took = []
     try:
-        for _ in range(3):
+        for _ in range(40):
+            began = time.monotonic()
             connection.request("POST", "/events", b"{}", {"Authorization": "Bearer secret"})
             assert connection.getresponse().read()
+            took.append(time.monotonic() - began)
     finally:
         connection.close()
+    assert sorted(took)[10] < 0.03, (
+        "the body waits until the client has said that it has the head, which it does after 40 ms"
+    )
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def listener(host: str, port: int) -> Iterator[socket.socket]:
     :raises ConfigError: when the address cannot be had.
     """
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)  # of TCP's own number alone asyncio sends a short answer at once
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
         made.listen(1024)
