@@ -74,6 +74,18 @@ def test_many_at_once_are_as_one_by_one(scores, at, more):
     assert one.document() == many.document()
 
 
+@pytest.mark.parametrize("total", [None, 6000])
+def test_the_interval_of_thousands_is_the_same_whether_it_is_asked_for_on_the_way_or_not(total):
+    scores = np.random.default_rng(4).permutation([0.3, 0.7] * 2500).tolist()
+    often, once = BettingTest(0.5, total=total), BettingTest(0.5, total=total)
+    for start in range(0, len(scores), 500):
+        often.observe_all(scores[start : start + 500])
+        often.interval()
+    once.observe_all(scores)
+    assert once.n == 5000
+    assert once.document() == often.document()
+
+
 @pytest.mark.parametrize("total", [None, 90])
 def test_the_interval_is_what_neither_side_rejects_on_the_grid(total):
     scores = np.random.default_rng(3).beta(4, 2, 60).tolist()
