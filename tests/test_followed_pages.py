@@ -68,6 +68,16 @@ def own_environment(folder):
     return {"VIRTUAL_ENV": str(folder), "UV_OFFLINE": "1", "UV_NO_BUILD_ISOLATION": "1", "UV_NO_CACHE": "1"}
 
 
+def installs(page):
+    """Whether *page* installs something: those have an environment of their own, which takes half a second to make."""
+    return any(
+        "pip install" in command
+        for language, info, text in blocks(page)
+        if is_run(info)
+        for command in commands(language, text)
+    )
+
+
 def first(page):
     """Whether a new user reads *page* first: those are followed in every run of the tests, the others in the whole suite."""
     return page.parent in (ROOT, ROOT / "docs" / "start")
@@ -91,9 +101,12 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server):
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("DICAST_", "PYTEST_", "COV_", "UV_"))
     }
-    environment |= own_environment(kept.with_suffix(".venv"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    if installs(page):
+        environment |= own_environment(kept.with_suffix(".venv"))
+        path = f"{environment['VIRTUAL_ENV']}/bin:{path}"
     environment |= {
-        "PATH": f"{environment['VIRTUAL_ENV']}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": path,
         "JUDGE_URL": chat_server.url,
         "JUDGE_KEY": "no-key",
     }
