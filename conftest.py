@@ -38,9 +38,11 @@ def load(name: str) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--bar``."""
+    """Add ``--bar`` and ``--slow-of``."""
     what = f"fail a test that is not marked slow and computes for longer, in its processes, too, or takes {WAITS} times as long"
     parser.addoption("--bar", type=float, metavar="SECONDS", help=what)
+    what = "run of the tests in this file or folder only those that are marked slow; may be repeated"
+    parser.addoption("--slow-of", action="append", default=[], metavar="PATH", help=what)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,6 +50,16 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quick" if config.option.markexpr else "all")
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what ``--slow-of`` says."""
+    folders = [config.rootpath / path for path in config.option.slow_of]
+    below = {path for path in {item.path for item in items} if any(map(path.is_relative_to, folders))}
+    left = [item for item in items if item.path in below and not item.get_closest_marker("slow")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item.path not in below or item.get_closest_marker("slow")]
 
 
 def pytest_collection_finish() -> None:

@@ -65,3 +65,11 @@ def test_a_test_over_the_bar_fails_unless_it_is_marked_slow(run):
 @pytest.mark.slow
 def test_there_is_no_bar_where_none_is_asked_for(run):
     run().assert_outcomes(passed=6, failed=1)
+
+
+@pytest.mark.slow
+def test_of_a_file_only_what_is_marked_slow_is_run_where_that_is_asked_for(run, pytester):
+    pytester.makepyfile(test_other=TESTS)
+    run("--slow-of", "test_other.py").assert_outcomes(passed=7, failed=1, deselected=6)
+    pytester.mkdir("folder").joinpath("test_third.py").write_text(TESTS)
+    run("--slow-of", "test_other.py", "--slow-of", "folder").assert_outcomes(passed=8, failed=1, deselected=12)
