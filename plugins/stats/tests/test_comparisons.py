@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from math import ldexp, nan
+from math import inf, ldexp, nan
 
 import attrs
 import pytest
@@ -296,6 +296,12 @@ def test_many_pairs_are_resampled_in_groups(results):
     assert "in 1,000 random groups" in found["bootstrap_method"]
     assert found["bootstrap_ci_low"] == pytest.approx(found["ci_low"], abs=0.01)
     assert found["bootstrap_ci_high"] == pytest.approx(found["ci_high"], abs=0.01)
+
+
+def test_an_interval_as_wide_as_numbers_go_is_compared_and_not_written_out(results):
+    figures = only(Significance().compare(results({"a": [0.0] * 3}), results({"a": [5e307, -5e307, 0.0]})))
+    assert figures["ci_high"] - figures["ci_low"] == inf
+    assert figures["words"] == "no evidence either way (p 1)"
 
 
 scores = st.none() | st.booleans() | st.floats() | st.sampled_from([0.0, 0.5, 1.0, "0.7", "85%", "nan"])

@@ -194,8 +194,7 @@ def _offers(group: str) -> Iterator[Offer]:
 
 
 def _identity(distribution: Any) -> tuple[str, str]:
-    try:
-        # Its own parser reads a distribution's long description, too, which takes five times as long.
+    try:  # its own parser reads the long description, too, which takes five times as long
         said = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
         return _text(said, "Name"), _text(said, "Version")
     except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
@@ -207,8 +206,7 @@ def _text(said: str, name: str) -> str:
 
     :raises KeyError: when it is missing.
     """
-    found = re.search(rf"^{name}:[ \t]*(\S.*)$", said, re.MULTILINE | re.IGNORECASE)
-    if found is None:
+    if (found := re.search(rf"^{name}:[ \t]*(\S.*)$", said, re.MULTILINE | re.IGNORECASE)) is None:
         raise KeyError(name)
     return found[1].strip()
 

@@ -14,7 +14,7 @@ from .scale import divided, lengths, power_of
 from .table import Sides, compared, explained, few
 from .ties import varies
 from .values import plain
-from .words import interval_text, unknown
+from .words import WIDEST, interval_text, unknown
 
 if TYPE_CHECKING:
     from .values import Column
@@ -118,7 +118,7 @@ def _words(one: Mapping[str, Any]) -> str:
     if one["p_value"] is None:
         return unknown(one)
     ends = one["mean_difference"], one["ci_low"], one["ci_high"]
-    found = "" if None in ends else f"{interval_text(*ends)}, "
+    found = f"{interval_text(*ends)}, " if None not in ends and ends[2] - ends[1] < WIDEST else ""
     found += f"p {one['adjusted_p_value']:.3g}"
     if one["adjusted_p_value"] >= 0.05:  # 5 %
         return f"no evidence either way ({found})"

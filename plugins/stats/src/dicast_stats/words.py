@@ -10,7 +10,7 @@ from typing import Any
 ALPHA, POWER = 0.05, 0.8
 """Two-sided, and how often a difference that is there shows."""
 
-_WIDEST = 1e15
+WIDEST = 1e15
 """An interval that is wider has no digits that a sentence could show."""
 
 
@@ -30,7 +30,7 @@ def sentence(
     """
     if pairs < needed:
         return f"too few pairs to tell: {pairs:,} of the {needed:,} needed"
-    if mean is None or low is None or high is None or not high - low < _WIDEST:
+    if mean is None or low is None or high is None or not high - low < WIDEST:
         if deviation != 0 or mean is None:
             return f"not known over {pairs:,} pairs: the scores are too large"
         return (
