@@ -140,9 +140,10 @@ def test_hostile_texts_are_data_in_every_answer(tmp_path):
 
 def test_a_hostile_id_is_one_line_of_one_event(tmp_path):
     from dicast_serve.live import newer
+    from dicast_serve.reading import Reader
 
     written(tmp_path, HOSTILE)
-    news = newer(tmp_path / "ledger.db", None).news
+    news = newer(Reader(tmp_path / "ledger.db"), None).news
     assert len(news) == len(HOSTILE) + 1
     for _, text in news:
         names = [line.partition(b":")[0] for line in text.rstrip(b"\n").split(b"\n")]
@@ -194,16 +195,17 @@ def test_a_ledger_that_another_one_replaces_is_answered_from(tmp_path, plain):
 
 
 def test_who_looks_on_is_let_go_when_another_ledger_stands_there(tmp_path, plain):
-    from dicast import read_ledger
     from dicast_serve.live import AnotherLedger, newer
+    from dicast_serve.reading import Reader
 
     shutil.copy(plain, tmp_path / "ledger.db")
-    head = read_ledger(tmp_path / "ledger.db", lambda live: live.head())
-    assert newer(tmp_path / "ledger.db", head).news == ()
+    ledger = Reader(tmp_path / "ledger.db")
+    head = ledger.head()
+    assert newer(ledger, head).news == ()
     (tmp_path / "other").mkdir()
     os.replace(written(tmp_path / "other", [f"other-{number}" for number in range(9)]).path, tmp_path / "ledger.db")
     with pytest.raises(AnotherLedger):
-        newer(tmp_path / "ledger.db", head)
+        newer(ledger, head)
 
 
 def test_a_ledger_that_is_locked_is_answered_from_or_an_error_and_it_recovers(tmp_path, plain):

@@ -15,11 +15,12 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dicast import Head, Ledger, nearest, read_ledger
+from dicast import Head, Ledger, nearest
 
 from .documents import dumped
 from .kept import Columns, Remembering
 from .parameters import BadRequest, values_of
+from .reading import Reader
 from .routes import ROUTES, Route
 
 AT_ONCE = 1
@@ -36,21 +37,21 @@ KEPT_BYTES = 20_000_000
 class Served:
     """The ledgers, by the names that they are asked for by; the first is meant where none is named."""
 
-    ledgers: Mapping[str, Path]
+    ledgers: Mapping[str, Reader]
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> Served:
         """The ledgers at *paths*, each named after its file, and of several alike with a number."""
-        found: dict[str, Path] = {}
+        found: dict[str, Reader] = {}
         for path in dict.fromkeys(paths):
             name = path.stem or "ledger"
             while name in found:
                 name += "+"
-            found[name] = path
+            found[name] = Reader(path)
         return cls(found)
 
-    def path(self, name: str | None) -> Path:
-        """The file of the ledger *name*.
+    def ledger(self, name: str | None) -> Reader:
+        """What reads the ledger *name*.
 
         :raises BadRequest: when there is none.
         """
@@ -74,7 +75,7 @@ class Answers:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
         self._making: dict[str, asyncio.Task[bytes]] = {}
-        self._columns: dict[Path, Columns] = {}
+        self._columns: dict[Reader, Columns] = {}
         self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
         self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
 
@@ -83,37 +84,37 @@ class Answers:
 
         A ledger that cannot be read is left to whoever asks for it, who is told.
         """
-        path = self.served.path(None)
-        columns = self._columns.setdefault(path, Columns())
+        ledger = self.served.ledger(None)
+        columns = self._columns.setdefault(ledger, Columns())
         for route in ROUTES:
             if route.first:
-                self._heavy.submit(answered, route, path, values_of(route.parameters, (), {}), columns)
+                self._heavy.submit(answered, route, ledger, values_of(route.parameters, (), {}), columns)
 
     async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
         """The answer of a route, or that it is still the one that the client has."""
-        ledger = values["ledger"]
-        path = self.served.path(ledger)
+        name = values["ledger"]
+        ledger = self.served.ledger(name)
         given = {name: value for name, value in values.items() if name != "ledger"}
-        head = await asyncio.to_thread(read_ledger, path, lambda live: live.head())
-        tag = _tag(route, values, head, ledger)
+        head = await asyncio.to_thread(ledger.head)
+        tag = _tag(route, values, head, name)
         if tag in (one.strip() for one in request.headers.get("if-none-match", "").split(",")):
             return Response(status_code=304, headers={"etag": tag})
         body = self._kept.get(tag)
         if body is None:
             task = self._making.get(tag)
             if task is None:
-                task = self._making[tag] = asyncio.create_task(self._make(tag, route, path, given))
+                task = self._making[tag] = asyncio.create_task(self._make(tag, route, ledger, given))
             body = await asyncio.shield(task)
         return Response(body, media_type="application/json", headers={"etag": tag})
 
-    async def _make(self, tag: str, route: Route, path: Path, given: Mapping[str, Any]) -> bytes:
+    async def _make(self, tag: str, route: Route, ledger: Reader, given: Mapping[str, Any]) -> bytes:
         try:
             if route.light:
                 async with self._light:
-                    body = await asyncio.to_thread(answered, route, path, given)
+                    body = await asyncio.to_thread(answered, route, ledger, given)
             else:
-                columns, loop = self._columns.setdefault(path, Columns()), asyncio.get_running_loop()
-                body = await loop.run_in_executor(self._heavy, answered, route, path, given, columns)
+                columns, loop = self._columns.setdefault(ledger, Columns()), asyncio.get_running_loop()
+                body = await loop.run_in_executor(self._heavy, answered, route, ledger, given, columns)
         finally:
             del self._making[tag]
         self._keep(tag, body)
@@ -126,13 +127,13 @@ class Answers:
             self._size -= len(self._kept.popitem(last=False)[1])
 
 
-def answered(route: Route, path: Path, given: Mapping[str, Any], columns: Columns | None = None) -> bytes:
+def answered(route: Route, ledger: Reader, given: Mapping[str, Any], columns: Columns | None = None) -> bytes:
     """The answer of a route, in JSON; with *columns* made of those that are kept."""
 
     def answer(live: Ledger) -> Mapping[str, Any]:
         return route.answer(live if columns is None else cast(Ledger, Remembering(live, columns)), given)
 
-    return dumped(read_ledger(path, answer))
+    return dumped(ledger.read(answer))
 
 
 def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:

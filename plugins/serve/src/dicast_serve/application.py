@@ -23,7 +23,6 @@ from dicast import (
     LedgerRefused,
     RequestError,
     nearest,
-    read_ledger,
 )
 
 from . import openapi
@@ -56,8 +55,11 @@ def application(
 
     async def ledgers(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
-        heads = [await asyncio.to_thread(_head, path) for path in served.ledgers.values()]
-        data = [{"name": name, "head": head} for name, head in zip(served.ledgers, heads, strict=True)]
+        heads = [await asyncio.to_thread(ledger.head) for ledger in served.ledgers.values()]
+        data = [
+            {"name": name, "head": head and attrs.asdict(head)}
+            for name, head in zip(served.ledgers, heads, strict=True)
+        ]
         return Response(dumped({"data": data}), media_type="application/json")
 
     async def session(request: Request) -> Response:
@@ -73,8 +75,8 @@ def application(
 
     async def events(request: Request) -> Response:
         values = values_of((AFTER, LEDGER), request.query_params.multi_items(), {})
-        path = served.path(values["ledger"])
-        return await stream(tails, path, request, values["after"])
+        ledger = served.ledger(values["ledger"])
+        return await stream(tails, ledger, request, values["after"])
 
     async def labels(request: Request) -> Response:
         given = token_of(request, cookie)
@@ -82,7 +84,7 @@ def application(
             return error_response(403, "giving a verdict needs the labelling token (--label-token-file)")
         values = values_of((LEDGER,), request.query_params.multi_items(), {})
         label = label_of(await _body(request))
-        made = await asyncio.to_thread(record, served.path(values["ledger"]), label)
+        made = await asyncio.to_thread(record, served.ledger(values["ledger"]), label)
         return Response(dumped(made), 201, media_type="application/json")
 
     api = [_Anything(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
@@ -138,18 +140,13 @@ def once(paths: Sequence[Path], address: str) -> bytes:
         if found is not None:
             query = parse_qsl(parts.query, keep_blank_values=True)
             values = values_of((*route.parameters, LEDGER), query, found.groupdict())
-            path = served.path(values.pop("ledger"))
-            return answered(route, path, values)
+            ledger = served.ledger(values.pop("ledger"))
+            return answered(route, ledger, values)
     known = [route.path for route in ROUTES]
     near = nearest(parts.path, known)
     raise BadRequest(
         f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(known)}"
     )
-
-
-def _head(path: Path) -> dict[str, Any] | None:
-    head = read_ledger(path, lambda live: live.head())
-    return None if head is None else attrs.asdict(head)
 
 
 async def _body(request: Request) -> bytes:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
 import orjson
 
 import dicast
-from dicast import Judgment, Ledger, LedgerError, Problem, Query, Rubric, Subject, Verdict, nearest, read_ledger
+from dicast import Judgment, Ledger, LedgerError, Problem, Query, Rubric, Subject, Verdict, nearest
 
 from .documents import without_rationale
 from .parameters import BadRequest
+from .reading import Reader
 from .runs import NotFound
 
 MAX_BODY_BYTES = 200_000
@@ -122,17 +122,17 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     return f"text of {schema.get('minLength', 0)} to {schema['maxLength']:,} characters, none of them NUL"
 
 
-def record(path: Path, label: Label) -> dict[str, Any]:
-    """Record *label* in the ledger at *path*, and return the verdict with its run.
+def record(ledger: Reader, label: Label) -> dict[str, Any]:
+    """Record *label* in *ledger*, and return the verdict with its run.
 
     :raises NotFound: when nothing was read under this id.
     """
-    subject = read_ledger(path, lambda live: _subject(live, label))
+    subject = ledger.read(lambda live: _subject(live, label))
     pipeline = {
         "name": "labels",
         "judges": [{"person": {"as": label.judge}}],
         "define": {"person": Person.saying(label)},
-        "ledger": {"ledger/sqlite": {"path": str(path.absolute())}},
+        "ledger": {"ledger/sqlite": {"path": str(ledger.path.absolute())}},
     }
     done = dicast.run(pipeline, subjects=[subject])
     if not done.verdicts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,10 +11,11 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from dicast import Entry, Head, Ledger, LedgerError, Query, read_ledger
+from dicast import Entry, Head, Ledger, LedgerError, Query
 
 from .documents import dumped
 from .guard import error_response
+from .reading import Reader
 from .runs import live_rows
 
 SECONDS = 0.5
@@ -55,8 +55,8 @@ class Found:
 class Tail:
     """The end of one ledger, read as long as anybody looks on."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, ledger: Reader) -> None:
+        self._ledger = ledger
         self._viewers: set[asyncio.Queue[News | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._told: Head | None = None
@@ -80,7 +80,7 @@ class Tail:
     async def _follow(self) -> None:
         try:
             while self._viewers:
-                found = await asyncio.to_thread(newer, self._path, self._told)
+                found = await asyncio.to_thread(newer, self._ledger, self._told)
                 self._told = found.head
                 for news in found.news:
                     for queue in list(self._viewers):
@@ -112,20 +112,20 @@ class Tails:
     """The ends of all ledgers."""
 
     def __init__(self) -> None:
-        self._tails: dict[Path, Tail] = {}
+        self._tails: dict[Reader, Tail] = {}
         self.viewers = 0
 
-    def of(self, path: Path) -> Tail:
-        """The end of the ledger at *path*."""
-        return self._tails.setdefault(path, Tail(path))
+    def of(self, ledger: Reader) -> Tail:
+        """The end of *ledger*."""
+        return self._tails.setdefault(ledger, Tail(ledger))
 
 
-def newer(path: Path, told: Head | None) -> Found:
+def newer(ledger: Reader, told: Head | None) -> Found:
     """The verdicts and failures behind the row *told*, as they are sent; last a word that the ledger has grown, where it has.
 
     :raises AnotherLedger: when the ledger does not have that row.
     """
-    return read_ledger(path, lambda live: _newer(live, told))
+    return ledger.read(lambda live: _newer(live, told))
 
 
 def _newer(ledger: Ledger, told: Head | None) -> Found:
@@ -172,28 +172,28 @@ def _row(head: Head | None) -> int:
     return 0 if head is None else head.seq
 
 
-async def stream(tails: Tails, path: Path, request: Request, after: int | None) -> Response:
+async def stream(tails: Tails, ledger: Reader, request: Request, after: int | None) -> Response:
     """What comes from now on, or after the row that ``Last-Event-ID`` names, or else *after*."""
     if tails.viewers >= VIEWERS:
         return error_response(503, f"{VIEWERS} streams are open; close one")
-    head = await asyncio.to_thread(lambda: read_ledger(path, lambda live: live.head()))
+    head = await asyncio.to_thread(ledger.head)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=headers)
     last = request.headers.get("last-event-id", "")
     seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else after
     start = _row(head) if seen is None else min(seen, _row(head))
-    return StreamingResponse(_told(tails, path, start, head), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_told(tails, ledger, start, head), media_type="text/event-stream", headers=headers)
 
 
-async def _told(tails: Tails, path: Path, seen: int, head: Head | None) -> AsyncIterator[bytes]:
-    tail = tails.of(path)
+async def _told(tails: Tails, ledger: Reader, seen: int, head: Head | None) -> AsyncIterator[bytes]:
+    tail = tails.of(ledger)
     tails.viewers += 1
     queue, start = tail.join(head)
     try:
         yield b"retry: 2000\n" + _head_event(seen, _row(head))
         while seen < start:
-            missed, last = await asyncio.to_thread(_missed, path, seen, start)
+            missed, last = await asyncio.to_thread(_missed, ledger, seen, start)
             for _, text in missed:
                 yield text
             seen = last
@@ -208,16 +208,16 @@ async def _told(tails: Tails, path: Path, seen: int, head: Head | None) -> Async
         tail.leave(queue)
 
 
-def _missed(path: Path, seen: int, upto: int) -> tuple[list[News], int]:
+def _missed(ledger: Reader, seen: int, upto: int) -> tuple[list[News], int]:
     """Verdicts and failures behind the row *seen*, none behind *upto*, and the row that they go to."""
     query = Query(types=TYPES, after=seen, limit=TOGETHER)
 
-    def read(ledger: Ledger) -> tuple[list[News], int]:
-        entries = list(ledger.read(query))
+    def read(live: Ledger) -> tuple[list[News], int]:
+        entries = list(live.read(query))
         last = entries[-1].seq if len(entries) == TOGETHER else upto
         return _news([entry for entry in entries if entry.seq <= upto]), min(last, upto)
 
-    return read_ledger(path, read)
+    return ledger.read(read)
 
 
 async def _next(queue: asyncio.Queue[News | None]) -> News | None:
