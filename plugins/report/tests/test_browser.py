@@ -110,7 +110,7 @@ def test_the_keyboard_is_enough(open_page, capitals):
         assert page.evaluate("decodeURIComponent(location.hash)") == "#row=row/ghana"
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog", state="detached")
-        page.wait_for_function("document.activeElement.dataset.place === '1'")  # the focus comes back after the dialog has gone
+        page.wait_for_function("document.activeElement.dataset.place === '1'")
         page.keyboard.press("End")
         page.wait_for_function("document.activeElement.dataset.place === '5'")
 

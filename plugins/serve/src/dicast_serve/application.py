@@ -56,10 +56,8 @@ def application(
     async def ledgers(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
         heads = [await asyncio.to_thread(ledger.head) for ledger in served.ledgers.values()]
-        data = [
-            {"name": name, "head": head and attrs.asdict(head)}
-            for name, head in zip(served.ledgers, heads, strict=True)
-        ]
+        told = (head and attrs.asdict(head) for head in heads)
+        data = [{"name": name, "head": head} for name, head in zip(served.ledgers, told, strict=True)]
         return Response(dumped({"data": data}), media_type="application/json")
 
     async def session(request: Request) -> Response:
@@ -75,8 +73,7 @@ def application(
 
     async def events(request: Request) -> Response:
         values = values_of((AFTER, LEDGER), request.query_params.multi_items(), {})
-        ledger = served.ledger(values["ledger"])
-        return await stream(tails, ledger, request, values["after"])
+        return await stream(tails, served.ledger(values["ledger"]), request, values["after"])
 
     async def labels(request: Request) -> Response:
         given = token_of(request, cookie)
