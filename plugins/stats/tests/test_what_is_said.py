@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dicast import Results
 from dicast_stats import (
     Assumptions,
     Bayes,
@@ -11,6 +12,7 @@ from dicast_stats import (
     Distribution,
     Flips,
     Outliers,
+    PassRate,
     Practical,
     RefereeAlignment,
     Significance,
@@ -32,6 +34,8 @@ def spread(aggregated, scores):
     [
         ([0.4], "the one score is 0.4"),
         ([1, 1, 1], "all 3 scores are 1"),
+        ([0.3, 0.1 + 0.2, 0.3], "all 3 scores are 0.3"),
+        ([1e17, 1e17], "all 2 scores are 1e+17"),
         ([0, 1, 1, 1, 1, 1], "at least half of 6 scores are 1"),
         ([0, 0.25, 0.5, 0.75, 1], "the middle half of 5 scores lies between 0.25 and 0.75"),
         ([None, None], "no scores"),
@@ -91,3 +95,53 @@ def test_a_correlation_that_is_not_defined_says_why(results):
     found = RefereeAlignment(referee_fields=("id",)).compare(flat, flat)
     assert found["baseline"]["correlation"] is None
     assert "alike" in found["baseline"]["reasons"]["correlation"]
+
+
+def test_scores_that_are_equal_but_for_rounding_have_a_histogram_around_them(aggregated):
+    records = [{"metrics": {"scores": {"a": score}}} for score in (0.3, 0.1 + 0.2)]
+    (figures,) = aggregated(Distribution(), records)["criteria"].values()
+    assert sum(figures["histogram"]["counts"]) == 2
+    assert figures["histogram"]["edges"][0] == pytest.approx(-0.2)
+    assert figures["histogram"]["edges"] == sorted(set(figures["histogram"]["edges"]))
+
+
+def test_the_rate_that_is_asked_for_is_not_rounded(aggregated):
+    records = [{"metrics": {"score_flags": {"a": True}}} for _ in range(2_000)]
+    assert "at least 99.5% (" in said(aggregated(PassRate(at_least=0.995), records))
+
+
+def test_a_variance_that_cannot_be_tested_says_why(results):
+    found = Assumptions().compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))["criteria"]["a"]
+    assert found["variance"]["p_value"] is None
+    assert found["variance"]["reason"] == "in each run all scores are as far from the median"
+    normal = Assumptions(alpha=1e-9).compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))
+    assert said(normal) == "not known: in each run all scores are as far from the median"
+
+
+def marked(scores, marks):
+    rows = list(zip(scores, marks, strict=True))
+    records = [{"row": {"mark": mark}, "metrics": {"score": score}} for score, mark in rows]
+    return Results("run", "name", lambda: iter([(str(row), record) for row, record in enumerate(records)]))
+
+
+def test_how_near_the_referees_large_scores_are_is_said_too():
+    before, after = marked([1e200, 3e200, 5e200], [0, 0, 0]), marked([1e199, 2e200, 1e200], [0, 0, 0])
+    found = RefereeAlignment(referee_fields=("mark",)).compare(before, after)
+    assert found["baseline"]["rmse"] == pytest.approx((35 / 3) ** 0.5 * 1e200)
+    assert found["words"] == "no evidence either way: the error changed by -1.967e+200 over 3 subjects"
+    beyond = marked([1.7e308, -1.7e308], [-1.7e308, 1.7e308])
+    found = RefereeAlignment(referee_fields=("mark",)).compare(beyond, marked([1, 2], [1, 2]))
+    assert found["words"] == "not known over 2 subjects: the scores are too large"
+
+
+def test_errors_that_all_change_alike_are_no_lack_of_evidence():
+    before, after = marked([1, 2, 3], [3, 4, 5]), marked([2, 3, 4], [3, 4, 5])
+    words = RefereeAlignment(referee_fields=("mark",)).compare(before, after)["words"]
+    assert words == "the errors of all 3 subjects changed by -1"
+    assert RefereeAlignment(referee_fields=("mark",)).compare(after, after)["words"] == "no error changed"
+
+
+def test_a_change_beyond_what_a_number_holds_is_null_and_said_to_be(results):
+    found = Outliers().compare(results({"a": [-1.7e308, 1.7e308]}), results({"a": [1.7e308, -1.7e308]}))
+    assert said(found) == "not known over 2 subjects: the scores are too large"
+    assert found["criteria"]["a"]["outliers"][0]["difference"] is None

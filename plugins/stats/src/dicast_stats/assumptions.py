@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MOST = 5_000
 """Scipy's p-value of the Shapiro-Wilk test is not accurate for more scores."""
 
+_ALIKE = "in each run all scores are as far from the median"
+
 
 @attrs.frozen
 class Assumptions:
@@ -76,6 +78,8 @@ class Assumptions:
             p_value = plain(test.pvalue)  # none where all deviations from the medians are alike
             equal = None if p_value is None else p_value >= self.alpha
             variance = {"statistic": plain(test.statistic), "p_value": p_value, "equal_variance": equal}
+            if variance["statistic"] is None:
+                variance["reason"] = _ALIKE
             ratio = _ratio(before, after)
         found = {"n": sum(counts.values()), **normal, "variance": variance, **ratio}
         return explained({**found, "words": self._words(normal, variance, reasons)}, reasons)
@@ -110,7 +114,7 @@ class Assumptions:
         if broken:
             return f"{'; '.join(broken)} (at {self.alpha:g})"
         if variance["equal_variance"] is None:
-            return unknown({"reasons": reasons})
+            return unknown({"reasons": reasons or {"variance": _ALIKE}})
         if any(one["is_normal"] is None for one in normal.values()):
             return f"nothing speaks against equal variances (at {self.alpha:g}); of more than {_MOST:,} scores it is not tested whether they are normal"
         return f"nothing speaks against a t-test (at {self.alpha:g})"

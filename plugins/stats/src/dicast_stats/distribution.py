@@ -30,7 +30,7 @@ class Distribution:
     For each criterion: ``n`` and ``missing``; ``mean`` with its 95 % interval ``ci_low`` to ``ci_high`` (t); ``std`` (divided by one less than
     the count); ``min``, ``p5``, ``p25``, ``p50``, ``p75``, ``p95`` and ``max``, interpolated linearly; ``skewness`` (the adjusted Fisher-Pearson
     coefficient, from 3 scores on); ``effect_size``, mean/std; ``histogram``: ``edges``, one more than *bins*, equally far apart from the least
-    to the greatest score, and ``counts``; and ``words``. What is not defined is null, and ``reasons`` says why.
+    to the greatest score or, where all are alike, around them, and ``counts``; and ``words``. What is not defined is null, and ``reasons`` says why.
 
     :param bins: how many bins the histogram has.
     :param criteria: only these; all by default.
@@ -73,8 +73,8 @@ class Spread:
         scaled = divided(scores, power)
         lengths = {"mean": scaled.mean(), "min": scaled.min(), "max": scaled.max()}
         lengths |= dict(zip((f"p{share}" for share in _QUANTILES), np.percentile(scaled, _QUANTILES), strict=True))
-        reasons = {}
-        if len(scores) > 1 and varies(scaled):
+        reasons, alike = {}, not varies(scaled)
+        if not alike:
             from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
             deviation = float(scaled.std(ddof=1))
@@ -85,19 +85,16 @@ class Spread:
         else:
             reasons = {"std": "the scores are all alike" if len(scores) > 1 else "1 of the 2 needed"}
         figures |= {name: multiplied(value, power) for name, value in lengths.items()}
-        ends = (
-            (lengths["min"], lengths["max"])
-            if lengths["max"] > lengths["min"]
-            else (lengths["min"] - 0.5, lengths["min"] + 0.5)
-        )
-        held, edges = np.histogram(scaled, self._bins, ends)
+        least, most = lengths["min"], lengths["max"]
+        room = max(0.5, abs(least) * 1e-6) if alike else 0.0  # for the edges to differ from each other
+        held, edges = np.histogram(scaled, self._bins, (least - room, most + room))
         figures["histogram"] = {"edges": [multiplied(edge, power) for edge in edges], "counts": held.tolist()}
-        return explained({**figures, "words": _words(figures)}, reasons)
+        return explained({**figures, "words": _words(figures, alike=alike)}, reasons)
 
 
-def _words(figures: Mapping[str, Any]) -> str:
+def _words(figures: Mapping[str, Any], *, alike: bool) -> str:
     count, low, high = f"{figures['n']:,}", f"{figures['p25']:.4g}", f"{figures['p75']:.4g}"
-    if figures["min"] == figures["max"]:
+    if alike:
         return f"the one score is {low}" if figures["n"] == 1 else f"all {count} scores are {low}"
     if figures["p25"] == figures["p75"]:
         return f"at least half of {count} scores are {low}"

@@ -16,7 +16,7 @@ from dicast import MISSING, ConfigError, Record, RunContext, Within, lookup
 from .bootstrap import PARTS, SEED
 from .columns import AlignedColumns
 from .ties import NOISE, each_less
-from .values import mapping, number, score_of
+from .values import mapping, number, quiet, score_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,13 +100,14 @@ class Games:
     def _named(self, record: Record) -> tuple[str, str, float] | None:
         options, row = self._options, record.get("row") or {}
         systems = [lookup(row, str(name)) for name in (options.first, options.second)]
+        first, second = map(str, systems)
         score = (
             score_of(record) if options.criterion is None else number(mapping(record, "scores").get(options.criterion))
         )
-        if score is None or systems[0] == systems[1] or any(system in (MISSING, None, "") for system in systems):
+        if score is None or first == second or any(system in (MISSING, None, "") for system in systems):
             return None
         result = 0.5 if abs(score - 0.5) <= NOISE else float(score > 0.5)  # a tie
-        return str(systems[0]), str(systems[1]), result
+        return first, second, result
 
     def finish(self) -> Mapping[str, object]:
         """The systems, best first."""
@@ -147,7 +148,8 @@ class Columns:
         games, tallies = np.zeros((groups.max() + 1, len(columns), len(columns))), np.zeros((3, len(columns)), int)
         for (one, ours), (other, theirs) in combinations(enumerate(columns.values()), 2):
             both = known[one] & known[other]
-            results, within = np.sign(each_less(ours[both], theirs[both])) / 2 + 0.5, groups[both]
+            with quiet():
+                results, within = np.sign(each_less(ours[both], theirs[both])) / 2 + 0.5, groups[both]
             games[:, one, other] = np.bincount(within, results, len(games))
             games[:, other, one] = np.bincount(within, 1 - results, len(games))
             for place, result in ((one, results), (other, 1 - results)):

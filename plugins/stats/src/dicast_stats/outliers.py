@@ -11,8 +11,10 @@ import attrs
 from dicast import Results, Within
 
 from .paired_scores import PairedScores, mean_change, named, paired_rows
+from .scale import TOO_LARGE
 from .table import compared, explained
 from .ties import varies
+from .values import plain
 from .words import subjects
 
 _NONE = "no subject has a score in both runs"
@@ -54,7 +56,7 @@ class Outliers:
                 **named(scores.subjects[place]),
                 "baseline": float(scores.was[place]),
                 "variant": float(scores.now[place]),
-                "difference": float(scores.change[place]),
+                "difference": plain(scores.change[place]),
             }
             for place in largest
         ]
@@ -63,6 +65,8 @@ class Outliers:
             return explained({**figures, "words": _NONE}, {"n": _NONE})
         if not found:
             words = f"no score of {subjects(len(scores.change))} changed"
+        elif found[0]["difference"] is None:
+            words = f"not known over {subjects(len(scores.change))}: {TOO_LARGE}"
         elif len(found) > 1 and not varies(scores.change):
             words = f"all {len(scores.change):,} subjects changed by {found[0]['difference']:+.4g}"
         else:

@@ -9,6 +9,7 @@ import attrs
 
 from dicast import Results
 
+from .scale import divided, multiplied, power_of
 from .table import Key, Sides, Table, pairs
 from .ties import differences, varies
 from .values import plain
@@ -51,16 +52,18 @@ def mean_change(change: Column) -> dict[str, Any]:
         "ci_low": None,
         "ci_high": None,
     }
-    if len(change):
-        found["mean_difference"] = plain(change.mean())
-    if len(change) > 1 and varies(change):
+    power = power_of(change)
+    scaled = divided(change, power)
+    if len(scaled):
+        found["mean_difference"] = multiplied(scaled.mean(), power)
+    if len(scaled) > 1 and varies(scaled):
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
-        low, high = stats.ttest_1samp(change, 0.0).confidence_interval(0.95)
+        low, high = stats.ttest_1samp(scaled, 0.0).confidence_interval(0.95)
         found |= {
-            "effect_size": plain(change.mean() / change.std(ddof=1)),
-            "ci_low": plain(low),
-            "ci_high": plain(high),
+            "effect_size": plain(scaled.mean() / scaled.std(ddof=1)),
+            "ci_low": multiplied(low, power),
+            "ci_high": multiplied(high, power),
         }
     return found
 

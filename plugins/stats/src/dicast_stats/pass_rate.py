@@ -159,15 +159,16 @@ class Passes:
 
     def _words(self, figures: Mapping[str, Any]) -> str:
         line, low, high = self._options.at_least, figures["ci_low"], figures["ci_high"]
+        rate = f"{line * 100:.6g}%"
         found = f"{figures['passes']:,} of {figures['n']:,} pass"
         if low is None:
             return f"{found}; one session says nothing of others"
         side = (
-            f"at least {line:.0%}"
+            f"at least {rate}"
             if low >= line
-            else f"below {line:.0%}"
+            else f"below {rate}"
             if high < line
-            else f"not known to be at least {line:.0%}"
+            else f"not known to be at least {rate}"
         )
         return f"{found}: {side} (95 % {low:.1%} to {high:.1%})"
 

@@ -11,8 +11,9 @@ import attrs
 from dicast import ConfigError, Record, Results, Within, lookup
 
 from .paired_scores import mean_change
+from .scale import TOO_LARGE, divided, multiplied, power_of
 from .table import explained
-from .ties import reaches, varies
+from .ties import differences, reaches, varies
 from .values import mapping, number, plain, quiet, score_of
 from .words import subjects
 
@@ -93,15 +94,17 @@ class RefereeAlignment:
         if not marked:
             return explained({"n": 0, **dict.fromkeys(_FIGURES)}, {"n": "no row has a score and a referee's mark"})
         scores, marks = np.array(list(marked.values())).T
+        power = power_of(scores, marks)
+        scores, marks, within = divided(scores, power), divided(marks, power), float(np.ldexp(self.within, -power))
         errors = abs(scores - marks)
         known = len(scores) > 1 and varies(scores) and varies(marks)
         why = {} if known else {"reasons": {"correlation": "the scores or the marks are all alike, or there is one"}}
         return why | {
             "n": len(scores),
-            "mae": plain(errors.mean()),
-            "rmse": plain(np.sqrt((errors**2).mean())),
+            "mae": multiplied(errors.mean(), power),
+            "rmse": multiplied(np.sqrt((errors**2).mean()), power),
             "correlation": plain(np.corrcoef(scores, marks)[0, 1]) if known else None,
-            "agreement_rate_within_1": float(reaches(-errors, -self.within).mean()),
+            "agreement_rate_within_1": float(reaches(-errors, -within).mean()),
         }
 
     def _change(self, before: Marked, after: Marked) -> dict[str, Any]:
@@ -112,7 +115,8 @@ class RefereeAlignment:
         was, now = (
             np.array([abs(score - mark) for score, mark in (side[one] for one in both)]) for side in (before, after)
         )
-        figures = mean_change(now - was)
+        change = differences(now, was)
+        figures = mean_change(change)
         if not both:
             return explained({**figures, "words": _NONE}, {"n": _NONE})
         low, high, mean = figures["ci_low"], figures["ci_high"], figures["mean_difference"]
@@ -124,10 +128,14 @@ class RefereeAlignment:
             if known and low > 0
             else "no evidence either way"
         )
+        if mean is None:
+            return explained({**figures, "words": f"not known over {subjects(len(both))}: {TOO_LARGE}"}, {})
         alike = {} if known else {"effect_size": "the changes are all alike, or there is one"}
-        return explained(
-            {**figures, "words": f"{words}: the error changed by {mean:+.4g} over {subjects(len(both))}"}, alike
-        )
+        if len(both) > 1 and not varies(change):
+            words = f"the errors of all {subjects(len(both))} changed by {mean:+.4g}" if mean else "no error changed"
+        else:
+            words = f"{words}: the error changed by {mean:+.4g} over {subjects(len(both))}"
+        return explained({**figures, "words": words}, alike)
 
 
 def _read(value: object) -> float | None:

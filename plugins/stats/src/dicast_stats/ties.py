@@ -45,7 +45,7 @@ def each_less(now: Column, was: Column) -> Column:
     import numpy as np
 
     found = now - was
-    found[abs(found) <= NOISE * np.maximum(abs(now), abs(was))] = 0.0
+    found[np.isfinite(found) & (abs(found) <= NOISE * np.maximum(abs(now), abs(was)))] = 0.0
     return found
 
 
