@@ -432,6 +432,12 @@ def test_a_conversation_has_what_was_said_and_done_in_its_order():
     ]
 
 
+def test_a_ledger_without_content_has_no_conversation():
+    digest = {"digest": "0" * 64}
+    read = events(("tool.called", "t1", digest), ("tool.failed", "t1", digest), ("session.ended", None, digest))
+    assert conversations(read, "run", {"s"}) == {}
+
+
 def test_what_a_models_calls_repeat_is_told_once():
     asked = {"role": "user", "content": "Hello"}
     read = events(
