@@ -111,6 +111,13 @@ def test_a_rate_that_is_refuted_fails():
     assert not isinstance(raised.value, Undecided)
 
 
+def test_what_was_not_looked_at_any_more_is_said():
+    found = pass_rate([False] * 3 + [True] * 37)
+    assert (found.decision, found.given) == ("fail", 40)
+    assert f"0 of {found.n} passed (0.0000), the first of 40 cases, which decide," in str(found)
+    assert "first of" not in str(pass_rate([True] * 3))
+
+
 @given(st.integers(1, 300), st.integers(0, 300), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
 def test_the_exact_test_is_scipys(n, k, at, alpha):
     k = min(k, n)
@@ -166,6 +173,7 @@ def test_the_fixture_is_the_function(request):
 
 
 def test_what_is_found_is_told_in_words():
+    assert "99.9% interval" in str(pass_rate([True], alpha=0.001))
     assert str(PassRate("pass", 29, 29, 0.9, 0.05, 0.88, 1.0, "exact binomial")).startswith(
         "pass: 29 of 29 passed (1.0000)"
     )

@@ -186,6 +186,31 @@ def test_a_wrong_pipeline_is_told_to_all_workers_and_tried_once(folder):
     assert done.returncode == 1
 
 
+def test_a_request_that_is_wrong_is_made_once(folder):
+    (folder / "out.csv").mkdir()
+    (folder / "conftest.py").write_text(
+        "from pathlib import Path\n"
+        "import dicast\n"
+        "run = dicast.run\n"
+        "def counted(*given, **options):\n"
+        "    with Path('asked.txt').open('a') as file:\n"
+        "        file.write('run\\n')\n"
+        "    return run(*given, **options)\n"
+        "dicast.run = counted\n"
+    )
+    outcomes, done = run(folder, "--dicast")
+    assert [*outcomes.values()] == ["failed"] * 5
+    assert done.stdout.count("out.csv: it is not a regular file") >= 5
+    assert asked(folder) == ["run"]
+
+
+def test_a_line_of_an_output_is_no_command_of_github(folder):
+    write_rows(folder, {"1": "Bonn\n::error::not so\n  ::warning::nor this"})
+    _, done = run(folder, "--dicast")
+    assert "  output: Bonn\n  | ::error::not so\n  |   ::warning::nor this\n" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.lstrip().startswith("::")]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -56,7 +56,7 @@ class Collection:
 class PipelineFile(pytest.File):
     """A pipeline file, which is run once for those of its subjects that were selected."""
 
-    _told: Told | None = None
+    _told: Told | RequestError | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
         """An item a subject, in the order of the source, and the gate. Nothing is judged."""
@@ -75,15 +75,23 @@ class PipelineFile(pytest.File):
         return [item.subject for item in items]
 
     def told(self) -> Told:
-        """What the run came to: in one process, or for all workers of xdist, it is made when it is first asked for."""
+        """What the run came to: in one process, or for all workers of xdist, it is made when it is first asked for.
+
+        :raises RequestError: when the request is wrong, which is found once.
+        """
         if self._told is None:
-            chosen = self.selected()
-            worker: Any = getattr(self.config, "workerinput", None)
-            if worker is None:
-                self._told = told_of(self.path, chosen)
-            else:
-                self._told = shared(Path(worker[_FOLDER]), self.path, chosen)
+            try:
+                self._told = self._run()
+            except RequestError as error:
+                self._told = error
+        if isinstance(self._told, RequestError):
+            raise self._told
         return self._told
+
+    def _run(self) -> Told:
+        chosen = self.selected()
+        worker: Any = getattr(self.config, "workerinput", None)
+        return told_of(self.path, chosen) if worker is None else shared(Path(worker[_FOLDER]), self.path, chosen)
 
 
 class _PipelineItem(pytest.Item):

@@ -28,7 +28,7 @@ class PassRate:
     *decision* is ``pass`` where a rate below *at_least* is refuted, ``fail`` where one of *at_least* or more is, each with an error
     probability of at most *alpha*, else ``undecided``. *low* and *high* bound the rate with the probability 1 - *alpha*. *method* is
     ``betting``, which may be looked at after every case, or ``exact binomial``, for a number of cases that was fixed before; *fewest* is how
-    many cases can show the rate at all, where all pass.
+    many cases can show the rate at all, where all pass. *given* is how many cases there were, of which the first *n* decided.
     """
 
     decision: Decision
@@ -40,10 +40,13 @@ class PassRate:
     high: float
     method: Literal["betting", "exact binomial"]
     fewest: int | None = None
+    given: int | None = None
 
     def __str__(self) -> str:
         rate = f"{self.passed:,} of {self.n:,} passed ({self.passed / self.n:.4f})"
-        bounds = f"{1 - self.alpha:.0%} interval {self.low:.4f} to {self.high:.4f} ({self.method})"
+        if self.given is not None and self.given > self.n:
+            rate += f", the first of {self.given:,} cases, which decide"
+        bounds = f"{100 * (1 - self.alpha):.6g}% interval {self.low:.4f} to {self.high:.4f} ({self.method})"
         return f"{self.decision}: {rate}, at least {self.at_least:g} asked for; {bounds}"
 
 
@@ -161,7 +164,7 @@ def betting(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
     told = test.document()
     decision: Decision = _DECISIONS[told["decision"]]
     seen = passes[: told["n"]]
-    found = PassRate(decision, len(seen), sum(seen), at, alpha, told["low"], told["high"], "betting")
+    found = PassRate(decision, len(seen), sum(seen), at, alpha, told["low"], told["high"], "betting", given=len(passes))
     if decision == "undecided":
         best = made.test()
         best.observe_all([1.0] * _MOST)
@@ -177,7 +180,7 @@ def exact(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
     shown, refuted = _above(n, k, at) <= alpha, _above(n, n - k, 1 - at) <= alpha
     decision: Decision = "pass" if shown else "fail" if refuted else "undecided"
     fewest = math.ceil(math.log(alpha) / math.log(at))
-    return PassRate(decision, n, k, at, alpha, low, high, "exact binomial", fewest)
+    return PassRate(decision, n, k, at, alpha, low, high, "exact binomial", fewest, n)
 
 
 def _above(n: int, k: int, p: float) -> float:

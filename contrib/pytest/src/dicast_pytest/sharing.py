@@ -18,6 +18,8 @@ from dicast.reporting import JudgedSubject, OutcomeReader, answer, figure
 _BATCH = 1_000
 _TEXT = 600
 """How many characters of an input or output are shown."""
+_AGAIN = "\n  | "
+"""How a further line of a text begins, so that none in a log of GitHub begins as a command does."""
 
 
 @attrs.frozen
@@ -134,7 +136,8 @@ def _subject(one: JudgedSubject, counted: Sequence[str]) -> dict[str, Any]:
     else:
         said = f"{worst.label}: {figure(worst.score)}, below {worst.pass_at:g}"
         said += f": {worst.reason}" if worst.reason else ""
-    return {"scores": scores, "why": "\n".join([said, *_content(one)]), "skipped": None}
+    lines = (part.replace("\n", _AGAIN) for part in (said, *_content(one)))
+    return {"scores": scores, "why": "\n".join(lines), "skipped": None}
 
 
 def _content(one: JudgedSubject) -> Iterator[str]:
