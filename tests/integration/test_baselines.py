@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -184,6 +185,45 @@ def test_a_file_may_be_laid_out_anew(folder, say):
     assert say("compare", "main.json", "last")[0] == 0
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(folder, say):
+    run(folder)
+    say("baseline", "save", "main", "--file", "main.json")
+    (folder / "main.json").write_bytes(b"\xef\xbb\xbf" + (folder / "main.json").read_bytes())
+    run(folder)
+    assert say("compare", "main.json", "last")[0] == 0
+
+
+def test_a_score_that_is_a_text_or_missing_is_one_in_the_file_too(tmp_path):
+    scores = ["0.9", " -1e-3 ", None, "n/a", "1_000", True]
+    rows = [(str(place), {"scores": {"a": score}, "why": "text"}) for place, score in enumerate(scores)]
+    made = Results("RUN", "name", lambda: iter((i, {"subject_kind": "row", "row": {}, "metrics": m}) for i, m in rows))
+    (tmp_path / "b.json").write_bytes(portable(made, {}, Head(1, "0" * 64)))
+    read = [record["metrics"] for _, record in read_portable(tmp_path / "b.json").records()]
+    kept = [0.9, -1e-3, None, ..., ..., True]
+    assert read == [{} if score is ... else {"scores": {"a": score}} for score in kept]
+
+
+def test_a_file_compares_as_its_run_does_where_scores_are_texts(folder, say):
+    reply = (
+        "import json, sys; said = json.dumps({'score': json.load(sys.stdin)['score']}); "
+        "print(json.dumps({'responses': {'a': {'content': said}}}))"
+    )
+    for name, scores in (("one", ("0.9", "0.8", 0.5)), ("other", ("0.4", "0.6", 0.5))):
+        rows = [{"id": str(place), "score": score} for place, score in enumerate(scores)]
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        made = {
+            "name": name,
+            "source": {"rows/jsonl": {"path": str(folder / f"{name}.jsonl")}},
+            "task": {"task/command": {"command": [sys.executable, "-c", reply]}},
+            "extractors": [{"extract/json_path": {"path": "$.score", "into": "scores.a", "criterion": "a"}}],
+        }
+        dicast.run(made)
+    say("baseline", "save", "kept", "one", "--file", "kept.json")
+    found = [say("compare", one, "other", "--allow-incomparable", "--json")[1] for one in ("one", "kept.json")]
+    assert found[0]["comparisons"]["stats/paired"]["criteria"]["a"]["n_pairs"] == 3
+    assert found[0]["comparisons"] == found[1]["comparisons"]
+
+
 def test_a_file_of_another_version_says_so(folder, say):
     run(folder)
     (folder / "new.json").write_text('{"format": "dicast.baseline/2", "rows": []}')
@@ -204,7 +244,7 @@ numbers = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow
 nested = st.recursive(
     numbers, lambda one: st.dictionaries(st.text(max_size=5), one, min_size=1, max_size=3), max_leaves=5
 )
-metrics = st.dictionaries(st.text(max_size=5), nested, max_size=4)
+metrics = st.dictionaries(st.text(max_size=5), st.none() | nested, max_size=4)
 
 
 @given(rows=st.lists(st.tuples(st.text(min_size=1, max_size=5), metrics), max_size=5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +23,7 @@ BEGINS = b'{\n"format": "dicast.baseline/'
 _MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
 _OF_A_ROW = {"subject_kind": str, "subject_id": str, "metrics": dict}
 _START = 4096
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,300}\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?\s*", re.ASCII)
 
 
 def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
@@ -88,7 +91,7 @@ def _loaded(path: Path) -> dict[str, Any] | None:
     """The file's object where it is one of a baseline; a long file of records is not read whole to find out."""
     try:
         with path.open("rb") as file:
-            first = file.read(_START)
+            first = file.read(_START).removeprefix(BOM_UTF8)
             if not first.lstrip().startswith(b"{") or _is_record(first.split(b"\n", 1)[0]):
                 return None
             found = orjson.loads(first + file.read())
@@ -114,14 +117,16 @@ def _row(subject_id: str, record: Record) -> dict[str, object]:
 
 
 def _numbers(value: Mapping[str, Any]) -> dict[str, object]:
-    """What of *value* is a number, true or false, at any depth."""
+    """What of *value* is a number, also as a text, true, false or null, which is a missing one, at any depth."""
     found: dict[str, object] = {}
     for key, one in value.items():
         if isinstance(one, Mapping):
             if inside := _numbers(one):
                 found[key] = inside
-        elif isinstance(one, bool | int | float):
+        elif one is None or isinstance(one, bool | int | float):
             found[key] = one
+        elif isinstance(one, str) and _NUMBER.fullmatch(one):
+            found[key] = float(one)
     return found
 
 
