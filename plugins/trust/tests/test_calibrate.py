@@ -299,6 +299,45 @@ def test_missing_verdicts_are_asked_for_and_only_these(project):
     assert found["cascade"]["last_stage"]["value"] == 1.0
 
 
+TALKS = """
+source: {traces/messages: {path: talks.jsonl, id: "{{ id }}", subjects: [turn, session]}}
+judges: [heuristic/turn, heuristic/session]
+ledger: {ledger/sqlite: {path: ledger.db}}
+"""
+
+
+@pytest.fixture
+def talks(project):
+    """Thirty conversations of two turns each, with a label of each."""
+    said = [("user", "Hi?"), ("assistant", "Yes, on Monday."), ("user", "Thanks"), ("assistant", "You are welcome.")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    project.lines("talks.jsonl", [{"id": f"c{number}", "messages": messages} for number in range(30)])
+    project.lines("gold.jsonl", [{"subject_id": f"c{number}", "score": 1} for number in range(30)])
+    (project.folder / "pipeline.yaml").write_text(TALKS)
+    return project
+
+
+def test_a_missing_session_is_judged_by_its_turns(talks):
+    whole = {one["subject_id"]: one["score"] for one in talks_judged(talks)}
+    (talks.folder / "ledger.db").unlink()
+    arguments = ("--gold", "gold.jsonl", "--judge", "heuristic/session", "--judge-missing")
+    talks.call("calibrate", "pipeline.yaml", *arguments)
+    assert {one["subject_id"]: one["score"] for one in talks.verdicts() if one["subject_kind"] == "session"} == whole
+
+
+def talks_judged(talks):
+    talks.run()
+    return [one for one in talks.verdicts() if one["subject_kind"] == "session"]
+
+
+def test_a_judge_of_another_kind_than_the_labels_is_named(talks):
+    talks.run()
+    for more in ((), ("--judge-missing",)):
+        message = refused(talks, *more)
+        assert "heuristic/turn judges subjects of the kind turn, and the labels are about others (session)" in message
+        assert "--judge" in message
+
+
 def test_judges_without_a_cascade_are_taken_from_cheap_to_dear(project):
     rows = rows_of(100, wrong=lambda confidence: 0 if confidence >= 0.8 else 0.4)
     project.write(rows)

@@ -18,7 +18,7 @@ from .calibration import calibrate as calibrated
 from .calibration_text import parts
 from .gold import Gold, read_gold
 from .judge_missing import judge_missing, missing
-from .matching import check_count
+from .matching import check_count, check_kinds
 from .options import check_out, names, rate, share
 from .rules import Agree, Rules, Signals
 from .verdicts import Stage, read_stages, stages_of
@@ -166,7 +166,9 @@ class Wanted:
         """The labelled subjects that a stage was not asked about; all of them where there is no ledger yet."""
 
         def look(live: Ledger) -> frozenset[tuple[str, str]]:
-            return missing(gold, self._read(live))
+            stages = self._read(live)
+            check_kinds(gold, stages)
+            return missing(gold, stages)
 
         try:
             return self.judges.read_ledger(look, self.path)

@@ -16,7 +16,7 @@ from dicast.signals import TextLengths, feature_values
 from .binomial import wilson
 from .gold import Gold
 from .ladder import Rung
-from .matching import check_count, check_judged, matched
+from .matching import check_count, check_judged, check_kinds, matched
 from .outcomes import Outcome
 from .rules import Rules
 from .signals import read_lengths
@@ -195,6 +195,7 @@ def calibrate(
     """
     check_count(gold, rules)
     read_stages(ledger, stages, cascade, runs)
+    check_kinds(gold, stages)
     labels = matched(gold, stages)
     for stage in stages:
         check_identity(stage)

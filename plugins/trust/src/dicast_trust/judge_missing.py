@@ -21,9 +21,12 @@ _WENT_ON = (0, 1, 3)
 """The exit codes of a run that has judged: its gate passed, failed or was undecided."""
 
 
+_PARTS = ("turn", "tool_cycle")
+
+
 @attrs.frozen
 class Only:
-    """The subjects of the source *whole* with the kinds and ids *wanted*; a kind of "" is any."""
+    """The subjects of the source *whole* with the kinds and ids *wanted*, and what those are made of; a kind of "" is any."""
 
     whole: Any
     wanted: frozenset[tuple[str, str]]
@@ -63,7 +66,12 @@ class _Chosen:
 
     def _is_wanted(self, one: Subject | Due) -> bool:
         subject = one.subject if isinstance(one, Due) else one
-        return (subject.kind, subject.id) in self._wanted or ("", subject.id) in self._wanted
+        names = [(subject.kind, subject.id)]
+        if (
+            subject.kind in _PARTS
+        ):  # a session is judged by the verdicts on its turns, a turn by those on its calls of tools
+            names += [("turn", str(subject.parent_id)), ("session", str(subject.session_id))]
+        return any(name in self._wanted or ("", name[1]) in self._wanted for name in names)
 
 
 def missing(gold: Gold, stages: Iterable[Stage]) -> frozenset[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dicast import DataError, GoldLabel, Problem, nearest
+from dicast import ConfigError, DataError, GoldLabel, Problem, nearest
 
 from .binomial import least_labels
 from .gold import Gold
@@ -62,6 +62,21 @@ def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequen
     line = gold.lines.get((kind, first))
     message = f"{about} are of subjects that {label} has no verdict on ({named}){step}"
     return Problem(message, gold.source if line else None, line, value=first)
+
+
+def check_kinds(gold: Gold, stages: Sequence[Stage]) -> None:
+    """See that every one of *stages* judges subjects of the kind that the labels are about.
+
+    :raises ConfigError: naming the one that does not.
+    """
+    kinds = {stage.label: {kind for kind, _ in stage.outcomes} for stage in stages}
+    about = {
+        kind for stage in stages for kind, id in stage.outcomes if (kind, id) in gold.labels or ("", id) in gold.labels
+    }
+    for label, own in kinds.items():
+        if about and own and not own & about:
+            message = f"{label} judges subjects of the kind {', '.join(sorted(own))}, and the labels are about others ({', '.join(sorted(about))})"
+            raise ConfigError(Problem(f"{message}: name the judges that are meant with --judge", path="--judge"))
 
 
 def check_judged(labels: Mapping[Subject, GoldLabel], stage: Stage) -> None:
