@@ -258,7 +258,8 @@ def _interval(right: Sequence[bool] | None) -> dict[str, float | None]:
 
 
 def _mean_cost(stage: Stage) -> Decimal | None:
-    costs = [one.cost for one in stage.outcomes.values()]
+    """What asking the stage costs: a failure for which nothing was paid was most likely not asked about, for want of budget."""
+    costs = [one.cost for one in stage.outcomes.values() if one.score is not None or one.cost != 0]
     known = [cost for cost in costs if cost is not None]
     return sum(known, Decimal(0)) / len(known) if known and len(known) == len(costs) else None
 
