@@ -85,7 +85,8 @@ def test_the_estimate_is_the_one_of_ppi_python():
     ppi = pytest.importorskip("ppi_py", reason="ppi-python is not installed")
     judged, labels = scores(8)
     found = corrected([*zip(judged[:60], labels, strict=True), *((one, None) for one in judged[60:])])
-    assert found["mean"] == pytest.approx(float(ppi.ppi_mean_pointestimate(labels, judged[:60], judged[60:])), abs=1e-9)
+    wanted = np.asarray(ppi.ppi_mean_pointestimate(labels, judged[:60], judged[60:])).item()
+    assert found["mean"] == pytest.approx(wanted, abs=1e-9)
 
 
 def test_labels_of_another_population_correct_the_rate_by_sensitivity_and_specificity():
