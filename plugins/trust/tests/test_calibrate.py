@@ -171,6 +171,13 @@ def test_sequential_needs_more_evidence(judged):
     assert all(rung["upper"] <= 0.1 for rung in stage["ladder"] if rung["passed"])
 
 
+def test_a_sequential_test_says_that_it_needs_more_labels(project):
+    project.write(rows_of(60, wrong=lambda _: 0.05))
+    project.run()
+    fixed, running = (calibrate(project, *more, code=3)["stages"][0]["needed"] for more in ((), ("--sequential",)))
+    assert running["low"] > 1.3 * fixed["low"]
+
+
 def test_model_of_signals_is_cross_fitted_and_fixed_by_the_seed(judged):
     found = calibrate(judged, "--signals", "model", "--seed", "3")
     stage = found["stages"][0]

@@ -27,6 +27,9 @@ ENOUGH = 0.8
 
 SHOWN = (0.2, 0.5, 0.8)
 
+SEQUENTIAL = 1.7
+"""So many times the labels of a test for a fixed number one needs that may be looked at after each of them."""
+
 
 @attrs.frozen
 class Needed:
@@ -97,7 +100,7 @@ def needed(counts: Sequence[int], errors: Sequence[int], test: RungTest, seed: i
     """
     import numpy as np
 
-    random = np.random.default_rng(seed)
+    random, more = np.random.default_rng(seed), SEQUENTIAL if test.method == "sequential" else 1.0
     n_b, k_b = np.asarray(counts, float), np.asarray(errors, float)
     n, k = int(n_b.sum()), float(k_b.sum())
     prior = (k + 0.5) / (n + 1)
@@ -106,7 +109,7 @@ def needed(counts: Sequence[int], errors: Sequence[int], test: RungTest, seed: i
         shares = random.dirichlet(n_b + 0.5)
         rates = random.beta(k_b + prior, n_b - k_b + 1 - prior)
         one = least_n(shares, rates, test, max(n, 1), random)
-        found.append(math.inf if one is None else one)
+        found.append(math.inf if one is None or one * more > MOST else math.ceil(one * more))
     found.sort()
     low, mid, high = (found[math.ceil(share * DRAWS) - 1] for share in SHOWN)
     return Needed(_number(low), _number(mid), _number(high), sum(map(math.isinf, found)) / DRAWS)
