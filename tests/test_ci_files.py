@@ -85,6 +85,15 @@ def test_nothing_in_the_actions_options_is_carried_out(folder):
 
 
 @needs_bash
+def test_options_with_a_quote_that_does_not_end_are_a_wrong_request(folder):
+    done = step(1, folder, pipeline="pipeline.yaml", options="--set 'gate.min_score=0.99")
+    assert done.returncode == 2
+    assert (folder / "output").read_text() == "exit-code=2\n"
+    assert "No closing quotation" in done.stderr
+    assert step(0, folder, install="'dicast").returncode != 0
+
+
+@needs_bash
 def test_the_action_takes_what_is_installed_where_that_is_said(folder):
     done = step(0, folder, install="none")
     assert (done.returncode, "version" in done.stdout) == (0, True)

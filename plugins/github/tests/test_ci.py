@@ -113,6 +113,10 @@ def test_options_of_dicast_run_are_taken_and_json_is_one_document(folder):
     done = github(folder, "fails.yaml", "--limit", "1", "--set", "gate.min_score=0.5", "--json")
     assert json.loads(done.stdout)["subjects"] == 1
     assert done.returncode == 0
+    (folder / "wrong.yaml").write_text("source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contans]\n")
+    wrong = github(folder, "wrong.yaml", "--json")
+    assert "'contans'" in json.loads(wrong.stdout)["error"]["message"]
+    assert "::error file=wrong.yaml,line=2" in wrong.stderr
 
 
 def test_under_gitlab_a_suite_has_a_test_report_of_each_experiment(folder):

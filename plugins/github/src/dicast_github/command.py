@@ -61,7 +61,7 @@ def _on_github(file: Path, junit: str | None, options: Sequence[str]) -> int:
             with _group(f"dicast run {file}", quiet="--json" in options):
                 return _run(file, junit, options, sink)
         except RequestError as error:
-            _print_bytes(*(one.command() for one in of_problems(error.problems)))
+            _print_bytes(*(one.command() for one in of_problems(error.problems)), quiet="--json" in options)
             raise
         finally:
             if kept.is_file():
