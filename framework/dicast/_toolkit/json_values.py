@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,8 @@ MAX_DEPTH = 200
 _WRITABLE = 254  # orjson reads 1,024 levels, and writes these
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _LONG = b"0" * 19  # an integer of so many digits may need more than 64 bits
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,300}\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?\s*", re.ASCII)
+"""A text that is a number."""
 _HELD = 17
 """So many significant digits of a number are kept by a double."""
 
@@ -128,3 +131,17 @@ def _parse(text: str) -> object:
         return read_json(text)
     except orjson.JSONDecodeError:
         return MISSING
+
+
+def numbers_in(value: Mapping[str, Any]) -> dict[str, object]:
+    """What of *value* is a number, also as a text, true, false or null, which is a missing one, at any depth."""
+    found: dict[str, object] = {}
+    for key, one in value.items():
+        if isinstance(one, Mapping):
+            if inside := numbers_in(one):
+                found[key] = inside
+        elif one is None or isinstance(one, bool | int | float):
+            found[key] = one
+        elif isinstance(one, str) and _NUMBER.fullmatch(one):
+            found[key] = float(one)
+    return found

@@ -15,7 +15,7 @@ from ..pipeline.gate import gate_line
 from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
-from ..values import Event, Record, Results, RunContext, Sizes
+from ..values import Event, Record, Results, RunContext, Sizes, Subject
 from .reader import RecordReader
 
 
@@ -63,9 +63,11 @@ class RecordObservers:
         """Whether a record may end the run."""
         return bool(self._stops)
 
-    def observe(self, events: Iterable[Event], *, whole: bool = False) -> None:
-        """Take the records among *events* into account; *whole* says that no subject is told in parts."""
+    def observe(self, events: Iterable[Event], subject: Subject | None = None, *, whole: bool = False) -> None:
+        """Take the records among *events* into account, of *subject* if that is given; *whole* says that no subject is told in parts."""
         if self.listens:
+            if subject is not None:
+                self._reader.know(subject)
             for found in chain(self._reader.read(events), self._reader.rest() if whole else ()):
                 self._take(*found)
 

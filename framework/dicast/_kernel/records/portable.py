@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -11,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from ..._toolkit.json_values import numbers_in
 from ..values import Head, Record, Results
 from ..values.errors import DataError, Problem
 
@@ -23,7 +23,6 @@ BEGINS = b'{\n"format": "dicast.baseline/'
 _MEMBERS = {"name": str, "run_id": str, "document": dict, "fingerprints": dict, "models": dict, "rows": list}
 _OF_A_ROW = {"subject_kind": str, "subject_id": str, "metrics": dict}
 _START = 4096
-_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,300}\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?\s*", re.ASCII)
 
 
 def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
@@ -79,9 +78,8 @@ def read_portable(path: Path) -> Results | None:
         for row in found["rows"]:
             session = {"session_id": row["session_id"]} if "session_id" in row else {}
             about = {"id": row["subject_id"], **session}
-            scored_by = {"scored_by": row["scored_by"]} if "scored_by" in row else {}
-            record = {"subject_kind": row["subject_kind"], "row": about, **scored_by, "metrics": row["metrics"]}
-            yield row["subject_id"], record
+            kept = {name: row[name] for name in ("subject_kind", "scored_by", "metrics") if name in row}
+            yield row["subject_id"], {"row": about, **kept}
 
     pass_at = found.get("pass_at") or {}  # which earlier versions did not write
     return Results(found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at)
@@ -111,23 +109,9 @@ def _is_record(line: bytes) -> bool:
 
 def _row(subject_id: str, record: Record) -> dict[str, object]:
     session = record.get("row", {}).get("session_id")
-    about = {"subject_kind": record["subject_kind"], "subject_id": subject_id}
     beside = {name: value for name, value in (("session_id", session), ("scored_by", record.get("scored_by"))) if value}
-    return {**about, **beside, "metrics": _numbers(record["metrics"])}
-
-
-def _numbers(value: Mapping[str, Any]) -> dict[str, object]:
-    """What of *value* is a number, also as a text, true, false or null, which is a missing one, at any depth."""
-    found: dict[str, object] = {}
-    for key, one in value.items():
-        if isinstance(one, Mapping):
-            if inside := _numbers(one):
-                found[key] = inside
-        elif one is None or isinstance(one, bool | int | float):
-            found[key] = one
-        elif isinstance(one, str) and _NUMBER.fullmatch(one):
-            found[key] = float(one)
-    return found
+    numbers = numbers_in(record["metrics"])
+    return {"subject_kind": record["subject_kind"], "subject_id": subject_id, **beside, "metrics": numbers}
 
 
 def _digest(told: Mapping[str, object]) -> str:

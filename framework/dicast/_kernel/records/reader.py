@@ -14,10 +14,12 @@ from ..events import (
     RECORD_FAILED,
     RUN_COMPLETED,
     RUN_STARTED,
+    SUBJECT_READ,
     VERDICT_ENDS,
 )
 from ..pipeline.sections import METRICS
-from ..values import Event, Query, Record, Results
+from ..values import Event, Query, Record, Results, Subject
+from .record import columns
 
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
 """The events that :class:`RecordReader` reads."""
@@ -30,38 +32,62 @@ class RecordReader:
     """Finds the records in the events of one run, whose ``run.started`` had the payload *started*.
 
     Where no extractor says what the scores are, they are the verdicts': ``metrics.scores`` has what each metric and judge said of
-    the subject, by label, unless the task reported scores itself. With *late*, a subject that something failed for comes last,
+    the subject, by label, unless the task reported scores itself. Where verdicts alone make the records, their rows are those that the
+    subjects were read from, as far as these are known. With *late*, a subject that something failed for comes last,
     since what was retried stands further on.
     """
 
     def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
         self.types = TYPES[:2] if started.get("extractors") else TYPES
         self._counted: Sequence[str] = started.get("counted", ())
-        self._late = late
+        self.is_bare = not (started.get("task") or started.get("extractors"))  # verdicts alone make the records
+        self._late, self._rows = late, dict[tuple[str, str], Mapping[str, Any]]()
         self._told: list[Event] = []
         self._waiting: dict[tuple[str | None, str | None], list[Event]] = {}
 
     def read(self, events: Iterable[Event]) -> Iterator[Found]:
         """The subjects with their records, each once the next subject's first event is there."""
         for event in events:
-            if event.type in self.types:
+            if event.type == SUBJECT_READ and event.payload.get("content"):
+                self.know(_subject_of(event))
+            elif event.type in self.types:
                 if self._told and _subject(self._told[0]) != _subject(event):
                     yield from self._next()
                 self._told.append(event)
+
+    def know(self, subject: Subject) -> None:
+        """Keep the row of *subject* until :meth:`rest`, or until its record is found."""
+        if self.is_bare:
+            self._rows[subject.kind, subject.id] = columns(subject)
 
     def rest(self) -> Iterator[Found]:
         """The record of the subject that came last, and those that wait for what was retried."""
         yield from self._next()
         for told in self._waiting.values():
-            yield _found(told, self._counted)
+            yield self._found(told)
         self._waiting.clear()
+        self._rows.clear()
 
     def _next(self) -> Iterator[Found]:
         told, self._told = self._told, []
         if self._late and any(_subject(event) in self._waiting or event.type.endswith(".failed") for event in told):
             self._waiting.setdefault(_subject(told[0]), []).extend(told)
         elif told:
-            yield _found(told, self._counted)
+            yield self._found(told)
+
+    def _found(self, told: Sequence[Event]) -> Found:
+        """What the events *told* of one subject come to; the newest of a kind counts."""
+        kind, subject_id, session = str(told[0].subject_kind), str(told[0].subject_id), told[0].session_id
+        named = {"id": subject_id} if session is None else {"id": subject_id, "session_id": session}
+        row = self._rows.pop((kind, subject_id), None)
+        record = next((event.payload for event in reversed(told) if event.type == RECORD_COMPLETED), None)
+        if any(event.type == EVAL_COMPLETED for event in told):
+            record = record or {"row": row or named, "metrics": {}}
+            metrics: Any = record["metrics"]
+            if "score" not in metrics and "scores" not in metrics:
+                scored_by, found = _scores(told, self._counted)
+                record = {**record, "scored_by": scored_by, "metrics": {**metrics, **found}}
+        return (kind, subject_id, session), record
 
 
 def results(ledger: Ledger, run_id: str) -> Results:
@@ -81,35 +107,30 @@ def results(ledger: Ledger, run_id: str) -> Results:
             if record is not None:
                 yield subject_id, {"subject_kind": kind, **record}
 
+    def rows() -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+        read = ledger.read(Query(run_id=run_id, types=(SUBJECT_READ,))) if RecordReader(started).is_bare else ()
+        subjects = (_subject_of(entry.event) for entry in read if entry.event.payload.get("content"))
+        return (((subject.kind, subject.id), columns(subject)) for subject in subjects)
+
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
     ended = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
     answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
-    pass_at = started.get("pass_at") or {}  # which earlier versions did not tell
-    return Results(run_id, str(started.get("name")), records, counting, answered or {}, pass_at)
+    name, pass_at = str(started.get("name")), started.get("pass_at") or {}  # which earlier versions did not tell
+    return Results(run_id, name, records, counting, answered or {}, pass_at, rows)
 
 
 _BESIDE = ("aggregates[", "early_stop[")
 """Fingerprints of what changes no number of a subject."""
 
 
+def _subject_of(read: Event) -> Subject:
+    """The subject whose ``subject.read`` *read* is."""
+    given: Any = read.payload["content"]
+    return Subject(str(read.subject_kind), str(read.subject_id), **given, session_id=read.session_id)
+
+
 def _subject(event: Event) -> tuple[str | None, str | None]:
     return event.subject_kind, event.subject_id
-
-
-def _found(told: Sequence[Event], counted: Sequence[str]) -> Found:
-    """What the events *told* of one subject come to; the newest of a kind counts. *counted* as in ``run.started``."""
-    first, record = told[0], None
-    for event in told:
-        if event.type == RECORD_COMPLETED:
-            record = event.payload
-    if any(event.type == EVAL_COMPLETED for event in told):
-        session = {} if first.session_id is None else {"session_id": first.session_id}
-        record = record or {"row": {"id": first.subject_id, **session}, "metrics": {}}
-        metrics: Any = record["metrics"]
-        if "score" not in metrics and "scores" not in metrics:
-            scored_by, found = _scores(told, counted)
-            record = {**record, "scored_by": scored_by, "metrics": {**metrics, **found}}
-    return (str(first.subject_kind), str(first.subject_id), first.session_id), record
 
 
 def _scores(told: Iterable[Event], counted: Iterable[str]) -> tuple[str, dict[str, object]]:

@@ -178,7 +178,8 @@ class Window:
                 await self._stream.replay([earlier.event], counted=earlier.stands)
         self._stream.emit(job.events)
         if self._observers is not None:
-            self._observe(self._observers, [*(earlier.event for earlier in job.kept if earlier.stands), *job.events])
+            stand = [earlier.event for earlier in job.kept if earlier.stands]
+            self._observe(self._observers, job.due.subject, [*stand, *job.events])
         due, spool = job.due, self._run.spool
         if due.answered is not None:
             self._answers.append((due.answered, job.events))
@@ -187,9 +188,9 @@ class Window:
         if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
 
-    def _observe(self, observers: RecordObservers, events: Sequence[Event]) -> None:
+    def _observe(self, observers: RecordObservers, subject: Subject, events: Sequence[Event]) -> None:
         """Let the run's records be seen; once it is to stop early, no further subject begins."""
-        observers.observe(events, whole=True)
+        observers.observe(events, subject, whole=True)
         if observers.stopped is not None and self._ended is None:
             self._ended, self._enough = observers.stopped, True
 

@@ -44,7 +44,8 @@ class Results:
     section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
     read them all again: by whatever key it finds it by. *models* are the names of the models that answered, by the label of what
     asked them; a ledger of before says none. *pass_at* is the least score with which a subject passes, by label; a record's ``scored_by`` is the label that its ``metrics.score`` is of,
-    where verdicts made it.
+    where verdicts made it. *rows()* yields the rows that subjects were read from, by kind and id, where the records do not have them: those of a run of
+    metrics and judges alone, whose ledger stores content.
     """
 
     run_id: str
@@ -53,6 +54,7 @@ class Results:
     fingerprints: Mapping[str, str] = attrs.field(factory=dict)
     models: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
     pass_at: Mapping[str, float] = attrs.field(factory=dict)
+    rows: Callable[[], Iterator[tuple[tuple[str, str], Mapping[str, Any]]]] = lambda: iter(())
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:
@@ -63,9 +65,8 @@ class Results:
         ours, theirs = self.fingerprints, other.fingerprints
         if not ours or not theirs:
             return ["fingerprints"]
-        changed = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
-        named = []
+        named = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
         for label in sorted(self.models.keys() & other.models.keys()):
             a, b = (", ".join(sorted(one.models[label])) for one in (self, other))
             named += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
-        return [*changed, *named]
+        return named

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import MISSING, Results, Within, lookup
+from dicast import MISSING, Results, Within
 
 from .criteria_effects import adjust, effect_of
+from .row_values import row_values
 from .significance import Adjustment, check_adjustment
 from .table import there
 from .values import quiet, score_of
@@ -69,9 +70,9 @@ class CategoryEffects:
             (str(record.get("subject_kind", "row")), subject_id): record for subject_id, record in results.records()
         }
         columns: dict[str, array[float]] = {}
-        without = 0
-        for record in newest.values():
-            category, score = lookup(record.get("row") or {}, self.category_field), score_of(record)
+        without, of_row = 0, row_values(results, [self.category_field])
+        for subject, record in newest.items():
+            (category,), score = of_row(subject, record), score_of(record)
             if category is MISSING or category is None:
                 without += 1
             elif score is not None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import ConfigError, Record, Results, Within, lookup
+from dicast import ConfigError, Record, Results, Within
 
 from .paired_scores import mean_change
+from .row_values import row_values
 from .scale import TOO_LARGE, divided, multiplied, power_of
 from .table import explained
 from .ties import differences, reaches, varies
@@ -72,9 +73,10 @@ class RefereeAlignment:
 
     def _marked(self, results: Results) -> Marked:
         found: Marked = {}
+        of_row = row_values(results, self.referee_fields)
         for subject_id, record in results.records():
-            score, mark = self._score(record), self._mark(record)
             key = (str(record.get("subject_kind", "row")), subject_id)
+            score, mark = self._score(record), _mean_mark(of_row(key, record))
             found.pop(key, None)
             if score is not None and mark is not None:
                 found[key] = score, mark
@@ -82,11 +84,6 @@ class RefereeAlignment:
 
     def _score(self, record: Record) -> float | None:
         return score_of(record) if self.criterion is None else number(mapping(record, "scores").get(self.criterion))
-
-    def _mark(self, record: Record) -> float | None:
-        row = record.get("row") or {}
-        marks = [mark for field in self.referee_fields if (mark := _read(lookup(row, field))) is not None]
-        return sum(marks) / len(marks) if marks else None
 
     def _close(self, marked: Marked) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
@@ -136,6 +133,11 @@ class RefereeAlignment:
         else:
             words = f"{words}: the error changed by {mean:+.4g} over {subjects(len(both))}"
         return explained({**figures, "words": words}, alike)
+
+
+def _mean_mark(values: Iterable[object]) -> float | None:
+    marks = [mark for value in values if (mark := _read(value)) is not None]
+    return sum(marks) / len(marks) if marks else None
 
 
 def _read(value: object) -> float | None:
