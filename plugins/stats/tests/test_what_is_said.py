@@ -14,6 +14,7 @@ from dicast_stats import (
     Outliers,
     PassRate,
     Practical,
+    RationaleAnalysis,
     RefereeAlignment,
     Significance,
 )
@@ -128,7 +129,9 @@ def test_how_near_the_referees_large_scores_are_is_said_too():
     before, after = marked([1e200, 3e200, 5e200], [0, 0, 0]), marked([1e199, 2e200, 1e200], [0, 0, 0])
     found = RefereeAlignment(referee_fields=("mark",)).compare(before, after)
     assert found["baseline"]["rmse"] == pytest.approx((35 / 3) ** 0.5 * 1e200)
-    assert found["words"] == "no evidence either way: the error changed by -1.967e+200 over 3 subjects"
+    assert (
+        found["words"] == "no evidence either way: the distance to the referees changed by -1.967e+200 over 3 subjects"
+    )
     beyond = marked([1.7e308, -1.7e308], [-1.7e308, 1.7e308])
     found = RefereeAlignment(referee_fields=("mark",)).compare(beyond, marked([1, 2], [1, 2]))
     assert found["words"] == "not known over 2 subjects: the scores are too large"
@@ -137,11 +140,19 @@ def test_how_near_the_referees_large_scores_are_is_said_too():
 def test_errors_that_all_change_alike_are_no_lack_of_evidence():
     before, after = marked([1, 2, 3], [3, 4, 5]), marked([2, 3, 4], [3, 4, 5])
     words = RefereeAlignment(referee_fields=("mark",)).compare(before, after)["words"]
-    assert words == "the errors of all 3 subjects changed by -1"
-    assert RefereeAlignment(referee_fields=("mark",)).compare(after, after)["words"] == "no error changed"
+    assert words == "the distances to the referees of all 3 subjects changed by -1"
+    assert (
+        RefereeAlignment(referee_fields=("mark",)).compare(after, after)["words"]
+        == "no distance to the referees changed"
+    )
 
 
 def test_a_change_beyond_what_a_number_holds_is_null_and_said_to_be(results):
     found = Outliers().compare(results({"a": [-1.7e308, 1.7e308]}), results({"a": [1.7e308, -1.7e308]}))
     assert said(found) == "not known over 2 subjects: the scores are too large"
     assert found["criteria"]["a"]["outliers"][0]["difference"] is None
+
+
+def test_one_rationale_is_one(aggregated):
+    records = [{"metrics": {"rationale": "It is short.", "score": 3}}]
+    assert said(aggregated(RationaleAnalysis(), records)) == "1 rationale"

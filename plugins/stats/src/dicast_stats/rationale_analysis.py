@@ -273,7 +273,7 @@ def _told(found: _Criterion) -> dict[str, Any]:
 
 
 def _words(figures: Mapping[str, Any]) -> str:
-    parts = [f"{figures['n']:,} rationales"]
+    parts = ["1 rationale" if figures["n"] == 1 else f"{figures['n']:,} rationales"]
     tops = {side: [one["word"] for one in figures[side]["keywords"][:3]] for side in ("low", "high")}
     parts += [f"{side} scores speak of {', '.join(top)}" for side, top in tops.items() if top]
     low, high = figures["ci_low"], figures["ci_high"]

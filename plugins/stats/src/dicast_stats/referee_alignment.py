@@ -129,9 +129,13 @@ class RefereeAlignment:
             return explained({**figures, "words": f"not known over {subjects(len(both))}: {TOO_LARGE}"}, {})
         alike = {} if known else {"effect_size": "the changes are all alike, or there is one"}
         if len(both) > 1 and not varies(change):
-            words = f"the errors of all {subjects(len(both))} changed by {mean:+.4g}" if mean else "no error changed"
+            words = (
+                f"the distances to the referees of all {subjects(len(both))} changed by {mean:+.4g}"
+                if mean
+                else "no distance to the referees changed"
+            )
         else:
-            words = f"{words}: the error changed by {mean:+.4g} over {subjects(len(both))}"
+            words = f"{words}: the distance to the referees changed by {mean:+.4g} over {subjects(len(both))}"
         return explained({**figures, "words": words}, alike)
 
 
