@@ -247,9 +247,10 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
 
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
-    from .pipeline.slots import ledger_at
+    from .pipeline.default_ledger import reading, sqlite_ledger
+    from .timing.at_once import at_once
 
-    return with_ledger(ledger_at(path), function)
+    return at_once(reading(sqlite_ledger(path)[1], function))
 
 
 def known_run(ledger: Ledger, run_id: str) -> str:
@@ -291,10 +292,7 @@ def results(ledger: Ledger | None, run: str) -> Results:
 
 def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
     """The same as :func:`read_ledger`, for the ledger of *slot*."""
+    from .pipeline.default_ledger import reading
     from .timing.event_loop import in_loop
 
-    async def read() -> T:
-        async with slot.component.open(None, create=False) as ledger:
-            return function(ledger)
-
-    return in_loop(read())
+    return in_loop(reading(slot.component, function))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
+    from .columns import Floats, Ints
     from .numbering import Numbering, exact_sum, rows_by_key, view
     from .readers import Reader, reader
 

@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.values import Entry, Event, Query
+from .columns import code_of, growing
 from .names import Names
+
+if TYPE_CHECKING:
+    from .columns import Floats, Ints
 
 TYPES = (EVAL_COMPLETED, EVAL_FAILED)
 """The events that :func:`judged` is about."""
@@ -61,15 +65,15 @@ class Judged:
     into *usd* and *msat*.
     """
 
-    seqs: array[int] = attrs.field(factory=lambda: array("q"))
-    times: array[int] = attrs.field(factory=lambda: array("q"))
-    codes: array[int] = attrs.field(factory=lambda: array("i"))
-    flags: array[int] = attrs.field(factory=lambda: array("i"))
-    scores: array[float] = attrs.field(factory=lambda: array("d"))
-    confidences: array[float] = attrs.field(factory=lambda: array("d"))
-    usd: array[int] = attrs.field(factory=lambda: array("q"))
-    msat: array[int] = attrs.field(factory=lambda: array("q"))
-    numbers: array[int] = attrs.field(factory=lambda: array("i"))
+    seqs: Ints = attrs.field(factory=lambda: array("q"))
+    times: Ints = attrs.field(factory=lambda: array("q"))
+    codes: Ints = attrs.field(factory=lambda: array("i"))
+    flags: Ints = attrs.field(factory=lambda: array("i"))
+    scores: Floats = attrs.field(factory=lambda: array("d"))
+    confidences: Floats = attrs.field(factory=lambda: array("d"))
+    usd: Ints = attrs.field(factory=lambda: array("q"))
+    msat: Ints = attrs.field(factory=lambda: array("q"))
+    numbers: Ints = attrs.field(factory=lambda: array("i"))
     names: Names = attrs.field(factory=Names)
     makers: list[Maker] = attrs.field(factory=list)
     exact: dict[int, tuple[str | None, str | None]] = attrs.field(factory=dict)
@@ -92,6 +96,7 @@ class Judged:
         for entry in entries:
             line = line_of(entry.event, times)
             if line is not None:
+                self._grow()
                 self.names, shared = (self.names.copied(), False) if shared else (self.names, False)
                 code = codes.setdefault(line[0], len(codes))
                 if code == len(self.makers):
@@ -102,13 +107,13 @@ class Judged:
     def of_run(self, run_id: str) -> Judged:
         """The rows of one run."""
         wanted = [maker.run_id == run_id for maker in self.makers]
-        if all(wanted[code] for code in set(self.codes)):
+        if all(wanted) or all(wanted[code] for code in set(self.codes)):
             return self
         return self.only([wanted[code] for code in self.codes])
 
     def only(self, chosen: Sequence[object]) -> Judged:
         """The rows for which *chosen* is true."""
-        columns = (array(one.typecode, compress(one, chosen)) for one in self._columns())
+        columns = (array(code_of(one), compress(one, chosen)) for one in self._columns())
         made: Callable[..., Judged] = Judged
         places = (
             {row: place for place, row in enumerate(compress(range(len(self.codes)), chosen))} if self.exact else {}
@@ -116,9 +121,15 @@ class Judged:
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
         return made(*columns, self.names, self.makers, exact)
 
-    def _columns(self) -> tuple[array[Any], ...]:
+    def _columns(self) -> tuple[Any, ...]:
         figures = self.scores, self.confidences, self.usd, self.msat
         return (self.seqs, self.times, self.codes, self.flags, *figures, self.numbers)
+
+    def _grow(self) -> None:
+        if isinstance(self.seqs, memoryview):
+            seqs, times, codes, flags, scores, confidences, usd, msat, numbers = map(growing, self._columns())
+            self.seqs, self.times, self.codes, self.flags, self.numbers = seqs, times, codes, flags, numbers
+            self.scores, self.confidences, self.usd, self.msat = scores, confidences, usd, msat
 
     def _put(self, seq: int, code: int, line: Line) -> None:
         _, time, flags, score, confidence, usd, msat, id, exact = line

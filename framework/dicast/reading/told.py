@@ -5,13 +5,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
 from .._kernel.events import RECORD_COMPLETED, RECORD_FAILED, SUBJECT_READ
 from .._kernel.values import Entry, Event, Query
+from .columns import code_of, growing
 from .names import Names
+
+if TYPE_CHECKING:
+    from .columns import Ints
 
 READ, ROUTED, CALLED, RECORDED, UNRECORDED = TOLD = (
     SUBJECT_READ,
@@ -42,10 +46,10 @@ class Told:
     *numbers* are those of subjects among *names*, and of turns where a trace speaks.
     """
 
-    seqs: array[int] = attrs.field(factory=lambda: array("q"))
-    codes: array[int] = attrs.field(factory=lambda: array("i"))
-    marks: array[int] = attrs.field(factory=lambda: array("q"))
-    numbers: array[int] = attrs.field(factory=lambda: array("i"))
+    seqs: Ints = attrs.field(factory=lambda: array("q"))
+    codes: Ints = attrs.field(factory=lambda: array("i"))
+    marks: Ints = attrs.field(factory=lambda: array("q"))
+    numbers: Ints = attrs.field(factory=lambda: array("i"))
     names: Names = attrs.field(factory=Names)
     tellers: list[Teller] = attrs.field(factory=list)
 
@@ -71,20 +75,22 @@ class Told:
 
     def put(self, seq: int, code: int, mark: int, id: str | None) -> None:
         """Add a row."""
-        self.seqs.append(seq)
-        self.codes.append(code)
-        self.marks.append(mark)
-        self.numbers.append(self.names.number(id))
+        values = seq, code, mark, self.names.number(id)
+        columns = self.seqs, self.codes, self.marks, self.numbers = tuple(map(growing, self._columns()))
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
 
     def of(self, run_id: str | None, types: Sequence[str]) -> Told:
         """The rows of *types*, of one run or of all."""
         wanted = [teller.type in types and run_id in (None, teller.run_id) for teller in self.tellers]
-        if all(wanted[code] for code in set(self.codes)):
+        if all(wanted) or all(wanted[code] for code in set(self.codes)):
             return self
         chosen = [wanted[code] for code in self.codes]
-        columns = self.seqs, self.codes, self.marks, self.numbers
-        seqs, codes, marks, numbers = (array(one.typecode, compress(one, chosen)) for one in columns)
+        seqs, codes, marks, numbers = (array(code_of(one), compress(one, chosen)) for one in self._columns())
         return Told(seqs, codes, marks, numbers, self.names, self.tellers)
+
+    def _columns(self) -> tuple[Ints, ...]:
+        return self.seqs, self.codes, self.marks, self.numbers
 
 
 def told(ledger: Any, run_id: str | None = None, types: Sequence[str] = TOLD) -> Told:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import ConfigError
+from dicast import ConfigError, mean
 from dicast.reading import reader
 from dicast.testing import MemoryLedger
+from dicast_quality.arrays import average, exact_total, percentiles
+from dicast_quality.percentile import percentile
 
 FROM, TO = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
 TIMES = [f"2026-03-0{day}T12:00:00.000Z" for day in (1, 2, 3)]
@@ -146,6 +150,21 @@ def test_agreement_is_the_same_in_both_ways(make_ledger, happened, options, bloc
 def test_agreement_by_the_day_is_the_same_in_both_ways(make_ledger, happened, options):
     slow, quick = both(make_ledger, happened, "agreement_days", options)
     assert alike(slow, quick)
+
+
+@given(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 1.0, 5e-324, 2.0**-80])), max_size=60))
+def test_sums_and_percentiles_of_arrays_are_those_of_lists(values):
+    column = np.array(values, "d")
+    assert exact_total(np, column) == math.fsum(values)
+    assert average(np, column) == (mean(values) if values else None)
+    shares = (0.0, 0.1, 0.5, 0.975, 1.0)
+    expected = [percentile(sorted(values), share) if values else None for share in shares]
+    assert percentiles(np, column, shares) == expected
+
+
+def test_values_that_no_verdict_has_are_added_up_as_well():
+    values = [1e30, 1.0, -1e30]
+    assert average(np, np.array(values)) == mean(values)
 
 
 def test_verdicts_of_people_are_counted_and_left_out_where_that_is_asked_for(ledger, ask):

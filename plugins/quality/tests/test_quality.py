@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Entry, Event
 from dicast.reading import Judged
+from dicast_quality.percentile import percentile
 from dicast_quality.quality import quality
 from dicast_quality.verdicts import Verdicts
 
@@ -322,8 +323,9 @@ def test_mean_is_that_of_the_sure_ones_and_lies_among_them(given_, least):
     judged = Judged().add(Entry(seq, event, "", "") for seq, event in enumerate(rows, 1))
     (group,) = Verdicts(judged, "row", "none").groups(least)
     sure = sorted(score for score, confidence in given_ if confidence >= least)
-    assert (group.count, list(group.scores)) == (len(given_), sure)
+    assert (group.count, group.scored) == (len(given_), len(sure))
+    assert [group.median, group.tenth] == [percentile(sure, share) if sure else None for share in (0.5, 0.1)]
     assert group.mean == (pytest.approx(math.fsum(sure) / len(sure)) if sure else None)
     if sure:
-        assert sure[0] <= group.percentile(0.1) <= group.percentile(0.5) <= sure[-1]
-        json.dumps([group.mean, group.percentile(0.1)], allow_nan=False)
+        assert sure[0] <= group.tenth <= group.median <= sure[-1]
+        json.dumps([group.mean, group.tenth], allow_nan=False)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dicast_quality.reliability import BLOCKS, Tally, percentile
+from dicast_quality.percentile import percentile
+from dicast_quality.reliability import BLOCKS, Tally
 
 SCORES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
 TABLES = st.integers(2, 5).flatmap(

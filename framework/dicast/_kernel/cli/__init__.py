@@ -94,7 +94,9 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is none of this name."""
         name = args[0] if args else ""
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
+        if (command := self.get_command(ctx, name)) is not None:
+            return name, command, args[1:]
+        if not name.startswith("-"):
             from ..._toolkit.installing import how_to_install
             from ..values.names import nearest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -14,16 +13,13 @@ import orjson
 from ..._toolkit.json_values import MISSING
 from ..contract.kinds import parts
 from ..contract.protocols import Extractor, Judge, estimate
-from ..contract.registry import Registry
 from ..values import KINDS, PARENTS, Rubric, Subject
 from .builder import Built
+from .default_ledger import sqlite_ledger
 from .describe import describe
 from .faults import Fault, Invalid, Path
 from .plain_values import unstructure
 from .sections import Pipeline, Scoring, Slot, SlotOptions
-
-LEDGER_PATH = pathlib.Path(".dicast") / "ledger.db"
-"""Where the ledger is, from the current directory, where nothing names it."""
 
 _SCORES = "scores"
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
@@ -209,7 +205,6 @@ def ledger_slot(pipeline: Pipeline) -> Slot:
 
 
 def ledger_at(path: pathlib.Path | None) -> Slot:
-    """The SQLite ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``."""
-    found = Registry().find("ledger/sqlite", ("ledger",))
-    live = found.cls(path=path or pathlib.Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
+    """The SQLite ledger at *path*, or the default one."""
+    found, live = sqlite_ledger(path)
     return Slot(found.name, found.name, live, found.kind, found.version, found.distribution, "ledger", {}, "")

@@ -12,11 +12,15 @@ import orjson
 
 from dicast.reading import Judged, Maker, Names, Teller, Told, mark_of
 
+from .blocks import columns_of
 from .columns import JUDGED, PAID, READ, TRACED, Packed
 from .naming import numbers_about
 from .spent import Payer, Spent
 
 Bounds = tuple[int, int]
+ALL = 0, 2**62
+"""Bounds within which every row lies."""
+
 NamesOf = Callable[[sqlite3.Connection, "array[int]"], Names]
 """The names of a ledger; numbers that go by other ones are changed."""
 
@@ -164,14 +168,18 @@ def _decoded(table: Packed, lines: bytes, size: int) -> list[array[Any]]:
 
 def _whole(
     connection: sqlite3.Connection, table: Packed, bounds: Bounds | None
-) -> tuple[list[array[Any]], dict[int, list[Any]]]:
+) -> tuple[Sequence[Any], dict[int, list[Any]]]:
     """The columns of *table*, and by line the amounts that are no numbers."""
-    columns: list[array[Any]] = [array(code) for code in table.codes]
-    apart: dict[int, list[Any]] = {}
-    query = f"SELECT size, exact, lines FROM {table.name} WHERE last >= ? AND first <= ? ORDER BY first"
-    for size, exact, lines in connection.execute(query, bounds or (0, 2**62)):
+    where = f"FROM {table.name} WHERE last >= ? AND first <= ?"
+    (count,) = connection.execute(f"SELECT total(size) {where}", bounds or ALL).fetchone()
+    columns, start, apart = columns_of(table.codes, int(count)), 0, dict[int, list[Any]]()
+    room = [memoryview(column).cast("B") for column in columns]
+    for size, exact, lines in connection.execute(f"SELECT size, exact, lines {where} ORDER BY first", bounds or ALL):
         if exact is not None:
-            apart.update((len(columns[0]) + place, texts) for place, *texts in orjson.loads(exact))
-        for column, part in zip(columns, table.split(lines, size), strict=True):
-            column.frombytes(part)
+            apart.update((start + place, texts) for place, *texts in orjson.loads(exact))
+        for part, lines_, width in zip(room, table.split(lines, size), table.sizes, strict=True):
+            part[start * width : (start + size) * width] = lines_
+        start += size
+    for part in room:
+        part.release()  # else nothing could be added to an array
     return columns, apart

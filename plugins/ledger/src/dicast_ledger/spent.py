@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import orjson
 
 from dicast import Cost, Event, InvalidCost
 from dicast.reading import Names, milliseconds
+
+if TYPE_CHECKING:
+    from dicast.reading import Ints
 
 AGENT = "llm.call_completed"
 """A call of the agent that is judged, as its trace tells it."""
@@ -61,14 +63,14 @@ class Spent:
     *numbers* are those of sessions among *names*.
     """
 
-    times: array[int]
-    codes: array[int]
-    flags: array[int]
-    amounts: array[int]
-    tokens: array[int]
-    calls: array[int]
-    marks: array[int]
-    numbers: array[int]
+    times: Ints
+    codes: Ints
+    flags: Ints
+    amounts: Ints
+    tokens: Ints
+    calls: Ints
+    marks: Ints
+    numbers: Ints
     names: Names
     payers: list[Payer]
     exact: Mapping[int, str]

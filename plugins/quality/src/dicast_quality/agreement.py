@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -15,9 +15,11 @@ from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, 
 from .comparison import Comparison
 from .many_ratings import ratings_of
 from .options import as_json, check_labels, ledger_path, share
-from .prevalence import Prevalences, prevalence_lines
 from .ratings import BETWEEN, Between, Ratings, Wanted
 from .text import lines
+
+if TYPE_CHECKING:
+    from .prevalence import Prevalences
 
 
 @click.command()
@@ -68,8 +70,13 @@ def agreement(
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return
-    for line in (*lines(found), *(prevalence_lines(found["prevalence"]) if "prevalence" in found else ())):
+    for line in lines(found):
         click.echo(one_line(line))
+    if "prevalence" in found:
+        from .prevalence import prevalence_lines
+
+        for line in prevalence_lines(found["prevalence"]):
+            click.echo(one_line(line))
 
 
 def read_agreement(
@@ -137,6 +144,8 @@ class Asked:
         return ratings, between
 
     def _prevalences(self, ledger: Ledger, ratings: Ratings, gold: str | None) -> Prevalences:
+        from .prevalence import Prevalences  # it brings what builds components, half a tenth of a second
+
         of = None if self.of is None else known_run(ledger, self.of)
         found = Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of)
         found.read(ledger)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Sequence
 from math import fsum
 from types import ModuleType
 from typing import Any
+
+from dicast.reading import exact_sum
+
+from .percentile import percentile, places
 
 MANY = 50_000
 """Rows from which on numpy is imported, which takes as long as 50,000 rows one by one."""
@@ -25,16 +29,31 @@ def numpy_for(rows: int) -> ModuleType | None:
     return np
 
 
-def floats(column: Array) -> array[float]:
-    """An array of numpy as one of the standard library."""
-    found = array("d")
-    found.frombytes(column.tobytes())
-    return found
-
-
-def average(column: Array) -> float | None:
+def average(np: ModuleType, column: Array) -> float | None:
     """The mean of *column*, as :func:`dicast.mean` has it."""
     if not len(column):
         return None
     least, most = float(column.min()), float(column.max())
-    return least if least == most else min(max(fsum(floats(column)) / len(column), least), most)
+    if least == most:
+        return least
+    whole = exact_total(np, column) if 0 <= least and most <= 1 else fsum(column.tolist())
+    return min(max(whole / len(column), least), most)
+
+
+def exact_total(np: ModuleType, column: Array) -> float:
+    """The sum of *column*, values from 0 to 1, rounded once, as :func:`math.fsum` has it: by the first 40 bits of each, and the next 40."""
+    high = (column * 2.0**40).astype("q")
+    rest = (column - high * 2.0**-40) * 2.0**80
+    low = rest.astype("q")
+    if (low != rest).any():  # of the values some are so small that they have more bits
+        return fsum(column.tolist())
+    return ((exact_sum(np, high) << 40) + exact_sum(np, low)) / 2**80
+
+
+def percentiles(np: ModuleType, column: Array, shares: Sequence[float]) -> list[float | None]:
+    """The value below which each of *shares* of *column* lie, as :func:`.reliability.percentile` has it."""
+    if not len(column):
+        return [None] * len(shares)
+    below = [places(len(column), share)[0] for share in shares]
+    parted = np.partition(column, sorted({min(place + more, len(column) - 1) for place in below for more in (0, 1)}))
+    return [float(percentile(parted, share)) for share in shares]

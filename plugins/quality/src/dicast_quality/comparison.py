@@ -105,6 +105,9 @@ class Comparison:
         """The places of the greatest of *spreads*, of equal ones the first, so many as are kept."""
         apart = np.flatnonzero(spreads > NOISE)
         ranks = np.round(spreads[apart], 9)
+        if len(ranks) > self._keep:
+            chosen = ranks >= np.partition(ranks, -self._keep)[-self._keep]
+            apart, ranks = apart[chosen], ranks[chosen]
         found: list[int] = apart[np.argsort(-ranks, kind="stable")[: self._keep]].tolist()
         return found
 

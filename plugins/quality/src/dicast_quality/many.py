@@ -16,6 +16,7 @@ from dicast.reading import (
     ROUTED,
     USD_UNKNOWN,
     Judged,
+    Maker,
     Numbering,
     Told,
     exact_sum,
@@ -23,8 +24,8 @@ from dicast.reading import (
     view,
 )
 
-from .arrays import Array, average, floats, numpy_for
-from .verdicts import ALWAYS, Group, Grouping, Key, Verdicts
+from .arrays import Array, average, numpy_for, percentiles
+from .verdicts import ALWAYS, SHARES, Group, Grouping, Key, Verdicts
 
 _UNTOLD, _UNDECIDED = -2, -1
 """In place of a model: nobody told of the turn; several models and no decision."""
@@ -56,6 +57,12 @@ class ManyVerdicts(Verdicts):
         self._numbering: Numbering | None = None
         self._told: Array = None
         self._told_names: tuple[str, ...] = ()
+
+    @property
+    def makers(self) -> list[Maker]:
+        """Who has made verdicts, or failed, at whatever time."""
+        there = self._np.bincount(self._codes, minlength=len(self._judged.makers)).tolist()
+        return [maker for maker, count in zip(self._judged.makers, there, strict=True) if count]
 
     @property
     def numbering(self) -> Numbering:
@@ -139,10 +146,9 @@ class ManyVerdicts(Verdicts):
         unpriced, escalated, exhausted = (
             int(np.count_nonzero(flags & bit)) for bit in (USD_UNKNOWN, ESCALATED, EXHAUSTED)
         )
-        means, down = (average(counted), average(confidences)), self._thumbs_down(rows, flags)
-        return Group(
-            key, len(rows), floats(np.sort(counted)), *means, usd, msat, unpriced, down, escalated, exhausted, people
-        )
+        figures = average(np, counted), *percentiles(np, counted, SHARES), average(np, confidences)
+        costs, down = (usd, msat, unpriced), self._thumbs_down(rows, flags)
+        return Group(key, len(rows), len(counted), *figures, *costs, down, escalated, exhausted, people)
 
     def _sum(self, unit: Literal["usd", "msat"], rows: Array, flags: Array) -> Cost:
         np, judged = self._np, self._judged
@@ -182,20 +188,21 @@ class _Tellers:
     def models(self, turns: Array, codes: Array, subjects: Array, asked: Array, size: int) -> Array:
         """The model of each of *subjects*, judged in the run *asked*; *turns* and *codes* are what was told. All numbers are below *size*."""
         np, runs = self._np, self._runs[codes]
-        last, elsewhere, own = np.full(size, -1, "i"), np.full(size, _UNDECIDED, "i"), np.full(size, _UNTOLD, "i")
-        last[turns] = runs  # of several the last
-        found = np.full(len(subjects), _UNTOLD, "i")
-        judged = dict(rows_by_key(np, asked))
-        for run, places in rows_by_key(np, runs):
-            here = turns[places]
-            self._tell(own, here, codes[places])
-            if run in judged:
-                found[judged[run]] = own[subjects[judged[run]]]
-            newest = here[last[here] == run]
-            elsewhere[newest] = own[newest]
-            own[here] = _UNTOLD
+        own, found = np.full(size, _UNTOLD, "i"), np.full(len(subjects), _UNTOLD, "i")
+        told = dict(rows_by_key(np, runs))
+        for run, rows in rows_by_key(np, asked):
+            if run in told:
+                here = turns[told[run]]
+                self._tell(own, here, codes[told[run]])
+                found[rows] = own[subjects[rows]]
+                own[here] = _UNTOLD
         apart = np.flatnonzero(found == _UNTOLD)
-        found[apart] = elsewhere[subjects[apart]]
+        if len(apart):
+            last = np.empty(size, "i")
+            last[turns] = runs  # of several the last
+            newest = last[turns] == runs
+            self._tell(own, turns[newest], codes[newest])
+            found[apart] = np.maximum(own, _UNDECIDED)[subjects[apart]]
         return found
 
     def _tell(self, own: Array, turns: Array, codes: Array) -> None:

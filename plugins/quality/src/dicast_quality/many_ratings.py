@@ -55,6 +55,7 @@ class ManyRatings(Ratings):
     def __init__(self, np: ModuleType, judged: Judged) -> None:
         super().__init__(judged)
         self.np = np
+        self._by_code = dict(rows_by_key(np, view(np, judged.codes)))
         self._kinds: list[str] = []
         self._rows: dict[int, Array] = {}
         self._numbering = Numbering(np)
@@ -79,7 +80,7 @@ class ManyRatings(Ratings):
         return dict(zip(zip(ids, kinds, strict=True), rows[ordered].tolist(), strict=True))
 
     def _first_rows(self) -> Mapping[int, int]:
-        return {code: int(rows[0]) for code, rows in rows_by_key(self.np, view(self.np, self.judged.codes))}
+        return {code: int(rows[0]) for code, rows in self._by_code.items()}
 
     def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
         if len(reads) > 1 or len(reads[0].codes) < MANY:
@@ -89,18 +90,20 @@ class ManyRatings(Ratings):
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         np, found = self.np, self.judged
         self._kinds = list(dict.fromkeys(found.makers[code].kind for code in chosen))
-        by_code = dict(rows_by_key(np, view(np, found.codes)))
-        named = self._named(ledger, wanted, {code: by_code[code] for code in chosen})
+        named = self._named(ledger, wanted, {code: self._by_code[code] for code in chosen})
         self._numbering = numbering = Numbering.made(np, found.names)
         cells = numbering.size * len(self._kinds) * len(named)
         if cells > MOST_CELLS or len(named) > MOST_RATERS:
             self.newest = {self._number(name): self._newest(sorted(map(int, rows))) for name, rows in named.items()}
             return
         kinds = np.array([self._kinds.index(one.kind) if one.kind in self._kinds else -1 for one in found.makers], "q")
-        names = numbering.of(found.names).astype("q")
+        names = numbering.of(found.names).astype("q" if len(self._kinds) > 1 else "i")
         for name, rows in named.items():
-            ordered = np.sort(np.concatenate([np.atleast_1d(np.asarray(part)) for part in rows]))
-            places = names[view(np, found.numbers)[ordered]] * len(self._kinds) + kinds[view(np, found.codes)[ordered]]
+            ordered = np.concatenate([np.atleast_1d(np.asarray(part)) for part in rows])
+            ordered = ordered if (ordered[1:] > ordered[:-1]).all() else np.sort(ordered)
+            places = names[view(np, found.numbers)[ordered]]
+            if len(self._kinds) > 1:
+                places = places * len(self._kinds) + kinds[view(np, found.codes)[ordered]]
             self._rows[self._number(name)] = self._newest_of(ordered, places, numbering.size * len(self._kinds))
 
     def _named(self, ledger: Ledger, wanted: Wanted, rows: Mapping[int, Any]) -> Mapping[str, Any]:

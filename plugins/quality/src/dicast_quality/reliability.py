@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from itertools import combinations
 from math import fsum, isnan
 from operator import itemgetter
@@ -21,6 +20,7 @@ import attrs
 
 from .arrays import Array
 from .draws import put_in_parts, resampled
+from .percentile import percentile
 
 CUT = 0.5
 """A score from here on is a pass."""
@@ -288,10 +288,3 @@ def _kappa(table: Counter[tuple[bool, bool]]) -> float | None:
     if chance == n * n:
         return None
     return (n * (table[True, True] + table[False, False]) - chance) / (n * n - chance)
-
-
-def percentile(ascending: Sequence[float], share: float) -> float:
-    """The value below which *share*, as it is written, of the values lie, interpolated linearly between neighbours."""
-    part, whole = Decimal(repr(share)).as_integer_ratio()
-    below, rest = divmod((len(ascending) - 1) * part, whole)
-    return ascending[below] + (ascending[below + 1] - ascending[below]) * (rest / whole) if rest else ascending[below]

@@ -66,10 +66,8 @@ class Asked:
         rows, first, last = judged(ledger, run_id), milliseconds(self.start), milliseconds(self.end)
         verdicts = verdicts_of(rows, self.kind, self.group, self.labels, first, last)
         open_ = [entry.event for entry in begun(ledger, run_id) if entry.event.subject_kind == self.kind]
-        makers = (rows.makers[code] for code in set(rows.codes))
-        seen = {maker.judge for maker in makers if maker.kind == self.kind} | {
-            str(one.payload["judge"]) for one in open_
-        }
+        seen = {maker.judge for maker in verdicts.makers if maker.kind == self.kind}
+        seen |= {str(one.payload["judge"]) for one in open_}
         if seen:
             check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
         if self.without_people:
@@ -171,10 +169,10 @@ class Report:
         return {
             "verdict_count": group.count,
             "human_count": group.people,
-            "scored_count": len(group.scores),
+            "scored_count": group.scored,
             "mean_score": group.mean,
-            "p50_score": group.percentile(0.5),
-            "p10_score": group.percentile(0.1),
+            "p50_score": group.median,
+            "p10_score": group.tenth,
             "mean_confidence": group.confidence,
             "judge_cost_usd_total": None if group.unpriced else known,
             **extra,
@@ -199,7 +197,7 @@ class Report:
         for first, *rest in table:
             cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
             yield "  ".join([first.ljust(widths[0]), *cells])
-        unsure = sum(group.count - len(group.scores) for group in self.groups)
+        unsure = sum(group.count - group.scored for group in self.groups)
         if unsure:
             yield f"mean, p50 and p10 are without {unsure:,} verdicts whose confidence is below {asked.min_confidence:g}"
         people = sum(group.people for group in self.groups)
@@ -219,7 +217,7 @@ class Report:
         return any(not group.msat.is_zero for group in self.groups)
 
     def _cells(self, group: Group) -> tuple[str, ...]:
-        figures = shown("{:.4f}".format, group.mean, group.percentile(0.5), group.percentile(0.1))
+        figures = shown("{:.4f}".format, group.mean, group.median, group.tenth)
         (confidence,) = shown("{:.2f}".format, group.confidence)
         money = [
             f"{group.cost.decimal}{'+' if group.unpriced else ''}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ import attrs
 from dicast import Cost, Event, mean
 from dicast.reading import DOWN, ESCALATED, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Maker, Told
 
-from .reliability import percentile
+from .percentile import percentile
 
 Grouping = Literal["model", "judge_kind", "rubric_id", "none"]
 GROUPINGS: tuple[str, ...] = get_args(Grouping)
@@ -23,13 +22,16 @@ Key = tuple[str | None, str | None]
 """What a group is named by, and for a rubric its version."""
 
 
+SHARES = 0.5, 0.1
+"""How many of the scores lie below the median, and below the other figure beside it."""
+
 ALWAYS = 2**62
 """A time, in milliseconds, that nothing comes after."""
 
 
 @attrs.frozen
 class Group:
-    """The figures of some verdicts. Those that are sure enough enter *scores*, which ascend, and their *mean*.
+    """The figures of some verdicts. Those that are sure enough are *scored*, and enter *mean*, *median* and *tenth*, below which a tenth lies.
 
     *cost* and *msat* add up the known amounts, *unpriced* counts the verdicts whose cost is not known. *people* counts the verdicts of
     people.
@@ -37,8 +39,10 @@ class Group:
 
     key: Key
     count: int
-    scores: array[float] = attrs.field(repr=False)
+    scored: int
     mean: float | None
+    median: float | None
+    tenth: float | None
     confidence: float | None
     cost: Cost
     msat: Cost
@@ -47,10 +51,6 @@ class Group:
     escalated: int
     exhausted: int
     people: int = 0
-
-    def percentile(self, share: float) -> float | None:
-        """The score below which *share* of the counted verdicts lie."""
-        return percentile(self.scores, share) if self.scores else None
 
 
 class Verdicts:
@@ -78,6 +78,11 @@ class Verdicts:
         for row, (code, time, flag) in enumerate(zip(judged.codes, judged.times, judged.flags, strict=True)):
             if first <= time < last and not flag & FAILED and code in put:
                 put[code](row)
+
+    @property
+    def makers(self) -> list[Maker]:
+        """Who has made verdicts, or failed, at whatever time."""
+        return [self._judged.makers[code] for code in set(self._judged.codes)]
 
     def leave_people_out(self) -> None:
         """Count verdicts of people, and let them enter no other figure."""
@@ -167,22 +172,11 @@ class Verdicts:
         unpriced, escalated, exhausted = counts
         down = self._down(rows, any(flag & DOWN for flag in flags))
         usd, msat = (cost if cost.amount else Cost.zero(cost.unit) for cost in sums)
-        ascending = array("d", sorted(scores))
-        average = mean(ascending) if ascending else None
-        return Group(
-            key,
-            len(rows),
-            ascending,
-            average,
-            mean(confidences),
-            usd,
-            msat,
-            unpriced,
-            down,
-            escalated,
-            exhausted,
-            people,
-        )
+        ascending = sorted(scores)
+        shares = (percentile(ascending, share) if ascending else None for share in SHARES)
+        figures = mean(ascending) if ascending else None, *shares, mean(confidences)
+        costs = usd, msat, unpriced
+        return Group(key, len(rows), len(ascending), *figures, *costs, down, escalated, exhausted, people)
 
     def _nobody(self, key: Key, people: int) -> Group:
         """The figures of a group that people alone have judged."""
@@ -219,5 +213,5 @@ def _instant(time: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-NOTHING = Group((None, None), 0, array("d"), None, None, Cost.zero(), Cost.zero("msat"), 0, 0, 0, 0)
+NOTHING = Group((None, None), 0, 0, None, None, None, None, Cost.zero(), Cost.zero("msat"), 0, 0, 0, 0)
 """The figures of no verdict at all."""
