@@ -143,12 +143,36 @@ def code_lines(path: Path) -> int:
     return len(code)
 
 
+MAKE_LEDGER = """
+import asyncio
+from pathlib import Path
+from dicast import Event
+from dicast_ledger import Sqlite
+
+async def write():
+    async with Sqlite(Path("ledger.db")).open() as live:
+        live.append([Event("1", "run.started", "2026-03-01T12:00:00.000Z", "R", {})])
+
+asyncio.run(write())
+"""
+
+
 def test_importing_dicast_brings_in_nothing_that_only_a_run_needs():
     """Which takes as long as all else in it."""
     heavy = ("asyncio", "ssl", "yaml", "dicast._kernel.run.run", "numpy", "aiohttp")
     asked = f"import sys, dicast; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_reading_a_ledger_file_brings_in_no_event_loop_and_nothing_that_builds_pipelines(tmp_path):
+    subprocess.run([sys.executable, "-c", MAKE_LEDGER], cwd=tmp_path, check=True)
+    heavy = ("asyncio", "ssl", "yaml", "cattrs", "dicast._kernel.pipeline.slots", "numpy")
+    read = "found = dicast.read_ledger(Path('ledger.db'), lambda live: live.head().seq)"
+    asked = f"import sys, dicast; from pathlib import Path; {read}; print(found, [one for one in {heavy} if one in sys.modules])"
+    command = [sys.executable, "-c", asked]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "1 []"
 
 
 def folder_lines(folder: Path) -> int:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
     from .columns import Floats, Ints
-    from .numbering import Numbering, exact_sum, rows_by_key, view
+    from .numbering import Numbering, exact_sum, first_places, parts_by_key, rows_by_key, view
     from .readers import Reader, reader
 
 _ON_FIRST_USE = {
@@ -41,6 +41,8 @@ _ON_FIRST_USE = {
     "reader": ".readers:reader",
     "rows_by_key": ".numbering:rows_by_key",
     "exact_sum": ".numbering:exact_sum",
+    "first_places": ".numbering:first_places",
+    "parts_by_key": ".numbering:parts_by_key",
     "view": ".numbering:view",
     "run_document": ".._kernel.resume.reading:document",
     "verdict_of": ".._kernel.resume.reading:verdict",
@@ -59,6 +61,8 @@ __all__ = [
     "READ",
     "ROUTED",
     "USD_UNKNOWN",
+    "Floats",
+    "Ints",
     "Judged",
     "Maker",
     "Names",
@@ -68,11 +72,13 @@ __all__ = [
     "Told",
     "begun",
     "exact_sum",
+    "first_places",
     "judged",
     "line_of",
     "mark_of",
     "marks_joined",
     "milliseconds",
+    "parts_by_key",
     "past_runs",
     "reader",
     "rows_by_key",

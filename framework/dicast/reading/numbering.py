@@ -20,19 +20,25 @@ def view(np: ModuleType, column: Any) -> Array:
     return np.asarray(column)
 
 
-def rows_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
-    """Each of *keys*, with the places that have it in their order."""
+def parts_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, slice | Array]]:
+    """Each of *keys*, with what chooses its places in their order from an array."""
     if not len(keys):
         return
-    if (keys[1:] >= keys[:-1]).all():  # such as the runs of a ledger
-        order, ordered = np.arange(len(keys)), keys
-    else:
+    ascend = bool((keys[1:] >= keys[:-1]).all())  # such as the runs of a ledger
+    order, ordered = None, keys
+    if not ascend:
         small = keys.astype("h") if keys.min() >= -(2**15) and keys.max() < 2**15 else keys  # these are sorted by radix
         order = np.argsort(small, kind="stable")
         ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-        yield int(ordered[start]), order[start:end]
+    starts = (np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist()
+    for start, end in zip([0, *starts], [*starts, len(keys)], strict=True):
+        yield int(ordered[start]), slice(start, end) if order is None else order[start:end]
+
+
+def rows_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
+    """Each of *keys*, with the places that have it in their order."""
+    for key, part in parts_by_key(np, keys):
+        yield key, np.arange(part.start, part.stop) if isinstance(part, slice) else part
 
 
 def exact_sum(np: ModuleType, amounts: Array) -> int:
@@ -44,7 +50,7 @@ def first_places(np: ModuleType, *columns: Array) -> Array:
     """For each place the first one at which all *columns*, which are of 8 bytes, have the same. Sorting would take five times as long."""
     found, left = np.empty(len(columns[0]), "i"), np.arange(len(columns[0]), dtype="i")
     for turn in _TURNS:
-        here = [column[left] for column in columns]
+        here = [column[left] for column in columns] if turn else columns
         bits = min(_BITS, len(left).bit_length())
         slots = here[0] >> turn & (1 << bits) - 1
         table = np.empty(1 << bits, "i")
@@ -53,7 +59,11 @@ def first_places(np: ModuleType, *columns: Array) -> Array:
         same = np.logical_and.reduce([column[first] == own for column, own in zip(columns, here, strict=True)])
         found[left[same]] = first[same]
         left = left[~same]
-    _, firsts, same = np.unique(np.stack([column[left] for column in columns]), axis=1, return_index=True, return_inverse=True)
+    if not len(left):
+        return found
+    _, firsts, same = np.unique(
+        np.stack([column[left] for column in columns]), axis=1, return_index=True, return_inverse=True
+    )
     found[left] = left[firsts[same.ravel()]]
     return found
 
@@ -100,12 +110,14 @@ class Numbering:
         np, (first, second) = self._np, self._marks
         marks = np.frombuffer(b"".join(map(mark_of, names)), "q").reshape(-1, 2)
         halves = np.unique(marks[:, 0])
-        if not len(names) or not self.size:
+        if not names or not self.size:
             return {}
         near = np.searchsorted(halves, first)
         near[near == len(halves)] = 0
         likely = np.flatnonzero(halves[near] == first)
-        known = dict(zip(zip(first[likely].tolist(), second[likely].tolist(), strict=True), likely.tolist(), strict=True))
+        known = dict(
+            zip(zip(first[likely].tolist(), second[likely].tolist(), strict=True), likely.tolist(), strict=True)
+        )
         found = zip(names, map(tuple, marks.tolist()), strict=True)
         return {name: int(self._numbers[known[mark]]) for name, mark in found if mark in known}
 
@@ -129,8 +141,9 @@ class Numbering:
             one is None or len(one) != MARK_BYTES * len(names) for one, names in zip(marks, self._names, strict=True)
         ):
             return None
-        pairs = np.frombuffer(b"".join([one or b"" for one in marks]), "q").reshape(-1, 2)
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
+        pairs = [np.frombuffer(one or b"", "q").reshape(-1, 2) for one in marks]
+        first, second = (np.concatenate([pair[:, half] for pair in pairs]) for half in (0, 1))
+        return first, second
 
     def _by_texts(self) -> Array:
         np = self._np

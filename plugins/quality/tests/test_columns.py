@@ -12,11 +12,13 @@ from decimal import Decimal
 from importlib.metadata import entry_points
 from math import fsum
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dicast import Entry, LedgerError, Query
 from dicast.reading import begun, judged, reader, told
 from dicast.testing import MemoryLedger
 from dicast_quality.reliability import Tally
@@ -88,6 +90,17 @@ def written_to(component, events, size, ask):
             return ask(live)
 
     return asyncio.run(write())
+
+
+class MemoryOf:
+    """A live ledger that has no columns: *events*, in their order."""
+
+    def __init__(self, events):
+        self._events = events
+
+    def read(self, query):
+        wanted = query.types or {event.type for event in self._events}
+        return (Entry(seq, event, "", "") for seq, event in enumerate(self._events, 1) if event.type in wanted)
 
 
 def rows_of(path):
@@ -232,8 +245,29 @@ def scores_of(rows):
 
 
 @settings(deadline=None, max_examples=40)
-@given(made=happenings, size=st.sampled_from([1, 2, 100]), cut=st.integers(0, 100))
-def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made, size, cut):
+@given(made=happenings, size=st.sampled_from([1, 2, 100]), many=st.sampled_from([1, 20_000]))
+def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, made, size, many):
+    ledger = make_ledger()
+    for one in made:
+        tell(ledger, one)
+
+    def ask(live):
+        with mock.patch("dicast_ledger.blocks.MANY", many):
+            columns = judged(live), told(live)
+        more = judged(MemoryOf(ledger.events)), told(MemoryOf(ledger.events))
+        for kept, events in zip(columns, more, strict=True):
+            kept.add(MemoryOf(ledger.events).read(Query()))
+            events.add(MemoryOf(ledger.events).read(Query()))
+        return (columns, []), (more, [])
+
+    with tempfile.TemporaryDirectory() as folder:
+        kept, events = written_to(Sqlite(Path(folder) / "ledger.db"), ledger.events, size, ask)
+    assert plain(kept) == plain(events), "a block grows as arrays do"
+
+
+@settings(deadline=None, max_examples=40)
+@given(made=happenings, size=st.sampled_from([1, 2, 100]))
+def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made, size):
     ledger = make_ledger()
     for one in made:
         tell(ledger, one)
@@ -320,6 +354,7 @@ def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_pat
         "UPDATE columned SET upto = 1000",
         "UPDATE columned SET odd = 1",
         "UPDATE judged_lines SET last = last + 1",
+        "UPDATE judged_lines SET size = 1 << 40",
     ],
 )
 def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):
@@ -335,3 +370,16 @@ def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):
     found = written_to(Sqlite(path), [], 1, lambda live: live.verify())
     assert not found.ok
     assert "beside the chain" in found.reason
+
+
+@pytest.mark.parametrize("change", ["size = size + 1", "size = 1 << 40", "lines = substr(lines, 2)", "lines = 'text'"])
+def test_lines_that_are_not_as_many_as_they_say_are_refused(make_ledger, tmp_path, change):
+    ledger = make_ledger()
+    ledger.judged("T1", 0.5)
+    path = tmp_path / "ledger.db"
+    written_to(Sqlite(path), ledger.events, 100, lambda live: None)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE judged_lines SET {change}")
+        connection.commit()
+    with pytest.raises(LedgerError, match="does not hold"):
+        written_to(Sqlite(path), [], 1, judged)

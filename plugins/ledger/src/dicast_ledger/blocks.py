@@ -21,8 +21,12 @@ def columns_of(codes: str, rows: int) -> Sequence[Any]:
     if rows < MANY:
         return [array(code, bytes(rows * width)) for code, width in zip(codes, widths, strict=True)]
     rooms = [-(-rows * width // _APART) * _APART for width in widths]
-    whole, starts = _block(sum(rooms)), accumulate(rooms, initial=0)
-    return [whole[start : start + rows * width].cast(code) for code, width, start in zip(codes, widths, starts, strict=False)]
+    whole: Any = _block(sum(rooms))
+    starts = accumulate(rooms, initial=0)
+    return [
+        whole[start : start + rows * width].cast(code)
+        for code, width, start in zip(codes, widths, starts, strict=False)
+    ]
 
 
 def _block(size: int) -> memoryview:

@@ -171,8 +171,8 @@ def _whole(
 ) -> tuple[Sequence[Any], dict[int, list[Any]]]:
     """The columns of *table*, and by line the amounts that are no numbers."""
     where = f"FROM {table.name} WHERE last >= ? AND first <= ?"
-    (count,) = connection.execute(f"SELECT total(size) {where}", bounds or ALL).fetchone()
-    columns, start, apart = columns_of(table.codes, int(count)), 0, dict[int, list[Any]]()
+    (held,) = connection.execute(f"SELECT total(length(lines)) {where}", bounds or ALL).fetchone()
+    columns, start, apart = columns_of(table.codes, int(held) // sum(table.sizes)), 0, dict[int, list[Any]]()
     room = [memoryview(column).cast("B") for column in columns]
     for size, exact, lines in connection.execute(f"SELECT size, exact, lines {where} ORDER BY first", bounds or ALL):
         if exact is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from dicast.reading import Numbering, view
+from dicast.reading import Numbering, first_places, view
 
 from .spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UNPRICED, Spent, amount_of_line, day_of
 from .sums import Group, Sum
@@ -50,8 +50,7 @@ class ManySpent:
         runs = np.array([numbers[payer.run_id] for payer in payers], "i")[self._codes[lines]]
         if not len(lines) or (runs == runs[0]).all():
             return lines
-        _, first, same = np.unique(view(np, self._spent.marks)[lines], return_index=True, return_inverse=True)
-        return lines[runs[first][same] == runs]
+        return lines[runs[first_places(np, view(np, self._spent.marks)[lines])] == runs]
 
     def about_lost(self) -> Iterator[int]:
         """The lines that say what became of reservations of which one was lost, in their order."""

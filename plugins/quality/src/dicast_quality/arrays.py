@@ -7,12 +7,13 @@ from math import fsum
 from types import ModuleType
 from typing import Any
 
-from dicast.reading import exact_sum
-
 from .percentile import percentile, places
 
 MANY = 50_000
 """Rows from which on numpy is imported, which takes as long as 50,000 rows one by one."""
+
+_TOGETHER = 30_000
+"""Values that are added up at once: so many stay in the processor's own memory."""
 
 Array = Any
 """An array of numpy."""
@@ -36,18 +37,22 @@ def average(np: ModuleType, column: Array) -> float | None:
     least, most = float(column.min()), float(column.max())
     if least == most:
         return least
-    whole = exact_total(np, column) if 0 <= least and most <= 1 else fsum(column.tolist())
+    whole = exact_total(np, column) if least >= 0 and most <= 1 else fsum(column.tolist())
     return min(max(whole / len(column), least), most)
 
 
 def exact_total(np: ModuleType, column: Array) -> float:
     """The sum of *column*, values from 0 to 1, rounded once, as :func:`math.fsum` has it: by the first 40 bits of each, and the next 40."""
-    high = (column * 2.0**40).astype("q")
-    rest = (column - high * 2.0**-40) * 2.0**80
-    low = rest.astype("q")
-    if (low != rest).any():  # of the values some are so small that they have more bits
-        return fsum(column.tolist())
-    return ((exact_sum(np, high) << 40) + exact_sum(np, low)) / 2**80
+    total = 0
+    for start in range(0, len(column), _TOGETHER):
+        part = column[start : start + _TOGETHER]
+        high = (part * 2.0**40).astype("q")
+        rest = (part - high * 2.0**-40) * 2.0**80
+        low = rest.astype("q")
+        if (low != rest).any():  # a value is so small that it has more bits
+            return fsum(column.tolist())
+        total += (int(high.sum()) << 40) + int(low.sum())
+    return total / 2**80
 
 
 def percentiles(np: ModuleType, column: Array, shares: Sequence[float]) -> list[float | None]:

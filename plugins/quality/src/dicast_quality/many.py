@@ -20,6 +20,7 @@ from dicast.reading import (
     Numbering,
     Told,
     exact_sum,
+    parts_by_key,
     rows_by_key,
     view,
 )
@@ -104,15 +105,10 @@ class ManyVerdicts(Verdicts):
         """The models that were told of, and the number of each verdict's."""
         np, judged, numbering = self._np, self._judged, self.numbering
         models = {model: number for number, model in enumerate(dict.fromkeys(one.what for one in told.tellers))}
-        turns, codes = numbering.of(told.names)[view(np, told.numbers)], view(np, told.codes)
-        nobody = numbering.find([None]).get(None)
-        if nobody is not None:
-            there = turns != nobody
-            turns, codes = turns[there], codes[there]
         runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.tellers))}
-        asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], "i")[self._codes]
-        subjects = numbering.of(judged.names)[view(np, judged.numbers)]
-        return tuple(models), _Tellers(np, told, runs, models).models(turns, codes, subjects, asked, numbering.size)
+        asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], _small(len(runs)))[self._codes]
+        tellers = _Tellers(np, told, runs, models, numbering)
+        return tuple(models), tellers.models(numbering.of(judged.names), view(np, judged.numbers), asked)
 
     def groups(self, min_confidence: float) -> Iterator[Group]:
         """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
@@ -146,7 +142,8 @@ class ManyVerdicts(Verdicts):
         unpriced, escalated, exhausted = (
             int(np.count_nonzero(flags & bit)) for bit in (USD_UNKNOWN, ESCALATED, EXHAUSTED)
         )
-        figures = average(np, counted), *percentiles(np, counted, SHARES), average(np, confidences)
+        median, tenth = percentiles(np, counted, SHARES)
+        figures = average(np, counted), median, tenth, average(np, confidences)
         costs, down = (usd, msat, unpriced), self._thumbs_down(rows, flags)
         return Group(key, len(rows), len(counted), *figures, *costs, down, escalated, exhausted, people)
 
@@ -176,39 +173,51 @@ class ManyVerdicts(Verdicts):
         return int(np.count_nonzero(given))
 
 
-class _Tellers:
-    """Who tells which model, by the codes of *told*: numbers of runs and of models."""
+def _small(count: int) -> str:
+    """The type of the smallest numbers that has so many, and some below 0."""
+    return "h" if count < 2**15 else "i"
 
-    def __init__(self, np: ModuleType, told: Told, runs: Mapping[str, int], models: Mapping[str, int]) -> None:
-        self._np = np
-        self._runs = np.array([runs[one.run_id] for one in told.tellers], "i")
+
+class _Tellers:
+    """Who tells which model, by the codes of *told*: numbers of *runs* and of *models*."""
+
+    def __init__(
+        self, np: ModuleType, told: Told, runs: Mapping[str, int], models: Mapping[str, int], numbering: Numbering
+    ) -> None:
+        self._np, self._size = np, numbering.size
+        self._names, self._numbers, self._codes = numbering.of(told.names), view(np, told.numbers), view(np, told.codes)
+        self._nobody = numbering.find([None]).get(None, -1)
+        self._runs = np.array([runs[one.run_id] for one in told.tellers], _small(len(runs)))
         self._models = np.array([models[one.what] for one in told.tellers], "i")
         self._routed = np.array([one.type == ROUTED for one in told.tellers], bool)
 
-    def models(self, turns: Array, codes: Array, subjects: Array, asked: Array, size: int) -> Array:
-        """The model of each of *subjects*, judged in the run *asked*; *turns* and *codes* are what was told. All numbers are below *size*."""
-        np, runs = self._np, self._runs[codes]
-        own, found = np.full(size, _UNTOLD, "i"), np.full(len(subjects), _UNTOLD, "i")
-        told = dict(rows_by_key(np, runs))
-        for run, rows in rows_by_key(np, asked):
+    def models(self, names: Array, numbers: Array, asked: Array) -> Array:
+        """The model of each subject, judged in the run *asked*: by *numbers* of *names*, which are numbers below the size of the numbering."""
+        np, runs = self._np, self._runs[self._codes]
+        own, found = np.full(self._size, _UNTOLD, "i"), np.full(len(numbers), _UNTOLD, "i")
+        told = dict(parts_by_key(np, runs))
+        for run, rows in parts_by_key(np, asked):
             if run in told:
-                here = turns[told[run]]
-                self._tell(own, here, codes[told[run]])
-                found[rows] = own[subjects[rows]]
-                own[here] = _UNTOLD
+                turns = self._tell(own, told[run])
+                found[rows] = own[names[numbers[rows]]]
+                own[turns] = _UNTOLD
         apart = np.flatnonzero(found == _UNTOLD)
         if len(apart):
-            last = np.empty(size, "i")
+            last = np.full(self._size, -1, runs.dtype)
+            turns = self._names[self._numbers]
             last[turns] = runs  # of several the last
-            newest = last[turns] == runs
-            self._tell(own, turns[newest], codes[newest])
-            found[apart] = np.maximum(own, _UNDECIDED)[subjects[apart]]
+            self._tell(own, np.flatnonzero(last[turns] == runs))
+            found[apart] = np.maximum(own, _UNDECIDED)[names[numbers[apart]]]
         return found
 
-    def _tell(self, own: Array, turns: Array, codes: Array) -> None:
-        """Put the model of each of *turns* into *own*: the last decision, else that of its calls where it is one."""
+    def _tell(self, own: Array, rows: slice | Array) -> Array:
+        """Put the model of each turn of *rows* into *own*: the last decision, else that of its calls where it is one; return the turns."""
+        turns, codes = self._names[self._numbers[rows]], self._codes[rows]
+        if self._nobody >= 0:
+            turns, codes = turns[there := turns != self._nobody], codes[there]
         routed, models = self._routed[codes], self._models[codes]
         called, model = turns[~routed], models[~routed]
         own[called[::-1]] = model[::-1]  # the first
         own[called[own[called] != model]] = _UNDECIDED
         own[turns[routed]] = models[routed]  # the last
+        return turns

@@ -173,8 +173,8 @@ class Verdicts:
         down = self._down(rows, any(flag & DOWN for flag in flags))
         usd, msat = (cost if cost.amount else Cost.zero(cost.unit) for cost in sums)
         ascending = sorted(scores)
-        shares = (percentile(ascending, share) if ascending else None for share in SHARES)
-        figures = mean(ascending) if ascending else None, *shares, mean(confidences)
+        median, tenth = (percentile(ascending, share) if ascending else None for share in SHARES)
+        figures = mean(ascending) if ascending else None, median, tenth, mean(confidences)
         costs = usd, msat, unpriced
         return Group(key, len(rows), len(ascending), *figures, *costs, down, escalated, exhausted, people)
 
