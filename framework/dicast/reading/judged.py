@@ -78,7 +78,7 @@ class Judged:
     makers: list[Maker] = attrs.field(factory=list)
     exact: dict[int, tuple[str | None, str | None]] = attrs.field(factory=dict)
     memo: dict[object, Any] = attrs.field(factory=dict, init=False, repr=False, eq=False)
-    """What readers have made of all rows, kept with them."""
+    """What readers have made of all rows, and of what else the ledger had then, kept with them."""
     _ids: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
 
     @property

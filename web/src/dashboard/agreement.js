@@ -14,7 +14,7 @@ export function Agreement({ later, kind, judges, tick, query, mayLabel }) {
   const asked = { judge: [one, two], subject_kind: kind, window: window_ };
   const enough = names.length > 1 && kind !== null;
   const whole = useAnswer(enough && !later ? address("/analytics/agreement", { ...asked, worst: 5 }) : null, tick);
-  const days = useAnswer(whole.document === null ? null : address("/analytics/agreement/days", asked), tick);
+  const days = useAnswer(enough && !later ? address("/analytics/agreement/days", asked) : null, tick);
   return html`<${Tile} title="Agreement" id="agreement">${!enough ? html`<p class="empty">Only one judge has judged these: there is nothing to compare. <a href=${place(["label"])}>Give verdicts of your own</a> to see how far it can be believed.</p>` : html`
     <div class="picks"><${Pick} word="of" names=${names} value=${one} name="one" /><${Pick} word="and" names=${names} value=${two} name="two" /></div>
     <${Answer} answer=${whole}>${(document) => html`<p class="head"><span class="big"><${Figure} value=${document.within} path=${whole.at("within")} form=${percent} none="–" /></span>

@@ -11,12 +11,18 @@ export class Refused extends Error {
 }
 
 let ledger = null;
+let round = null;
 
 /** Which ledger is asked about from now on; null is the first. */
 export const choose = (name) => {
   ledger = name;
 };
 export const chosen = () => ledger;
+
+/** What is asked from now on is asked in the round of this name, so that it is answered once for all who look on; null asks for what is newest. */
+export const askIn = (name) => {
+  round = name;
+};
 
 /** `/path?a=1&b=2`; what is null is left out, and a list comes once for each. */
 export function address(path, values = {}) {
@@ -30,7 +36,7 @@ export function address(path, values = {}) {
 async function read(url, options) {
   let response;
   try {
-    response = await fetch(url, { credentials: "same-origin", ...options });
+    response = await fetch(url, { credentials: "same-origin", headers: round === null ? {} : { "dicast-round": round }, ...options });
   } catch {
     throw new Refused(0, "The server does not answer. Is dicast serve running?");
   }
@@ -64,7 +70,11 @@ export async function ask(url) {
     }, 60);
   }
 }
-export const send = (url, body) => read(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+export async function send(url, body) {
+  const found = await read(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  askIn(null); // what has come of it is newer than any round
+  return found;
+}
 
 /**
  * The answer at `url`, asked for again when `tick` moves; until the new one is there the old one stays. `{document, error, at}` with

@@ -1,12 +1,11 @@
 // News as it comes. The browser connects again by itself and says where it was; where it gives up, this does.
-import { address } from "./api.js";
+import { address, askIn } from "./api.js";
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
-const KEPT = 30; // verdicts in the list of new ones
+const KEPT = 30; // verdicts in the list of new ones, and the most that are asked for at once
 const TOGETHER = 250; // ms in which verdicts are drawn as one change
-const SOONEST = 1500; // ms between two looks at the figures, while verdicts come
-const SHARE = 5; // at most one part in so many of the time is spent asking
+const SOON = 1500; // ms after a connection until the figures are read anew: what came before it was told to nobody
 const AGAIN = 3000; // ms until it is tried again, where the server has refused
 
 /** `{state, news, tick}`: whether it is connected, the newest verdicts first, and a number that moves when figures should be read anew. */
@@ -19,6 +18,7 @@ export function useLive(ledger) {
     let source = null;
     let drawing = null;
     let looking = null;
+    let connected = false; // whether this connection has said how far the ledger goes
     let seen = null; // the row of the ledger up to which everything has been told
     waiting.current = [];
     setNews([]);
@@ -31,9 +31,6 @@ export function useLive(ledger) {
       looking = null;
       setTick((before) => before + 1);
     };
-    const soon = () => {
-      looking ??= setTimeout(look, Math.max(SOONEST, SHARE * lastLoad()));
-    };
     const take = (event) => {
       const row = Number(event.lastEventId);
       if (seen !== null && row <= seen) return;
@@ -41,7 +38,6 @@ export function useLive(ledger) {
       waiting.current.push(readExactly(event.data));
       if (waiting.current.length > KEPT) waiting.current.shift();
       drawing ??= setTimeout(draw, TOGETHER);
-      soon();
     };
     const head = (event) => {
       setState("live");
@@ -51,11 +47,21 @@ export function useLive(ledger) {
         setNews([]);
       }
       seen = Number(event.lastEventId);
-      soon();
+      if (connected) return;
+      connected = true;
+      askIn(null);
+      looking ??= setTimeout(look, SOON);
+    };
+    const begin = (event) => {
+      askIn(JSON.parse(event.data).name);
+      clearTimeout(looking);
+      look();
     };
     const connect = () => {
-      source = new EventSource(address("/events", { after: seen }));
+      source = new EventSource(address("/events", { after: seen, newest: KEPT }));
+      source.addEventListener("open", () => { connected = false; });
       source.addEventListener("head", head);
+      source.addEventListener("round", begin);
       source.addEventListener("verdict", take);
       source.addEventListener("failure", take);
       source.addEventListener("error", () => {
@@ -76,12 +82,4 @@ export function useLive(ledger) {
     };
   }, [ledger]);
   return { state, news, tick, again: () => setTick((before) => before + 1) };
-}
-
-/** How long the slowest of the last answers took, in ms: on a large ledger the figures are read less often. */
-function lastLoad() {
-  const entries = performance.getEntriesByType("resource").filter((one) => one.initiatorType === "fetch").slice(-8);
-  const slowest = Math.max(0, ...entries.map((one) => one.duration));
-  if (performance.getEntriesByType("resource").length > 150) performance.clearResourceTimings();
-  return Math.min(slowest, 6000);
 }

@@ -60,7 +60,7 @@ class Comparison:
         self.makers, self._maker = ratings.makers, ratings.maker
         if self._gold is not None:
             self._read_labelled(ratings)
-        elif isinstance(ratings, ManyRatings) and (table := ratings.table()) is not None:
+        elif isinstance(ratings, ManyRatings) and (table := ratings.table) is not None:
             self._read_table(ratings, table)
         elif len(ratings.newest) == 2 and not ratings.contents.several:
             self._read_pairs(ratings)
@@ -84,8 +84,7 @@ class Comparison:
         for unit in table.apart:
             self._ask(unit.apart)
         self._apart, self._apart_first = len(table.apart), [unit.subject for unit in table.apart[: self._keep]]
-        several = ratings.contents.several
-        self._several = sum(table.subject(place) in several for place in range(len(table.ids))) if several else 0
+        self._several = ratings.several(table.places)
         self._tally.add_table(np, table.patterns, table.scores, table.spreads)
         codes = view(np, ratings.judged.codes)[table.rows[table.rows >= 0]]
         for code, count in enumerate(np.bincount(codes).tolist()):
@@ -93,7 +92,7 @@ class Comparison:
                 self._made[ratings.maker_of(code)] += count
         for place in self._worst_places(np, table.spreads) if self._keep else ():
             said = zip(table.raters, table.scores[:, place].tolist(), strict=True)
-            id, kind = table.subject(place)
+            id, kind = ratings.subject(int(table.places[place]))
             self._rank(
                 (kind, id),
                 float(table.spreads[place]),

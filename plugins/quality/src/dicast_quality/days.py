@@ -35,7 +35,7 @@ def read_agreement_days(
     """
     asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
     ratings, between = asked.ratings(ledger)
-    table = ratings.table(in_order=False) if isinstance(ratings, ManyRatings) else None
+    table = ratings.table if isinstance(ratings, ManyRatings) else None
     if isinstance(ratings, ManyRatings) and table is not None:
         days = _days_of(ratings, table, window)
     else:

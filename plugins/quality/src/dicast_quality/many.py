@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Literal
 
@@ -90,20 +90,18 @@ class ManyVerdicts(Verdicts):
             kept.append(newest[newest >= 0])
         self._chosen = np.sort(np.concatenate(kept)) if kept else self._chosen
 
-    def join(self, told: Told) -> None:
-        """Give each verdict the model of its turn, as :class:`Verdicts` says."""
-        judged = self._judged
-        if told.names is not judged.names:
-            self._numbering = Numbering(self._np, judged.names, told.names)
-        key = "models", id(told)
-        if key not in judged.memo:
-            judged.memo[key] = told, self._models_of(told)
-        _, (models, found) = judged.memo[key]
-        self._told_names, self._told = models, found[self._chosen]
+    def join(self, told: Callable[[], Told]) -> None:
+        """Give each verdict the model of its turn, as :class:`Verdicts` says; it is kept with the verdicts, and *told* asked for once."""
+        memo = self._judged.memo
+        if "models" not in memo:
+            memo["models"] = self._models_of(told())
+        self._told_names, models = memo["models"]
+        self._told = models[self._chosen]
 
     def _models_of(self, told: Told) -> tuple[tuple[str, ...], Array]:
         """The models that were told of, and the number of each verdict's."""
-        np, judged, numbering = self._np, self._judged, self.numbering
+        np, judged = self._np, self._judged
+        numbering = Numbering.made(np, judged.names, told.names)
         models = {model: number for number, model in enumerate(dict.fromkeys(one.what for one in told.tellers))}
         runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.tellers))}
         asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], _small(len(runs)))[self._codes]

@@ -22,30 +22,30 @@ class Table(NamedTuple):
     """What *raters* (numbers, ascending) say of subjects. Each array has a line for a rater, and a column for a subject that two have scored.
 
     *rows* are the verdicts, -1 where there is none that counts, *scores* NaN where there is none, *spreads* say how far the scores of a
-    subject lie apart. *ids* and *kinds* are those of the subjects, in the order of ids. *patterns* count what raters say of all subjects, as
+    subject lie apart. *places* are the numbers of the subjects, in the order of ids. *patterns* count what raters say of all subjects, as
     :class:`.reliability.Tally` has it; *apart* are the subjects with verdicts about another content, whose scores do not count.
     """
 
     raters: Sequence[int]
-    ids: Sequence[str]
-    kinds: Sequence[str]
+    places: Array
     rows: Array
     scores: Array
     spreads: Array
     patterns: Mapping[tuple[int, ...], int]
     apart: Sequence[Unit]
 
-    def subject(self, column: int) -> Place:
-        """The subject of a column."""
-        return self.ids[column], self.kinds[column if len(self.kinds) > 1 else 0]
-
 
 def ratings_of(ledger: Ledger, wanted: Wanted) -> Ratings:
-    """What *ledger* has of *wanted*, in the form that takes less time."""
+    """What *ledger* has of *wanted*, in the form that takes less time; what was asked for last is kept with the verdicts."""
     found = judged(ledger, wanted.only)
+    kept: tuple[Wanted, Ratings] | None = found.memo.get("ratings")
+    if kept is not None and kept[0] == wanted:
+        return kept[1]
     np = numpy_for(len(found.codes))
     ratings = Ratings(found) if np is None else ManyRatings(np, found)
     ratings.read(ledger, wanted)
+    if np is not None:
+        found.memo["ratings"] = wanted, ratings
     return ratings
 
 
@@ -60,6 +60,7 @@ class ManyRatings(Ratings):
         self._rows: dict[int, Array] = {}
         self._numbering = Numbering(np)
         self._newest_rows: Mapping[int, Mapping[Place, int]] | None = None
+        self._table: Table | None = None
 
     @property
     def newest(self) -> Mapping[int, Mapping[Place, int]]:
@@ -119,15 +120,19 @@ class ManyRatings(Ratings):
         """By place the row of the newest verdict; a failure, of which the first counts, does not take a verdict back."""
         np = self.np
         failed = view(np, self.judged.flags)[rows] & FAILED != 0
-        newest = np.full(size, -1, "q")
+        newest = np.full(size, -1, "i")
         newest[places[failed][::-1]] = rows[failed][::-1]
         newest[places[~failed]] = rows[~failed]
         return newest
 
-    def table(self, *, in_order: bool = True) -> Table | None:
-        """What the raters say, None where there are too many of them; without an order it does not say of whom."""
-        if not self._rows:
-            return None
+    @property
+    def table(self) -> Table | None:
+        """What the raters say, None where there are too many of them."""
+        if self._table is None and self._rows:
+            self._table = self._made_table()
+        return self._table
+
+    def _made_table(self) -> Table:
         np, raters = self.np, sorted(self._rows)
         rows = np.stack([self._rows[rater] for rater in raters])
         seen = np.flatnonzero((rows >= 0).any(axis=0))
@@ -137,30 +142,39 @@ class ManyRatings(Ratings):
         apart = self._set_apart(raters, seen, rows, scores)
         patterns = self._patterns(raters, rows, scores)
         compared = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
-        every = np.arange(len(compared))
-        order, ids, kinds = self._ordered(seen[compared]) if in_order else (every, [], [])
-        rows, scores = rows[:, compared[order]], scores[:, compared[order]]
-        return Table(raters, ids, kinds, rows, scores, _spreads(np, scores), patterns, apart)
+        compared = compared[self._order(seen[compared])]
+        rows, scores = rows[:, compared], scores[:, compared]
+        return Table(raters, seen[compared], rows, scores, _spreads(np, scores), patterns, apart)
 
-    def _ordered(self, places: Array) -> tuple[Array, list[str], list[str]]:
-        """The order of *places* by ids, the ids in it, and the kinds, or the only one."""
-        np, several = self.np, len(self._kinds) > 1
+    def _order(self, places: Array) -> Array:
+        """The order of *places* by ids, and of equal ones by kinds."""
+        np = self.np
         order, ids = self._numbering.named(places // len(self._kinds))
-        kinds = list(map(self._kinds.__getitem__, (places[order] % len(self._kinds)).tolist())) if several else []
-        ordered = sorted(range(len(ids)), key=kinds.__getitem__) if several else range(len(ids))
-        ordered = sorted(ordered, key=ids.__getitem__)
-        found = list(map(kinds.__getitem__, ordered)) if several else self._kinds
-        return order[np.array(ordered, "q")], list(map(ids.__getitem__, ordered)), found
+        kinds = list(map(self._kinds.__getitem__, (places[order] % len(self._kinds)).tolist()))
+        ordered = sorted(range(len(ids)), key=kinds.__getitem__) if len(self._kinds) > 1 else range(len(ids))
+        return order[np.array(sorted(ordered, key=ids.__getitem__), "q")]
+
+    def subject(self, place: int) -> Place:
+        """The subject with a number."""
+        number, kind = divmod(place, len(self._kinds))
+        return self._numbering.named(self.np.array([number]))[1][0], self._kinds[kind]
+
+    def several(self, places: Array) -> int:
+        """Under how many of *places* several contents were read."""
+        found = [place for _, place in self._several_places()]
+        return int(self.np.isin(places, found).sum()) if found else 0
+
+    def _several_places(self) -> Sequence[tuple[Place, int]]:
+        """The subjects under whose ids several contents were read, in the order of ids, with their numbers."""
+        several = [place for place in sorted(self.contents.several) if place[1] in self._kinds]
+        numbers = self._numbering.find({id for id, _ in several}) if several else {}
+        kinds = {kind: number for number, kind in enumerate(self._kinds)}
+        return [(one, numbers[one[0]] * len(kinds) + kinds[one[1]]) for one in several if one[0] in numbers]
 
     def _set_apart(self, raters: Sequence[int], seen: Array, rows: Array, scores: Array) -> Sequence[Unit]:
         """Take verdicts about other contents out of *rows* and *scores*, in the order of ids; return the subjects that have some."""
         apart, lines = [], {rater: line for line, rater in enumerate(raters)}
-        numbers = self._numbering.find({id for id, _ in self.contents.several}) if self.contents.several else {}
-        for place in sorted(self.contents.several):
-            number = numbers.get(place[0])
-            if number is None or place[1] not in self._kinds:
-                continue
-            at = number * len(self._kinds) + self._kinds.index(place[1])
+        for place, at in self._several_places():
             column = int(self.np.searchsorted(seen, at))
             if column == len(seen) or seen[column] != at:
                 continue

@@ -75,7 +75,7 @@ class Asked:
         if self.latest:
             verdicts.keep_latest()
         if verdicts.joins:
-            verdicts.join(told(ledger, types=(ROUTED, CALLED)))
+            verdicts.join(lambda: told(ledger, types=(ROUTED, CALLED)))
         verdicts.thumb(entry.event for entry in ledger.read(Query(types=("feedback.explicit",))))
         groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Literal, get_args
@@ -99,12 +99,12 @@ class Verdicts:
             kept.update(dict(zip(map(self._judged.ids.__getitem__, rows), rows, strict=True)).values())
         self._rows = {code: [row for row in rows if row in kept] for code, rows in self._rows.items()}
 
-    def join(self, told: Told) -> None:
+    def join(self, told: Callable[[], Told]) -> None:
         """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
 
         Of several decisions in a turn the last counts; where there was none, the model of the turn's calls if it is only one.
         """
-        self._models, self._told_last = models_of(told)
+        self._models, self._told_last = models_of(told())
 
     def thumb(self, events: Iterable[Event]) -> None:
         """The thumb that was given last decides, of several at one time the one told last; without a scope it is on a turn."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 import attrs
@@ -21,7 +22,11 @@ from .documents import dumped
 from .kept import Columns, Remembering
 from .parameters import BadRequest, values_of
 from .reading import Reader
+from .rounds import Rounds
 from .routes import ROUTES, Route
+
+ROUND = "dicast-round"
+"""The header by which a viewer says which round it asks in."""
 
 AT_ONCE = 1
 """Answers about all verdicts that are made at the same time; the others wait. Two would take no less time, and twice the memory."""
@@ -76,6 +81,7 @@ class Answers:
         self._size = 0
         self._making: dict[str, asyncio.Task[bytes]] = {}
         self._columns: dict[Reader, Columns] = {}
+        self._rounds: dict[Reader, Rounds] = {}
         self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
         self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
 
@@ -90,12 +96,16 @@ class Answers:
             if route.first:
                 self._heavy.submit(answered, route, ledger, values_of(route.parameters, (), {}), columns)
 
+    def rounds(self, ledger: Reader) -> Rounds:
+        """The rounds of *ledger*."""
+        return self._rounds.setdefault(ledger, Rounds())
+
     async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
         """The answer of a route, or that it is still the one that the client has."""
         name = values["ledger"]
         ledger = self.served.ledger(name)
         given = {name: value for name, value in values.items() if name != "ledger"}
-        head = await asyncio.to_thread(ledger.head)
+        head = await self.rounds(ledger).head(request.headers.get(ROUND), lambda: asyncio.to_thread(ledger.head))
         tag = _tag(route, values, head, name)
         if tag in (one.strip() for one in request.headers.get("if-none-match", "").split(",")):
             return Response(status_code=304, headers={"etag": tag})
@@ -103,22 +113,30 @@ class Answers:
         if body is None:
             task = self._making.get(tag)
             if task is None:
-                task = self._making[tag] = asyncio.create_task(self._make(tag, route, ledger, given))
+                task = self._making[tag] = asyncio.create_task(self._make(tag, route, ledger, given, head))
             body = await asyncio.shield(task)
         return Response(body, media_type="application/json", headers={"etag": tag})
 
-    async def _make(self, tag: str, route: Route, ledger: Reader, given: Mapping[str, Any]) -> bytes:
+    async def _make(self, tag: str, route: Route, ledger: Reader, given: Mapping[str, Any], head: Head | None) -> bytes:
         try:
             if route.light:
                 async with self._light:
                     body = await asyncio.to_thread(answered, route, ledger, given)
             else:
-                columns, loop = self._columns.setdefault(ledger, Columns()), asyncio.get_running_loop()
-                body = await loop.run_in_executor(self._heavy, answered, route, ledger, given, columns)
+                body = await asyncio.get_running_loop().run_in_executor(
+                    self._heavy, self._timed, route, ledger, given, head
+                )
         finally:
             del self._making[tag]
         self._keep(tag, body)
         return body
+
+    def _timed(self, route: Route, ledger: Reader, given: Mapping[str, Any], head: Head | None) -> bytes:
+        began = monotonic()
+        try:
+            return answered(route, ledger, given, self._columns.setdefault(ledger, Columns()), head)
+        finally:
+            self.rounds(ledger).took(monotonic() - began)
 
     def _keep(self, tag: str, body: bytes) -> None:
         self._kept[tag] = body
@@ -127,11 +145,14 @@ class Answers:
             self._size -= len(self._kept.popitem(last=False)[1])
 
 
-def answered(route: Route, ledger: Reader, given: Mapping[str, Any], columns: Columns | None = None) -> bytes:
-    """The answer of a route, in JSON; with *columns* made of those that are kept."""
+def answered(
+    route: Route, ledger: Reader, given: Mapping[str, Any], columns: Columns | None = None, head: Head | None = None
+) -> bytes:
+    """The answer of a route, in JSON; with *columns* made of those that are kept for this *head*, or else for the newest."""
 
     def answer(live: Ledger) -> Mapping[str, Any]:
-        return route.answer(live if columns is None else cast(Ledger, Remembering(live, columns)), given)
+        known = live if columns is None else cast(Ledger, Remembering(live, columns, head or live.head()))
+        return route.answer(known, given)
 
     return dumped(ledger.read(answer))
 

@@ -32,7 +32,7 @@ from .guard import Guard, Tokens, error_response, token_of
 from .labels import MAX_BODY_BYTES, label_of, record
 from .live import Tails, stream
 from .parameters import BadRequest, values_of
-from .routes import AFTER, LEDGER, ROUTES, Route
+from .routes import AFTER, LEDGER, NEWEST, ROUTES, Route
 from .runs import NotFound
 
 Page = tuple[str, Callable[[Request], Awaitable[Response]]]
@@ -49,7 +49,8 @@ def application(
 ) -> ASGIApp:
     """The application over the ledgers at *paths*; *pages* are routes beside those of the API. *prepare* lets it begin to read at once."""
     served = Served.of(paths)
-    answers, tails = Answers(served), Tails()
+    answers = Answers(served)
+    tails = Tails(answers.rounds)
     if prepare:
         answers.prepare()
 
@@ -72,8 +73,9 @@ def application(
         return Response(dumped(openapi.document(list(served.ledgers))), media_type="application/json")
 
     async def events(request: Request) -> Response:
-        values = values_of((AFTER, LEDGER), request.query_params.multi_items(), {})
-        return await stream(tails, served.ledger(values["ledger"]), request, values["after"])
+        values = values_of((AFTER, NEWEST, LEDGER), request.query_params.multi_items(), {})
+        tail = tails.of(served.ledger(values["ledger"]), values["newest"])
+        return await stream(tails, tail, request, values["after"])
 
     async def labels(request: Request) -> Response:
         given = token_of(request, cookie)

@@ -6,66 +6,54 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
-from dicast import Ledger
-from dicast.reading import READ, Judged, Names, Told, judged, told
+from dicast import Head, Ledger
+from dicast.reading import Judged, Names, Told, judged, told
 
 
 class Columns:
-    """What was read of a ledger, for its newest head alone."""
+    """The verdicts of a ledger, for one of its heads alone."""
 
     def __init__(self) -> None:
-        self._head: object = None
-        self._found: dict[object, Any] = {}
+        self._head: Head | None = None
+        self._found: Judged | None = None
         self._lock = Lock()
 
-    def get(self, head: object, what: object, read: Callable[[], Any]) -> Any:
-        """What *read* found when it was asked for *what* at this *head* first."""
+    def get(self, head: Head | None, read: Callable[[], Judged]) -> Judged:
+        """What *read* found when it was asked at this *head* first."""
         with self._lock:
-            if head != self._head:
-                self._head, self._found = head, {}
-            if what not in self._found:
-                self._found[what] = read()
-            return self._found[what]
+            if self._found is None or head != self._head:
+                self._found = None  # before the others are there, too: together they would take twice the memory
+                self._head, self._found = head, read()
+            return self._found
 
-    def names(self, head: object) -> Names | None:
+    def names(self, head: Head | None) -> Names | None:
         """The names of the verdicts, where these were asked for at this *head*."""
-        found = self._found.get(("judged",)) if head == self._head else None
-        return None if found is None else found.names
+        found = self._found
+        return None if found is None or head != self._head else found.names
 
 
 class Remembering:
-    """A ledger that reads its columns of all runs once; it has what the ledger has besides.
+    """A ledger that reads the columns of all its verdicts once; it has what the ledger has besides.
 
-    Its head was read before the columns, so these may go further: then the next head is another one, and they are read anew.
+    *head* was read before the columns, so these may go further: then the next head is another one, and they are read anew.
     """
 
-    def __init__(self, ledger: Ledger, columns: Columns) -> None:
-        self._ledger, self._columns = ledger, columns
-        self._head = ledger.head()
+    def __init__(self, ledger: Ledger, columns: Columns, head: Head | None) -> None:
+        self._ledger, self._columns, self._head = ledger, columns, head
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
     def judged(self, run_id: str | None) -> Judged:
         """The verdicts and failures."""
-        found: Judged = self._read(run_id, ("judged",), lambda: judged(self._ledger, run_id))
-        return found
+        if run_id is not None:
+            return judged(self._ledger, run_id)
+        return self._columns.get(self._head, lambda: judged(self._ledger))
 
     def told(self, run_id: str | None, types: Sequence[str]) -> Told:
-        """What was told; of what was read only the names are kept, of models all."""
-        if READ in types:
-            return self._shared(run_id, told(self._ledger, run_id, types))
-        found: Told = self._read(
-            run_id, ("told", *types), lambda: self._shared(run_id, told(self._ledger, run_id, types))
-        )
-        return found
-
-    def _shared(self, run_id: str | None, found: Told) -> Told:
-        """*found* with the names that the verdicts have, where they are the same."""
+        """What was told, with the names that the verdicts have, where they are the same."""
+        found = told(self._ledger, run_id, types)
         names = None if run_id is not None else self._columns.names(self._head)
         if names is not None and names.marks and names.marks == found.names.marks:
             found.names = names
         return found
-
-    def _read(self, run_id: str | None, what: object, read: Callable[[], Any]) -> Any:
-        return read() if run_id is not None else self._columns.get(self._head, what, read)

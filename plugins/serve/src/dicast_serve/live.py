@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from dicast import Entry, Head, Ledger, LedgerError, Query
 from .documents import dumped
 from .guard import error_response
 from .reading import Reader
+from .rounds import Rounds
 from .runs import live_rows
 
 SECONDS = 0.5
@@ -30,11 +31,11 @@ TOGETHER = 500
 VIEWERS = 600
 """Streams that are open at the same time, at most."""
 
-WAITING = 1_000
-"""Pieces of news that a slow reader may be behind; then it is disconnected, and comes back where it was."""
+WAITING = 20
+"""Looks at a ledger that a slow reader may be behind; then it is disconnected, and comes back where it was."""
 
 News = tuple[int, bytes]
-"""A row of the chain, and what is sent about it."""
+"""A row of the chain, and what is sent about it; 0 where it is sent to everybody."""
 
 TYPES = ("eval.completed", "eval.failed")
 
@@ -52,25 +53,53 @@ class Found:
     more: bool = False
 
 
-class Tail:
-    """The end of one ledger, read as long as anybody looks on."""
+@attrs.frozen
+class Look:
+    """The *news* that a look has found, and as one text, which is made once for all who look on."""
 
-    def __init__(self, ledger: Reader) -> None:
-        self._ledger = ledger
-        self._viewers: set[asyncio.Queue[News | None]] = set()
+    news: Sequence[News]
+    whole: bytes
+
+    @classmethod
+    def of(cls, news: Sequence[News]) -> Look:
+        """What has found *news*."""
+        return cls(news, b"".join(text for _, text in news))
+
+    @property
+    def row(self) -> int:
+        """How far in the ledger whoever has these has come."""
+        return max(row for row, _ in self.news)
+
+    def behind(self, seen: int) -> bytes:
+        """The news behind the row *seen*."""
+        if self.news[0][0] > seen:
+            return self.whole
+        return b"".join(text for row, text in self.news if row > seen or not row)
+
+
+QUIET = Look.of([(0, b": quiet\n\n")])
+
+
+class Tail:
+    """The end of one ledger, read as long as anybody looks on; with *newest* only so many verdicts of each look."""
+
+    def __init__(self, ledger: Reader, rounds: Rounds, newest: int | None) -> None:
+        self.ledger, self.newest = ledger, newest
+        self._rounds, self._round = rounds, rounds.name
+        self._viewers: set[asyncio.Queue[Look | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._told: Head | None = None
 
-    def join(self, head: Head | None) -> tuple[asyncio.Queue[News | None], int]:
+    def join(self, head: Head | None) -> tuple[asyncio.Queue[Look | None], int]:
         """A queue of what comes after a row, and that row: the ledger's *head*, or where the reading has come to that goes on already."""
-        queue: asyncio.Queue[News | None] = asyncio.Queue(WAITING)
+        queue: asyncio.Queue[Look | None] = asyncio.Queue(WAITING)
         self._viewers.add(queue)
         if self._task is None or self._task.done():
             self._told = head
             self._task = asyncio.create_task(self._follow())
         return queue, _row(self._told)
 
-    def leave(self, queue: asyncio.Queue[News | None]) -> None:
+    def leave(self, queue: asyncio.Queue[Look | None]) -> None:
         """Look on no more."""
         self._viewers.discard(queue)
         if not self._viewers and self._task is not None:
@@ -80,11 +109,12 @@ class Tail:
     async def _follow(self) -> None:
         try:
             while self._viewers:
-                found = await asyncio.to_thread(newer, self._ledger, self._told)
+                found = await asyncio.to_thread(newer, self.ledger, self._told, self.newest)
                 self._told = found.head
-                for news in found.news:
+                if news := [*found.news, *self._begun()]:
+                    look = Look.of(news)
                     for queue in list(self._viewers):
-                        self._put(queue, news)
+                        self._put(queue, look)
                 if not found.more:
                     await asyncio.sleep(SECONDS)
         except Exception as error:
@@ -94,13 +124,20 @@ class Tail:
                 raise
             # else whoever comes back is answered what is wrong with the ledger
 
-    def _put(self, queue: asyncio.Queue[News | None], news: News) -> None:
+    def _begun(self) -> list[News]:
+        """That a round has begun, for those who want no more news than they can show."""
+        if self.newest is None or (name := self._rounds.begin(self._told)) == self._round or name is None:
+            return []
+        self._round = name
+        return [(0, b"event: round\ndata: %b\n\n" % orjson.dumps({"name": name}))]
+
+    def _put(self, queue: asyncio.Queue[Look | None], look: Look) -> None:
         if queue.full():
             self._end(queue)
         else:
-            queue.put_nowait(news)
+            queue.put_nowait(look)
 
-    def _end(self, queue: asyncio.Queue[News | None]) -> None:
+    def _end(self, queue: asyncio.Queue[Look | None]) -> None:
         """Let a viewer go. What it was not told yet is dropped whole: it comes back after the last that it was told."""
         self._viewers.discard(queue)
         while not queue.empty():
@@ -109,26 +146,27 @@ class Tail:
 
 
 class Tails:
-    """The ends of all ledgers."""
+    """The ends of all ledgers, with their *rounds*."""
 
-    def __init__(self) -> None:
-        self._tails: dict[Reader, Tail] = {}
+    def __init__(self, rounds: Callable[[Reader], Rounds]) -> None:
+        self._rounds = rounds
+        self._tails: dict[tuple[Reader, int | None], Tail] = {}
         self.viewers = 0
 
-    def of(self, ledger: Reader) -> Tail:
-        """The end of *ledger*."""
-        return self._tails.setdefault(ledger, Tail(ledger))
+    def of(self, ledger: Reader, newest: int | None) -> Tail:
+        """The end of *ledger*; with *newest* only so many verdicts of each look."""
+        return self._tails.setdefault((ledger, newest), Tail(ledger, self._rounds(ledger), newest))
 
 
-def newer(ledger: Reader, told: Head | None) -> Found:
+def newer(ledger: Reader, told: Head | None, newest: int | None = None) -> Found:
     """The verdicts and failures behind the row *told*, as they are sent; last a word that the ledger has grown, where it has.
 
     :raises AnotherLedger: when the ledger does not have that row.
     """
-    return ledger.read(lambda live: _newer(live, told))
+    return ledger.read(lambda live: _newer(live, told, newest))
 
 
-def _newer(ledger: Ledger, told: Head | None) -> Found:
+def _newer(ledger: Ledger, told: Head | None, newest: int | None) -> Found:
     head = ledger.head()  # first: what comes meanwhile is found the next time
     if head == told:
         return Found((), head)
@@ -137,13 +175,20 @@ def _newer(ledger: Ledger, told: Head | None) -> Found:
         row = next(iter(ledger.read(Query(after=after - 1, limit=1))), None)
         if row is None or (row.seq, row.digest) != (told.seq, told.digest):
             raise AnotherLedger(f"the ledger has no row {told.seq} of the digest that it had")
-    entries = list(ledger.read(Query(types=TYPES, after=after, limit=TOGETHER)))
+    entries = _entries(ledger, after, newest)
     last = _head(entries[-1]) if entries else None
-    if len(entries) == TOGETHER:
+    if newest is None and len(entries) == TOGETHER:
         return Found(_news(entries), last, more=True)
     if head is None or (last is not None and last.seq > head.seq):
         head = last
     return Found([*_news(entries), *([_grown(head)] if head else [])], head)
+
+
+def _entries(ledger: Ledger, after: int, newest: int | None) -> Sequence[Entry]:
+    """Verdicts and failures behind the row *after*, the first of them, or so many of the *newest*."""
+    if newest is None:
+        return list(ledger.read(Query(types=TYPES, after=after, limit=TOGETHER)))
+    return list(ledger.read(Query(types=TYPES, after=after, limit=newest, newest_first=True)))[::-1]
 
 
 def _news(entries: Sequence[Entry]) -> list[News]:
@@ -172,35 +217,33 @@ def _row(head: Head | None) -> int:
     return 0 if head is None else head.seq
 
 
-async def stream(tails: Tails, ledger: Reader, request: Request, after: int | None) -> Response:
+async def stream(tails: Tails, tail: Tail, request: Request, after: int | None) -> Response:
     """What comes from now on, or after the row that ``Last-Event-ID`` names, or else *after*."""
     if tails.viewers >= VIEWERS:
         return error_response(503, f"{VIEWERS} streams are open; close one")
-    head = await asyncio.to_thread(ledger.head)
+    head = await asyncio.to_thread(tail.ledger.head)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     if request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=headers)
     last = request.headers.get("last-event-id", "")
     seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else after
     start = _row(head) if seen is None else min(seen, _row(head))
-    return StreamingResponse(_told(tails, ledger, start, head), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_told(tails, tail, start, head), media_type="text/event-stream", headers=headers)
 
 
-async def _told(tails: Tails, ledger: Reader, seen: int, head: Head | None) -> AsyncIterator[bytes]:
-    tail = tails.of(ledger)
+async def _told(tails: Tails, tail: Tail, seen: int, head: Head | None) -> AsyncIterator[bytes]:
     tails.viewers += 1
     queue, start = tail.join(head)
     try:
         yield b"retry: 2000\n" + _head_event(seen, _row(head))
         while seen < start:
-            missed, last = await asyncio.to_thread(_missed, ledger, seen, start)
-            for _, text in missed:
+            missed, seen = await asyncio.to_thread(_missed, tail, seen, start)
+            if missed:
+                yield missed
+        while (look := await _next(queue)) is not None:
+            if text := look.behind(seen):
+                seen = max(seen, look.row)
                 yield text
-            seen = last
-        while (news := await _next(queue)) is not None:
-            if news[0] > seen or not news[0]:
-                seen = max(seen, news[0])
-                yield news[1]
     except LedgerError:
         return  # the answer has begun: it can only end; whoever comes back is told the reason
     finally:
@@ -208,20 +251,20 @@ async def _told(tails: Tails, ledger: Reader, seen: int, head: Head | None) -> A
         tail.leave(queue)
 
 
-def _missed(ledger: Reader, seen: int, upto: int) -> tuple[list[News], int]:
+def _missed(tail: Tail, seen: int, upto: int) -> tuple[bytes, int]:
     """Verdicts and failures behind the row *seen*, none behind *upto*, and the row that they go to."""
-    query = Query(types=TYPES, after=seen, limit=TOGETHER)
 
-    def read(live: Ledger) -> tuple[list[News], int]:
-        entries = list(live.read(query))
-        last = entries[-1].seq if len(entries) == TOGETHER else upto
-        return _news([entry for entry in entries if entry.seq <= upto]), min(last, upto)
+    def read(live: Ledger) -> tuple[bytes, int]:
+        entries = _entries(live, seen, tail.newest)
+        last = entries[-1].seq if tail.newest is None and len(entries) == TOGETHER else upto
+        news = _news([entry for entry in entries if entry.seq <= upto])
+        return b"".join(text for _, text in news), min(last, upto)
 
-    return ledger.read(read)
+    return tail.ledger.read(read)
 
 
-async def _next(queue: asyncio.Queue[News | None]) -> News | None:
+async def _next(queue: asyncio.Queue[Look | None]) -> Look | None:
     try:
         return await asyncio.wait_for(queue.get(), QUIET_SECONDS)
     except TimeoutError:
-        return 0, b": quiet\n\n"
+        return QUIET

@@ -10,7 +10,7 @@ import attrs
 
 from .labels import BODY
 from .parameters import Parameter
-from .routes import AFTER, LEDGER, ROUTES, Route
+from .routes import AFTER, LEDGER, NEWEST, ROUTES, Route
 
 _ERROR = {
     "type": "object",
@@ -41,10 +41,11 @@ _NEWS = {
             "type": "string",
             "description": "How far in the ledger whoever has this has come; after and Last-Event-ID take it.",
         },
-        "event": {"enum": ["head", "verdict", "failure"]},
+        "event": {"enum": ["head", "verdict", "failure", "round"]},
         "data": {
             "type": "string",
-            "description": "JSON: a row as in /runs/{run_id}/rows, or {seq} with how far the ledger goes.",
+            "description": "JSON: a row as in /runs/{run_id}/rows; {seq} with how far the ledger goes; or {name}, which the header "
+            "Dicast-Round repeats: all who ask in one round are given the same answers, as the ledger is when the first asks.",
         },
         "retry": {"type": "integer"},
     },
@@ -85,7 +86,7 @@ def _others(ledger: Parameter) -> dict[str, Any]:
     events = {
         "summary": "Verdicts and failures as they come, as server-sent events, and how far the ledger goes.",
         "operationId": "events",
-        "parameters": [_parameter(AFTER), _parameter(ledger)],
+        "parameters": [_parameter(AFTER), _parameter(NEWEST), _parameter(ledger)],
         "responses": _responses(None),
     }
     label = {

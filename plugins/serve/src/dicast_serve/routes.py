@@ -179,4 +179,11 @@ ROUTES = (
 )
 
 AFTER = whole("after", "Begin behind this row of the ledger; Last-Event-ID counts before it.", None, 0, MOST)
+NEWEST = whole(
+    "newest",
+    "Of the verdicts that come within half a second only so many of the newest, and the figures in rounds; all without it.",
+    None,
+    1,
+    500,
+)
 LEDGER = text("ledger", "Which ledger, by its name; the first without it. /ledgers lists them.")
