@@ -139,6 +139,7 @@ class Columns:
         self._naming = Naming(connection)
         self._newest: dict[str, Newest] = {}
         self._upto = -1
+        self._covered: int | None = None
         self._there = False
 
     def forget(self) -> None:
@@ -147,19 +148,15 @@ class Columns:
             codes.clear()
         self._upto = -1
 
-    def covered(self) -> int | None:
-        """Up to which row of the chain the columns go; None in a ledger that has none."""
-        self._there = self._there or has_columns(self._connection)
-        return covered(self._connection)[0] if self._there else None
-
     def add(self, events: Sequence[Event], first: int) -> None:
-        """Add *events*, which are the rows from *first* on, if the columns go up to there."""
-        if self.covered() == first - 1:
+        """Add *events*, which are the rows from *first* on, if the columns go up to there; :meth:`catch_up` has been called before."""
+        if self._covered == first - 1:
             self._extend(enumerate(events, first), first - 1, first + len(events) - 1)
 
     def catch_up(self, newest: int, entry: Callable[[sqlite3.Connection, tuple[Any, ...]], Entry]) -> None:
         """Make columns of some of the rows up to *newest* that have none yet; a row that was changed keeps them from being made."""
-        upto = self.covered()
+        self._there = self._there or has_columns(self._connection)
+        self._covered = upto = covered(self._connection, there=True)[0] if self._there else None
         if upto is None or upto >= newest:
             return
         last = min(newest, upto + AT_ONCE)
@@ -172,12 +169,13 @@ class Columns:
     def _extend(self, events: Iterable[tuple[int, Event]], before: int, upto: int) -> None:
         """Add *events* with the numbers of their rows; the columns went up to the row *before*, and go up to the row *upto* then."""
         chosen = [one for one in events if one[1].type in COLUMNED]
-        self.begin([one for one in chosen if one[1].type in EVALS])
+        if judged := [one for one in chosen if one[1].type in EVALS]:
+            self.begin(judged)
         known = self._upto == before  # else another process has written since
         if not known:
             self._newest.clear()
         odd = self._write(chosen, known=known) if chosen else 0
-        self._upto = upto if chosen or known else -1
+        self._covered, self._upto = upto, upto if chosen or known else -1
         execute = self._connection.execute
         if not execute("UPDATE columned SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO columned VALUES (?, ?)", (upto, odd))
@@ -193,10 +191,11 @@ class Columns:
             else:
                 begun.pop(eval_id, None)
                 ended.append((eval_id,))
-        if self._connection.execute("SELECT 1 FROM begun LIMIT 1").fetchone() is not None:
+        if ended and self._connection.execute("SELECT 1 FROM begun LIMIT 1").fetchone() is not None:
             self._connection.executemany("DELETE FROM begun WHERE eval_id = ?", ended)
-        rows = [(eval_id, seq) for eval_id, seqs in begun.items() if isinstance(eval_id, str) for seq in seqs]
-        self._connection.executemany("INSERT INTO begun VALUES (?, ?)", rows)
+        if begun:
+            rows = [(eval_id, seq) for eval_id, seqs in begun.items() if isinstance(eval_id, str) for seq in seqs]
+            self._connection.executemany("INSERT INTO begun VALUES (?, ?)", rows)
 
     def _write(self, events: Sequence[tuple[int, Event]], *, known: bool) -> int:
         """Write the lines of *events*; return how many of these are odd."""
@@ -272,9 +271,12 @@ def has_columns(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'columned'").fetchone() is not None
 
 
-def covered(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Up to which row of the chain the columns go, and how many odd rows there are; nothing where there are no columns."""
-    if not has_columns(connection):
+def covered(connection: sqlite3.Connection, *, there: bool = False) -> tuple[int, int]:
+    """Up to which row of the chain the columns go, and how many odd rows there are; nothing where there are no columns.
+
+    *there* says that the ledger has the tables, which nobody takes away.
+    """
+    if not there and not has_columns(connection):
         return 0, 0
     upto, odd = connection.execute("SELECT upto, odd FROM columned").fetchone() or (0, 0)
     if type(upto) is not int or type(odd) is not int:

@@ -21,7 +21,7 @@ NAMES_TABLE = (
     "CREATE TABLE IF NOT EXISTS names (first INTEGER PRIMARY KEY, start INTEGER, size INTEGER, marks BLOB, texts TEXT)"
 )
 
-FEW = 128
+FEW = 64
 """Lines, or names, up to which a row is written anew with the next ones: a run whose every call is an append of its own makes small ones."""
 
 Name = str | None
