@@ -70,8 +70,21 @@ def model_of(rows, verdict):
     return decided[-1] if decided else called.pop() if len(called) == 1 else None
 
 
-def quality(rows, start, end, *, kind="turn", group_by="model", least=0.0, floor=0.6, judge=(), run=None, latest=False):
-    """The groups of ``/analytics/quality`` by their key."""
+def quality(
+    rows,
+    start,
+    end,
+    *,
+    kind="turn",
+    group_by="model",
+    least=0.0,
+    floor=0.6,
+    judge=(),
+    run=None,
+    latest=False,
+    apart=False,
+):
+    """The groups of ``/analytics/quality`` by their key; *apart* leaves people out, and the groups that have nobody else."""
     inside = [
         row
         for row in of(rows, "eval.completed", run=run, kind=kind, judge=judge)
@@ -82,7 +95,16 @@ def quality(rows, start, end, *, kind="turn", group_by="model", least=0.0, floor
     groups = defaultdict(list)
     for row in inside:
         groups[_key(rows, row, group_by, kind)].append(row)
-    return {key: _group(rows, found, kind, least, floor) for key, found in groups.items()}
+    people = {key: sum(row["payload"]["judge_kind"] == "human" for row in found) for key, found in groups.items()}
+    if apart:
+        groups = {
+            key: [row for row in found if row["payload"]["judge_kind"] != "human"] for key, found in groups.items()
+        }
+    return {
+        key: {**_group(rows, found, kind, least, floor), "human_count": people[key]}
+        for key, found in groups.items()
+        if found
+    }
 
 
 def _key(rows, row, group_by, kind):
@@ -102,7 +124,6 @@ def _group(rows, found, kind, least, floor):
     mean = fmean(scores) if scores else None
     figures = {
         "verdict_count": len(found),
-        "human_count": sum(one["judge_kind"] == "human" for one in payloads),
         "scored_count": len(scores),
         "mean_score": mean,
         "p50_score": percentile(scores, Fraction(1, 2)),

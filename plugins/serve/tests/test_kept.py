@@ -1,0 +1,154 @@
+"""What is kept between answers: the verdicts of a ledger's newest head, and the answers of a round."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from starlette.testclient import TestClient
+
+import dicast
+import dicast_serve.kept
+from dicast_serve.application import application
+from dicast_serve.guard import Tokens
+
+from .conftest import HOST, LABELLING, READING, trace
+from .serving import Server
+
+QUALITY = "/analytics/quality?from=2026-01-01&to=2100-01-01&group_by=none"
+BOTH = "/analytics/agreement?judge=a&judge=b"
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """How often the verdicts of a whole ledger are read; its last item is what was read last."""
+    found = []
+
+    def judged(ledger, run_id=None):
+        columns = dicast.reading.judged(ledger, run_id)
+        if run_id is None:
+            found.append(columns)
+        return columns
+
+    monkeypatch.setattr(dicast_serve.kept, "judged", judged)
+    return found
+
+
+def run(path, name, judges="ab"):
+    """Judge the two turns once more."""
+    return dicast.run(
+        {
+            "name": name,
+            "source": {"traces/events": {"path": str(trace(path.parent)), "subjects": ["turn"]}},
+            "judges": [{"heuristic/turn": {"as": judge}} for judge in judges],
+            "ledger": {"ledger/sqlite": {"path": str(path)}},
+        }
+    )
+
+
+def count(client, address=QUALITY):
+    answer = client.get(address)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"][0]["verdict_count"]
+
+
+def test_answers_at_one_head_are_made_of_verdicts_that_are_read_once(client, ledger, readings):
+    assert count(client) == 8
+    for address in (f"{QUALITY}&latest=true", BOTH, "/analytics/agreement/days?judge=a&judge=b", "/judges"):
+        assert client.get(address).status_code == 200
+    assert len(readings) == 1
+    run(ledger, "three")
+    assert count(client) == 12
+    assert client.get(BOTH).json()["n"] == 2
+    assert len(readings) == 2
+
+
+def test_an_answer_is_the_same_until_the_ledger_grows(client, ledger):
+    first = client.get(QUALITY)
+    tag = {"if-none-match": first.headers["etag"]}
+    assert client.get(QUALITY, headers=tag).status_code == 304
+    run(ledger, "three")
+    later = client.get(QUALITY, headers=tag)
+    assert (later.status_code, later.json()["data"][0]["verdict_count"]) == (200, 12)
+    assert later.headers["etag"] != first.headers["etag"]
+
+
+def test_a_ledger_in_the_place_of_another_is_read_anew(client, ledger, readings, tmp_path):
+    assert count(client) == 8
+    other = tmp_path / "other" / "ledger.db"
+    other.parent.mkdir()
+    run(other, "other", "abc")
+    for old in ledger.parent.glob("ledger.db*"):
+        old.unlink()
+    shutil.copy(other, ledger)
+    assert count(client) == 6
+    assert [one["judge"] for one in client.get("/judges").json()["data"]] == ["a", "b", "c"]
+    assert len(readings) == 2
+
+
+def test_ledgers_are_kept_apart(ledger, readings, tmp_path):
+    other = tmp_path / "other.db"
+    run(other, "other", "abc")
+    app = application([ledger, other], Tokens(READING), [HOST], "dicast")
+    with TestClient(app, f"http://{HOST}", headers={"authorization": f"Bearer {READING}"}) as client:
+        found = [count(client, f"{QUALITY}{name}") for name in ("", "&ledger=other", "", "&ledger=other")]
+    assert found == [8, 6, 8, 6]
+    assert len(readings) == 2
+
+
+def test_people_are_left_out_of_the_figures_and_counted(client):
+    label = {"subject_id": "s/1", "subject_kind": "turn", "score": 0}
+    headers = {"authorization": f"Bearer {LABELLING}"}
+    assert client.post("/labels", json=label, headers=headers).status_code == 201
+    everybody, (apart,) = (client.get(f"{QUALITY}{more}").json()["data"] for more in ("", "&without_human=true"))
+    assert (everybody[0]["verdict_count"], everybody[0]["human_count"]) == (9, 1)
+    assert (apart["verdict_count"], apart["human_count"]) == (8, 1)
+    assert apart["mean_score"] == pytest.approx(everybody[0]["mean_score"] * 9 / 8, abs=2e-6)
+
+
+def test_a_round_that_nobody_was_told_of_is_none(client, ledger):
+    for name in ("", "r1", "r999999", "\xe4"):
+        run(ledger, "more", "a")
+        fresh = count(client)
+        assert client.get(QUALITY, headers={"dicast-round": name.encode()}).json()["data"][0]["verdict_count"] == fresh
+
+
+@pytest.mark.slow
+def test_all_who_ask_in_a_round_are_given_one_answer(ledger):
+    server = Server(ledger.parent)
+    try:
+        with server.open("/events?newest=3") as stream:
+            news = events(stream)
+            assert next(news)[0] == "head"
+            run(ledger, "three", "abcd")
+            told = []
+            while not told or told[-1][0] != "round":
+                told.append(next(news))
+            asked = {"dicast-round": told[-1][1]["name"]}
+            first = answer(server, **asked)
+            run(ledger, "four")
+            assert answer(server, **asked) == first
+            assert answer(server) == "20"
+            assert 8 <= int(first) <= 16
+            seen = [data["seq"] for kind, data in told if kind == "verdict"]
+            assert seen == sorted(seen)
+            assert 1 <= len(seen) < 8, "of a look only the newest are told"
+    finally:
+        server.end()
+
+
+def events(stream):
+    """Each event of a stream: its kind and its data."""
+    kind = None
+    for line in stream:
+        name, _, value = line.decode().rstrip("\n").partition(": ")
+        if name == "event":
+            kind = value
+        elif name == "data":
+            yield kind, json.loads(value)
+
+
+def answer(server, **headers):
+    with server.open(QUALITY, **headers) as found:
+        return json.loads(found.read(), parse_int=str)["data"][0]["verdict_count"]
