@@ -19,6 +19,7 @@ from starlette.responses import Response
 from dicast import Head, Ledger, nearest
 
 from .documents import dumped
+from .first_page import asked
 from .kept import Columns, Remembering
 from .parameters import BadRequest, values_of
 from .reading import Reader
@@ -86,15 +87,12 @@ class Answers:
         self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
 
     def prepare(self) -> None:
-        """Read the columns of the first ledger in the background, and join them, before a page asks for what is made of them.
+        """Read the columns of the first ledger in the background, and join them, before the first page asks for what is made of them.
 
         A ledger that cannot be read is left to whoever asks for it, who is told.
         """
         ledger = self.served.ledger(None)
-        columns = self._columns.setdefault(ledger, Columns())
-        for route in ROUTES:
-            if route.first:
-                self._heavy.submit(answered, route, ledger, values_of(route.parameters, (), {}), columns)
+        self._heavy.submit(prepared, ledger, self._columns.setdefault(ledger, Columns()))
 
     def rounds(self, ledger: Reader) -> Rounds:
         """The rounds of *ledger*."""
@@ -155,6 +153,17 @@ def answered(
         return route.answer(known, given)
 
     return dumped(ledger.read(answer))
+
+
+def prepared(ledger: Reader, columns: Columns) -> None:
+    """Make *columns* ready for what the first page asks."""
+    routes = {route.path: route for route in ROUTES}
+
+    def ask(path: str, query: Sequence[tuple[str, str]] = ()) -> Any:
+        return orjson.loads(answered(routes[path], ledger, values_of(routes[path].parameters, query, {}), columns))
+
+    for path, query in asked(ask("/judges")["data"]):
+        ask(path, query)
 
 
 def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:

@@ -27,8 +27,6 @@ class Route:
     members: tuple[str, ...]
     light: bool = False
     """Whether the answer takes little time and memory, however many verdicts there are."""
-    first: bool = False
-    """Whether making the answer beforehand makes those of the first page quicker."""
 
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
@@ -57,7 +55,6 @@ ROUTES = (
             flag("latest", "Only the newest verdict of each judge on each subject."),
         ),
         ("window", "current_pricing_version", "data"),
-        first=True,
     ),
     Route(
         "/analytics/cost",
