@@ -215,6 +215,26 @@ def _listening(endpoint: Endpoint, elsewhere: str, context: ssl.SSLContext | Non
             server.shutdown(socket.SHUT_RDWR)
 
 
+def ask(client: str, folder: Path, url: str, attacks: list[str], **environment: str) -> dict[str, dict]:
+    """Ask by *client*, a question after the other in one process, and return what it printed of each."""
+    if client == "azure":
+        pytest.importorskip("azure.monitor.opentelemetry.exporter")
+    given = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
+    ran = subprocess.run(
+        [sys.executable, ASKS, client, url, KEY, *attacks],
+        env=given | {"PYTHONWARNINGS": "ignore"} | environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60 + SECONDS * len(attacks),
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [one["attack"] for one in found] == attacks
+    return {one["attack"]: one | {"errors": ran.stderr} for one in found}
+
+
 @pytest.fixture
 def elsewhere():
     """Another origin, and the proxy that the environment names."""
@@ -227,77 +247,74 @@ def endpoint(elsewhere):
 
 
 @pytest.fixture(params=CLIENTS)
-def ask(request, tmp_path):
-    """Ask by one client, a question after the other in one process: ``ask(url, attacks)`` gives what it printed of each."""
-    if request.param == "azure":
-        pytest.importorskip("azure.monitor.opentelemetry.exporter")
-
-    def asking(url: str, attacks: list[str], **environment: str) -> dict[str, dict]:
-        given = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
-        ran = subprocess.run(
-            [sys.executable, ASKS, request.param, url, KEY, *attacks],
-            env=given | {"PYTHONWARNINGS": "ignore"} | environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60 + SECONDS * len(attacks),
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        found = [json.loads(line) for line in ran.stdout.splitlines()]
-        assert [one["attack"] for one in found] == attacks
-        return {one["attack"]: one | {"errors": ran.stderr} for one in found}
-
-    asking.client = request.param
-    return asking
+def client(request):
+    return request.param
 
 
-def test_no_reply_takes_more_memory_or_time_than_it_may(ask, endpoint):
-    sent = 0
-    for attack, found in ask(endpoint.url, [*SIZES, "trickle"]).items():
-        assert found["outcome"] != "taken" or (attack, ask.client) == ("flood-of-an-error", "none"), attack
+@attrs.frozen
+class Attacked:
+    """A client that was asked with all attacks, the endpoint that answered, and another one that it was to be led to."""
+
+    client: str
+    found: dict[str, dict]
+    endpoint: Endpoint
+    elsewhere: Endpoint
+
+
+@pytest.fixture(scope="module", params=CLIENTS)
+def attacked(request, tmp_path_factory):
+    for elsewhere in _listening(Endpoint(), ""):
+        for endpoint in _listening(Endpoint(), elsewhere.url):
+            attacks = [*SIZES, "trickle", *REDIRECTS, *REPEATS]
+            found = ask(request.param, tmp_path_factory.mktemp("attacked"), endpoint.url, attacks)
+            yield Attacked(request.param, found, endpoint, elsewhere)
+
+
+def test_no_reply_takes_more_memory_or_time_than_it_may(attacked):
+    for attack in (*SIZES, "trickle"):
+        found = attacked.found[attack]
+        assert found["outcome"] != "taken", attack
         assert found["grown"] < MOST_GROWN, (attack, found)
         assert found["seconds"] < SECONDS, (attack, found)
-    sent = endpoint.sent
-    assert sent < MOST_SENT * len(SIZES)
+    assert attacked.endpoint.sent < MOST_SENT * len(SIZES)
 
 
-def test_a_reply_that_is_too_long_is_a_failure_of_its_own_kind(ask, endpoint):
-    for found in ask(endpoint.url, ["flood", "bomb"]).values():
-        assert ("max_output_bytes" if ask.client in ("task", "evaluator") else "max_reply_bytes") in found["said"], (
-            found
-        )
-        if ask.client in ("openai", "litellm", "task", "evaluator"):
+def test_a_reply_that_is_too_long_is_a_failure_of_its_own_kind(attacked):
+    for found in (attacked.found["flood"], attacked.found["bomb"]):
+        name = "max_output_bytes" if attacked.client in ("task", "evaluator") else "max_reply_bytes"
+        assert name in found["said"], found
+        if attacked.client in ("openai", "litellm", "task", "evaluator"):
             assert found["outcome"] == "judge_output_invalid"
 
 
-def test_no_redirect_is_followed(ask, endpoint, elsewhere):
-    for attack, found in ask(endpoint.url, REDIRECTS).items():
-        assert found["outcome"] != "taken", attack
-    assert elsewhere.asked == []
-    assert not [head for head in endpoint.asked if "/stolen" in head]
+def test_no_redirect_is_followed(attacked):
+    for attack in REDIRECTS:
+        assert attacked.found[attack]["outcome"] != "taken", attack
+    assert attacked.elsewhere.asked == []
+    assert not [head for head in attacked.endpoint.asked if "/stolen" in head]
 
 
-def test_a_key_that_is_repeated_is_neither_returned_nor_said(ask, endpoint):
-    for attack, found in ask(endpoint.url, REPEATS).items():
+def test_a_key_that_is_repeated_is_neither_returned_nor_said(attacked):
+    for attack in REPEATS:
+        found = attacked.found[attack]
         shown = "".join(json.dumps(found).lower().split()).replace("\\", "")
         for form in spelt():
             assert "".join(form.lower().split()).replace("\\", "") not in shown, (attack, form, found)
 
 
-def test_certificates_are_checked_whatever_the_environment_says(ask, endpoint, tmp_path):
+def test_certificates_are_checked_whatever_the_environment_says(client, tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(tmp_path))
     off = {"SSL_VERIFY": "False", "PYTHONHTTPSVERIFY": "0", "CURL_CA_BUNDLE": "", "REQUESTS_CA_BUNDLE": ""}
     for secure in _listening(Endpoint(scheme="https"), "", context):
-        assert ask(secure.url, ["fine"], **off)["fine"]["outcome"] != "taken"
+        assert ask(client, tmp_path, secure.url, ["fine"], **off)["fine"]["outcome"] != "taken"
         assert secure.asked == []
 
 
-def test_no_key_goes_to_a_proxy_of_the_environment_in_clear(ask, endpoint, elsewhere):
+def test_no_key_goes_to_a_proxy_of_the_environment_in_clear(client, endpoint, elsewhere, tmp_path):
     proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"), elsewhere.url)
-    ask(endpoint.url, ["fine"], **proxies)
-    ask(endpoint.url.replace("http:", "https:"), ["fine"], **proxies)
+    ask(client, tmp_path, endpoint.url, ["fine"], **proxies)
+    ask(client, tmp_path, endpoint.url.replace("http:", "https:"), ["fine"], **proxies)
     assert not [head for head in elsewhere.asked if KEY in head or not head.startswith("CONNECT ")]
 
 
