@@ -69,7 +69,7 @@ def test_verdicts_of_another_model_behind_the_same_address_have_another_fingerpr
     for model in ("one", "other", "one"):
         verdict = json.dumps({"rationale": "So it is.", "score": 0.5, "confidence": 0.9})
         chat_server.answer = chat_server.reply(verdict, model=model)
-        done = finish(shop.start("run", shop.pipeline(FILE.format(model=MODELS[name])).name, "--json"), timeout=60)
+        done = shop.run(FILE.format(model=MODELS[name]))
         assert done.code == 0, done.err
         verdicts = shop.dicast("verdicts", "--run", "last", "--json").json["verdicts"]
         assert [verdict["judge_model"] for verdict in verdicts] == [model] * 3
