@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import runpy
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-DICAST = Path(sys.executable).with_name("dicast")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def call(folder, *arguments, code=0):
-    """Run the command in *folder*; return what it printed."""
-    done = subprocess.run([DICAST, *map(str, arguments)], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+    """Run ``python -m dicast`` in *folder*, in this process; return what it printed."""
+    printed, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(said),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("sys.argv", ["dicast", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("dicast", run_name="__main__")
+    assert ended.value.code == code, printed.buffer.getvalue() + said.buffer.getvalue()
+    return printed.buffer.getvalue().decode()
 
 
 def written(path, rows):
