@@ -45,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow-of", action="append", default=[], metavar="PATH", help=what)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes more than there are cores: tests wait much of their time, for processes, servers and the disk."""
+    return (os.cpu_count() or 1) + 2
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Draw all examples where all tests run, and keep compiled files: half of what a process of dicast does would be compiling."""
     settings.load_profile("quick" if config.option.markexpr else "all")
@@ -115,6 +120,7 @@ def metadata_read_once() -> Iterator[None]:
 
     site, read, found = sysconfig.get_path("purelib"), PathDistribution.read_text, {}
     parse, parsed = Distribution.metadata.fget, {}
+    enter, entered = Distribution.entry_points.fget, {}
 
     def read_once(self: Any, filename: str) -> str | None:
         key = str(self._path), filename
@@ -132,9 +138,18 @@ def metadata_read_once() -> Iterator[None]:
             parsed[key] = parse(self)
         return parsed[key]
 
+    def enter_once(self: Any) -> Any:
+        key = str(self._path)
+        if not key.startswith(site):
+            return enter(self)
+        if key not in entered:
+            entered[key] = enter(self)
+        return entered[key]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PathDistribution, "read_text", read_once)
         patch.setattr(PathDistribution, "metadata", property(parse_once))
+        patch.setattr(PathDistribution, "entry_points", property(enter_once))
         yield
 
 
