@@ -257,3 +257,13 @@ def test_labels_of_one_session_ask_for_labels_of_others(project):
     assert "each of a session of its own" in stage["needed"]["words"]
     found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model", code=3)
     assert "no other is left to learn from" in found["stages"][0]["reasons"][0]
+
+
+@pytest.mark.parametrize("ask", ["--ask", "--no-ask"])
+def test_recorded_replies_that_repeat_themselves_reach_no_bar(judged, ask):
+    judged.run()
+    (judge,) = judged.document("doctor", "pipeline.yaml", "--gold", "gold.jsonl", ask)["judges"]
+    assert (judge["self_consistency"]["value"], judge["self_consistency"]["n"]) == (1.0, 50)
+    (bar,) = [one for one in judge["bars"] if one["rule"] == "min_consistency"]
+    assert (bar["value"], bar["passed"]) == (None, None)
+    assert "a recording or a cache" in judge["undefined"]["self_consistency"]

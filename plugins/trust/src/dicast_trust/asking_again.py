@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
 import attrs
+import orjson
 
 from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
 from .canaries import can_plant, canaries, with_canaries
 from .card import Answers, Labelled, labelled
 from .gold import Gold
-from .recorded import Recorded, Said
+from .recorded import METRICS, Recorded, Said
 
 MOST_REPEATED = 50
 """On so many labelled subjects a judge is asked again."""
+
+_REPEATING = ("replay/chat", "cache/chat")
+REPEATED = "its replies came from a recording or a cache, which repeat themselves"
 
 REPEAT, CANARIES = "doctor: again", "doctor: canaries"
 """What stands in the name of a run that a judge card made."""
@@ -49,8 +53,10 @@ class Asking:
         ]
         if not self.may_ask:
             why = "it takes asking the judge, and --no-ask gives no leave to"
-            kept = recorded_again(recorded, chosen, pass_at)
-            return attrs.evolve(kept, unknown={"injection": why} | ({} if kept.repeated else {"self_consistency": why}))
+            kept = recorded_again(recorded, chosen, pass_at, repeats=self._repeats(recorded.label))
+            return attrs.evolve(
+                kept, unknown={"injection": why, **(kept.unknown if kept.repeated else {"self_consistency": why})}
+            )
         again = self._repeat(recorded, chosen, pass_at)
         if not recorded.models:
             return again
@@ -72,13 +78,15 @@ class Asking:
             runs = [self.pipeline.judge_again(subjects, recorded.label, REPEAT) for _ in range(self.rounds - 1)]
         except DicastError as error:
             return Answers(unknown={"self_consistency": f"it could not be asked again: {_first(error)}"})
+        is_live = not self._repeats(recorded.label) or all(self._called(run) for run in runs)
         scores = [self._scores(run, recorded.label) for run in runs]
         same = [
             all((found[row.subject] >= pass_at) == (row.said.score >= pass_at) for found in scores)
             for row in chosen
             if all(row.subject in found for found in scores)
         ]
-        unknown = {} if same else {"self_consistency": f"asked again it gave no verdict ({_why(runs[-1])})"}
+        unknown = {} if is_live else {"self_consistency": REPEATED}
+        unknown = unknown if same else {"self_consistency": f"asked again it gave no verdict ({_why(runs[-1])})"}
         return Answers(same=sum(same), repeated=len(same), rounds=self.rounds, unknown=unknown)
 
     def _inject(self, recorded: Recorded, failing: Sequence[Labelled], pass_at: float) -> Answers:
@@ -145,19 +153,39 @@ class Asking:
                 found[verdict.subject_kind, verdict.subject_id] = score
         return found
 
+    def _repeats(self, label: str) -> bool:
+        """Whether a model of the judge *label* answers from a recording or a cache, as far as it can."""
+        slots = [one for one in (*self.pipeline.judges, *self.pipeline.metrics) if label in (one.label, METRICS)]
+        told = [orjson.dumps(one.options, default=str).decode() for one in slots]
+        return any(f'"{name}"' in text for name in _REPEATING for text in told)
+
+    def _called(self, run: Run) -> bool:
+        """Whether a model was called in *run*."""
+        query = Query(run_id=run.run_id, types=("spend.settled",))
+        return bool(
+            self.pipeline.read_ledger(
+                lambda ledger: any(one.event.payload.get("calls", 1) for one in ledger.read(query))
+            )
+        )
+
     def _failed(self, run: Run, label: str) -> int:
         """How many canaries the judge gave no verdict on, though it was asked: they have moved none."""
         return sum(count for kind, count in run.failures.items() if kind not in _NOT_TRIED)
 
 
-def recorded_again(recorded: Recorded, chosen: Sequence[Labelled], pass_at: float) -> Answers:
-    """How many of the *chosen* have the same verdict again, by the first run that judged them again: of a card's own runs, else of any."""
-    same = []
+def recorded_again(recorded: Recorded, chosen: Sequence[Labelled], pass_at: float, *, repeats: bool) -> Answers:
+    """How many of the *chosen* have the same verdict again, by the first run that judged them again: of a card's own runs, else of any.
+
+    :param repeats: whether the judge's replies come from a recording or a cache, where no model was called.
+    """
+    same, is_live = [], not repeats
     for row in chosen:
         first, again = _twice(recorded.said[row.subject])
         if first is not None and again is not None:
             same.append((first.score >= pass_at) == (again.score >= pass_at))
-    return Answers(same=sum(same), repeated=len(same), rounds=2 if same else 0)
+            is_live = is_live or again.run_id in recorded.live
+    unknown = {} if is_live or not same else {"self_consistency": REPEATED}
+    return Answers(same=sum(same), repeated=len(same), rounds=2 if same else 0, unknown=unknown)
 
 
 def _twice(said: Sequence[Said]) -> tuple[Said | None, Said | None]:

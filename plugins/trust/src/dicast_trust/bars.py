@@ -52,12 +52,13 @@ class Bar:
 
 def bars(figures: Mapping[str, Any], unknown: Mapping[str, str], *, pairwise: bool, asks_model: bool) -> list[Bar]:
     """The bars of a judge with these *figures*; *unknown* says why some are null."""
-    labels, kappa, again = figures["labels"], figures["kappa"], figures["self_consistency"]
+    labels, kappa, again = figures["labels"], figures["kappa"], figures["self_consistency"]["low"]
+    again = None if "self_consistency" in unknown else again
     found = [
         Bar("min_labels", "the number of labels", labels["n"], LEAST_LABELS, "least", decisive=False),
         Bar("min_class", "the number of labels in the rarer class", labels["least_class"], LEAST_CLASS, "least", decisive=False),
         Bar("min_kappa", "the lower bound of kappa (agreement beyond chance)", kappa["low"], KAPPA, "least", unknown.get("kappa")),
-        Bar("min_consistency", "the lower bound of self-consistency", again["low"], CONSISTENCY, "least", unknown.get("self_consistency")),
+        Bar("min_consistency", "the lower bound of self-consistency", again, CONSISTENCY, "least", unknown.get("self_consistency")),
         Bar("max_failures", "the upper bound of the share of failures", figures["failures"]["high"], FAILURES, "most", unknown.get("failures")),
     ]  # fmt: skip
     if pairwise:

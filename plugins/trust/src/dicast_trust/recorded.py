@@ -17,7 +17,7 @@ METRICS = "metrics"
 
 _TYPES = (
     *("run.started", "subject.read", "record.completed", "eval.completed", "eval.failed"),
-    *("llm.call_completed", "route.decided"),
+    *("llm.call_completed", "route.decided", "spend.settled"),
 )
 _MODEL = {"llm.call_completed": "model", "route.decided": "chosen_model"}
 
@@ -65,6 +65,8 @@ class Recorded:
     failures: Counter[str] = attrs.field(factory=Counter)
     models: dict[str, list[str]] = attrs.field(factory=dict)
     contents: dict[str, Content] = attrs.field(factory=dict)
+    live: set[str] = attrs.field(factory=set)
+    """The runs in which a model was called: in others, all replies came from a recording or a cache."""
     others: int = 0
 
     @property
@@ -98,6 +100,7 @@ class _Reader:
         self._read: dict[tuple[str, Subject], str] = {}
         self._contents: dict[str, Content] = {}
         self._authors: dict[str, str] = {}
+        self._live: set[str] = set()
         self._answered: dict[str, list[tuple[Subject, Said, Mapping[str, Sequence[str]]]]] = {}
 
     def take(self, seq: int, event: Event) -> None:
@@ -108,6 +111,9 @@ class _Reader:
                 payload.get("preview") is True,
                 {label: str(label_fingerprint(prints, label)) for label in self._found},
             )
+        elif event.type == "spend.settled":
+            if payload.get("calls", 1):
+                self._live.add(event.run_id)
         elif event.type in _MODEL:
             if event.turn_id and (model := payload.get(_MODEL[event.type])):
                 self._authors[event.turn_id] = str(model)
@@ -200,7 +206,7 @@ class _Reader:
                     continue
                 found.said.setdefault(subject, []).append(said)
             found.models = last
-            found.contents = self._contents
+            found.contents, found.live = self._contents, self._live
             for subject, all_said in found.said.items():
                 self._name_author(subject, all_said)
         return {label: found for label, found in self._found.items() if found.said or found.failures or found.others}
