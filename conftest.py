@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow-of", action="append", default=[], metavar="PATH", help=what)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Two processes more than there are cores: tests wait much of their time, for processes, servers and the disk."""
     return (os.cpu_count() or 1) + 2
