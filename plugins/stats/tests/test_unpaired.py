@@ -183,3 +183,13 @@ def runs(before, after):
         return Results("run", "name", lambda: iter(records))
 
     return made(before), made(after)
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e-25, 1e-12, 1e12, 1e250])
+def test_whether_scores_are_normal_does_not_depend_on_their_size(results, size):
+    grades = np.array([1, 1, 1, 1, 2, 2, 3, 5, 9, 9.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = only(Assumptions().compare(results({"a": grades * size}), results({"a": grades})))
+    assert found["baseline"]["p_value"] == pytest.approx(stats.shapiro(grades).pvalue, rel=1e-9)
+    assert found["baseline"]["is_normal"] is False

@@ -156,3 +156,9 @@ def test_a_change_beyond_what_a_number_holds_is_null_and_said_to_be(results):
 def test_one_rationale_is_one(aggregated):
     records = [{"metrics": {"rationale": "It is short.", "score": 3}}]
     assert said(aggregated(RationaleAnalysis(), records)) == "1 rationale"
+
+
+def test_a_large_difference_that_is_well_known_is_said_in_few_digits(results):
+    before, after = [1e17, 1e17 + 1e6] * 2, [3e17, 3e17 + 1e6] * 2
+    words = said(Significance().compare(results({"a": before}), results({"a": after})))
+    assert words.startswith("higher (+2e+17, 95 % 2e+17 to 2e+17, p ")

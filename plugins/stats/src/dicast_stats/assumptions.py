@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf, sqrt
+from math import frexp, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -97,7 +97,8 @@ class Assumptions:
             return {**found, "reason": why}
         from scipy import stats
 
-        test = stats.shapiro(scores)
+        spread = frexp(float(scores.max() - scores.min()))[1]
+        test = stats.shapiro(divided(scores, spread))  # which takes a range below 1e-19 for none
         return {
             **found,
             "statistic": plain(test.statistic),

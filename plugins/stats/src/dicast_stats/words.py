@@ -69,7 +69,9 @@ def interval_text(mean: float, low: float, high: float) -> str:
 
 
 def _shown(value: float, places: int, sign: str = "-") -> str:
-    """*value* with that many decimal *places*, or a few more where these would all be 0."""
+    """*value* with that many decimal *places*, or a few more where these would all be 0; a large one in four digits."""
+    if abs(value) >= WIDEST:
+        return f"{value:{sign}.4g}"
     for more in range(places, places + 4):
         text = f"{value:{sign}.{more}f}"
         if float(text):
