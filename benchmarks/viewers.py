@@ -71,7 +71,7 @@ class Viewer:
         last: dict[str, str] = {}
         async with asyncio.TaskGroup() as looks:
             while True:
-                async with self._session.get("/events?newest=30", headers=last) as stream:
+                async with self._session.get("/events?brief=true", headers=last) as stream:
                     async for line in stream.content:
                         if line.startswith(b"id: "):
                             last = {"last-event-id": line[4:].strip().decode()}

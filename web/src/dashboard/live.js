@@ -3,7 +3,7 @@ import { address, askIn } from "./api.js";
 import { readExactly } from "../figures.js";
 import { useEffect, useRef, useState } from "../html.js";
 
-const KEPT = 30; // verdicts in the list of new ones, and the most that are asked for at once
+const KEPT = 30; // verdicts in the list of new ones
 const TOGETHER = 250; // ms in which verdicts are drawn as one change
 const SOON = 1500; // ms after a connection until the figures are read anew: what came before it was told to nobody
 const AGAIN = 3000; // ms until it is tried again, where the server has refused
@@ -58,7 +58,7 @@ export function useLive(ledger) {
       look();
     };
     const connect = () => {
-      source = new EventSource(address("/events", { after: seen, newest: KEPT }));
+      source = new EventSource(address("/events", { after: seen, brief: "true" }));
       source.addEventListener("open", () => { connected = false; });
       source.addEventListener("head", head);
       source.addEventListener("round", begin);

@@ -53,14 +53,14 @@ function Quality({ kind, days, answer, banner = false }) {
   }
   return html`<${Tile} title="Quality by model" id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
-    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num">of people</th>` : null}<th scope="col" class="num">thumbs down</th></tr></thead>
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}<th scope="col" class="num">thumbs down</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
         <td class="roomy"><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>
         <td class="num"><${Figure} value=${row.p50_score} path=${answer.at(`data[${number}].p50_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.p10_score} path=${answer.at(`data[${number}].p10_score`)} form=${score} /></td>
         <td class="num"><${Figure} value=${row.verdict_count} path=${answer.at(`data[${number}].verdict_count`)} /></td>
-        ${people(document) ? html`<td class="num"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
+        ${people(document) ? html`<td class="num roomy"><${Figure} value=${row.human_count} path=${answer.at(`data[${number}].human_count`)} /></td>` : null}
         <td class="num"><${Figure} value=${row.thumbs_down_count} path=${answer.at(`data[${number}].thumbs_down_count`)} /></td></tr>`)}</tbody></table></div>
       <p class="fine">The dashed line is the floor, <${Figure} value=${document.floor} path=${answer.at("floor")} />. A mean is of all verdicts, whatever their confidence.</p>`}</${Answer}></${Tile}>`;
 }

@@ -32,7 +32,7 @@ from .guard import Guard, Tokens, error_response, token_of
 from .labels import MAX_BODY_BYTES, label_of, record
 from .live import Tails, stream
 from .parameters import BadRequest, values_of
-from .routes import AFTER, LEDGER, NEWEST, ROUTES, Route
+from .routes import AFTER, BRIEF, LEDGER, ROUTES, Route
 from .runs import NotFound
 
 Page = tuple[str, Callable[[Request], Awaitable[Response]]]
@@ -73,8 +73,8 @@ def application(
         return Response(dumped(openapi.document(list(served.ledgers))), media_type="application/json")
 
     async def events(request: Request) -> Response:
-        values = values_of((AFTER, NEWEST, LEDGER), request.query_params.multi_items(), {})
-        tail = tails.of(served.ledger(values["ledger"]), values["newest"])
+        values = values_of((AFTER, BRIEF, LEDGER), request.query_params.multi_items(), {})
+        tail = tails.of(served.ledger(values["ledger"]), brief=values["brief"])
         return await stream(tails, tail, request, values["after"])
 
     async def labels(request: Request) -> Response:

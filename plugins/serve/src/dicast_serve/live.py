@@ -34,6 +34,9 @@ VIEWERS = 600
 WAITING = 20
 """Looks at a ledger that a slow reader may be behind; then it is disconnected, and comes back where it was."""
 
+NEWEST = 30
+"""Verdicts of one look that are sent to whoever wants it brief."""
+
 News = tuple[int, bytes]
 """A row of the chain, and what is sent about it; 0 where it is sent to everybody."""
 
@@ -81,10 +84,10 @@ QUIET = Look.of([(0, b": quiet\n\n")])
 
 
 class Tail:
-    """The end of one ledger, read as long as anybody looks on; with *newest* only so many verdicts of each look."""
+    """The end of one ledger, read as long as anybody looks on; *brief*, it is the newest verdicts of each look alone."""
 
-    def __init__(self, ledger: Reader, rounds: Rounds, newest: int | None) -> None:
-        self.ledger, self.newest = ledger, newest
+    def __init__(self, ledger: Reader, rounds: Rounds, *, brief: bool) -> None:
+        self.ledger, self.brief = ledger, brief
         self._rounds, self._round = rounds, rounds.name
         self._viewers: set[asyncio.Queue[Look | None]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -109,7 +112,7 @@ class Tail:
     async def _follow(self) -> None:
         try:
             while self._viewers:
-                found = await asyncio.to_thread(newer, self.ledger, self._told, self.newest)
+                found = await asyncio.to_thread(newer, self.ledger, self._told, brief=self.brief)
                 self._told = found.head
                 if news := [*found.news, *self._begun()]:
                     look = Look.of(news)
@@ -126,7 +129,7 @@ class Tail:
 
     def _begun(self) -> list[News]:
         """That a round has begun, for those who want no more news than they can show."""
-        if self.newest is None or (name := self._rounds.begin(self._told)) == self._round or name is None:
+        if not self.brief or (name := self._rounds.begin(self._told)) == self._round or name is None:
             return []
         self._round = name
         return [(0, b"event: round\ndata: %b\n\n" % orjson.dumps({"name": name}))]
@@ -150,23 +153,23 @@ class Tails:
 
     def __init__(self, rounds: Callable[[Reader], Rounds]) -> None:
         self._rounds = rounds
-        self._tails: dict[tuple[Reader, int | None], Tail] = {}
+        self._tails: dict[tuple[Reader, bool], Tail] = {}
         self.viewers = 0
 
-    def of(self, ledger: Reader, newest: int | None) -> Tail:
-        """The end of *ledger*; with *newest* only so many verdicts of each look."""
-        return self._tails.setdefault((ledger, newest), Tail(ledger, self._rounds(ledger), newest))
+    def of(self, ledger: Reader, *, brief: bool) -> Tail:
+        """The end of *ledger*, in whole or *brief*."""
+        return self._tails.setdefault((ledger, brief), Tail(ledger, self._rounds(ledger), brief=brief))
 
 
-def newer(ledger: Reader, told: Head | None, newest: int | None = None) -> Found:
+def newer(ledger: Reader, told: Head | None, *, brief: bool = False) -> Found:
     """The verdicts and failures behind the row *told*, as they are sent; last a word that the ledger has grown, where it has.
 
     :raises AnotherLedger: when the ledger does not have that row.
     """
-    return ledger.read(lambda live: _newer(live, told, newest))
+    return ledger.read(lambda live: _newer(live, told, brief=brief))
 
 
-def _newer(ledger: Ledger, told: Head | None, newest: int | None) -> Found:
+def _newer(ledger: Ledger, told: Head | None, *, brief: bool) -> Found:
     head = ledger.head()  # first: what comes meanwhile is found the next time
     if head == told:
         return Found((), head)
@@ -175,20 +178,20 @@ def _newer(ledger: Ledger, told: Head | None, newest: int | None) -> Found:
         row = next(iter(ledger.read(Query(after=after - 1, limit=1))), None)
         if row is None or (row.seq, row.digest) != (told.seq, told.digest):
             raise AnotherLedger(f"the ledger has no row {told.seq} of the digest that it had")
-    entries = _entries(ledger, after, newest)
+    entries = _entries(ledger, after, brief=brief)
     last = _head(entries[-1]) if entries else None
-    if newest is None and len(entries) == TOGETHER:
+    if not brief and len(entries) == TOGETHER:
         return Found(_news(entries), last, more=True)
     if head is None or (last is not None and last.seq > head.seq):
         head = last
     return Found([*_news(entries), *([_grown(head)] if head else [])], head)
 
 
-def _entries(ledger: Ledger, after: int, newest: int | None) -> Sequence[Entry]:
-    """Verdicts and failures behind the row *after*, the first of them, or so many of the *newest*."""
-    if newest is None:
+def _entries(ledger: Ledger, after: int, *, brief: bool) -> Sequence[Entry]:
+    """Verdicts and failures behind the row *after*, the first of them; or *brief*, the newest."""
+    if not brief:
         return list(ledger.read(Query(types=TYPES, after=after, limit=TOGETHER)))
-    return list(ledger.read(Query(types=TYPES, after=after, limit=newest, newest_first=True)))[::-1]
+    return list(ledger.read(Query(types=TYPES, after=after, limit=NEWEST, newest_first=True)))[::-1]
 
 
 def _news(entries: Sequence[Entry]) -> list[News]:
@@ -255,8 +258,8 @@ def _missed(tail: Tail, seen: int, upto: int) -> tuple[bytes, int]:
     """Verdicts and failures behind the row *seen*, none behind *upto*, and the row that they go to."""
 
     def read(live: Ledger) -> tuple[bytes, int]:
-        entries = _entries(live, seen, tail.newest)
-        last = entries[-1].seq if tail.newest is None and len(entries) == TOGETHER else upto
+        entries = _entries(live, seen, brief=tail.brief)
+        last = entries[-1].seq if not tail.brief and len(entries) == TOGETHER else upto
         news = _news([entry for entry in entries if entry.seq <= upto])
         return b"".join(text for _, text in news), min(last, upto)
 

@@ -10,7 +10,7 @@ import attrs
 
 from .labels import BODY
 from .parameters import Parameter
-from .routes import AFTER, LEDGER, NEWEST, ROUTES, Route
+from .routes import AFTER, BRIEF, LEDGER, ROUTES, Route
 
 _ERROR = {
     "type": "object",
@@ -86,7 +86,7 @@ def _others(ledger: Parameter) -> dict[str, Any]:
     events = {
         "summary": "Verdicts and failures as they come, as server-sent events, and how far the ledger goes.",
         "operationId": "events",
-        "parameters": [_parameter(AFTER), _parameter(NEWEST), _parameter(ledger)],
+        "parameters": [_parameter(AFTER), _parameter(BRIEF), _parameter(ledger)],
         "responses": _responses(None),
     }
     label = {

@@ -176,11 +176,8 @@ ROUTES = (
 )
 
 AFTER = whole("after", "Begin behind this row of the ledger; Last-Event-ID counts before it.", None, 0, MOST)
-NEWEST = whole(
-    "newest",
-    "Of the verdicts that come within half a second only so many of the newest, and the figures in rounds; all without it.",
-    None,
-    1,
-    500,
+BRIEF = flag(
+    "brief",
+    "Of the verdicts that come within half a second only the newest 30, and the figures in rounds; all without it.",
 )
 LEDGER = text("ledger", "Which ledger, by its name; the first without it. /ledgers lists them.")
