@@ -162,3 +162,10 @@ def test_a_large_difference_that_is_well_known_is_said_in_few_digits(results):
     before, after = [1e17, 1e17 + 1e6] * 2, [3e17, 3e17 + 1e6] * 2
     words = said(Significance().compare(results({"a": before}), results({"a": after})))
     assert words.startswith("higher (+2e+17, 95 % 2e+17 to 2e+17, p ")
+
+
+def test_a_long_id_is_cut_in_a_sentence(results):
+    ids = ["x" * 100_000, "y"]
+    found = Outliers().compare(results({"a": [0.0, 0.5]}, ids=ids), results({"a": [1.0, 0.5]}, ids=ids))
+    assert said(found) == f"of 2 subjects, '{'x' * 59}…' changed most, by +1"
+    assert found["criteria"]["a"]["outliers"][0]["subject_id"] == ids[0]

@@ -12,12 +12,14 @@ from dicast import Results, Within
 
 from .paired_scores import PairedScores, mean_change, named, paired_rows
 from .scale import TOO_LARGE
-from .table import compared, explained
+from .table import Key, compared, explained
 from .ties import varies
 from .values import plain
 from .words import subjects
 
 _NONE = "no subject has a score in both runs"
+_LONGEST = 60
+"""How many characters of an id are in a sentence."""
 
 
 @attrs.frozen
@@ -70,10 +72,15 @@ class Outliers:
         elif len(found) > 1 and not varies(scores.change):
             words = f"all {len(scores.change):,} subjects changed by {found[0]['difference']:+.4g}"
         else:
-            words = f"of {subjects(len(scores.change))}, {found[0]['subject_id']!r} changed most, by {found[0]['difference']:+.4g}"
+            words = f"of {subjects(len(scores.change))}, {_short(scores.subjects[largest[0]])!r} changed most, by {found[0]['difference']:+.4g}"
         alike = (
             {}
             if figures["effect_size"] is not None
             else {"effect_size": "the differences are all alike, or there is one"}
         )
         return explained({**figures, "words": words}, alike)
+
+
+def _short(subject: Key) -> str:
+    _, name = subject
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
