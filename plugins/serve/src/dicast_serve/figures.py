@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from dicast import Ledger
-from dicast.reading import begun, judged, reader
+from dicast.reading import begun, judged
 
+from .reading import reader
 from .runs import known
 from .waiting import waiting
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
 import dicast
+import dicast.reading
 from dicast import Ledger
 
 T = TypeVar("T")
@@ -41,3 +42,12 @@ class Reader:
     def head(self) -> dicast.Head | None:
         """The newest row."""
         return self.read(lambda live: live.head())
+
+
+@cache
+def reader(name: str) -> dicast.reading.Reader:
+    """What :func:`dicast.reading.reader` finds: looking through what is installed takes longer than many answers.
+
+    :raises dicast.PluginError: when there is none, or it cannot be imported.
+    """
+    return dicast.reading.reader(name)

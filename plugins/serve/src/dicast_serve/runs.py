@@ -17,12 +17,12 @@ from dicast.reading import (
     Maker,
     judged,
     past_runs,
-    reader,
     run_document,
     verdict_of,
 )
 
 from .documents import without_rationale, written
+from .reading import reader
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
