@@ -12,7 +12,7 @@ from dicast import Head
 SOONEST = 1.5
 """Seconds between the beginnings of two rounds, at the least."""
 
-SHARE = 5
+SHARE = 9
 """A round is followed by a pause of so many times what its answers have taken: a run that writes meanwhile needs the processor, too."""
 
 _NUMBERS = count(1)
