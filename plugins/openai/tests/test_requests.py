@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -171,17 +172,17 @@ def test_calls_go_out_at_once_over_one_client(chat_server, model, question):
 
 
 def test_requests_a_minute_are_spaced(chat_server, ask, question):
+    began = time.monotonic()  # and not when the first one came in, which may be late on a busy machine
     ask(*[question()] * 4, requests_per_minute=1200)
-    times = [asked.time for asked in chat_server.requests]
-    assert times[-1] - times[0] >= 3 * 60 / 1200 * 0.9
+    assert chat_server.requests[-1].time - began >= 3 * 60 / 1200 * 0.9
 
 
 def test_tokens_a_minute_are_spaced(chat_server, ask):
     messages = (Message("user", "x"),)
     request = ChatRequest(messages, max_output_tokens=100 - ChatRequest(messages).input_tokens)
+    began = time.monotonic()
     ask(request, request, request, tokens_per_minute=60_000)
-    times = [asked.time for asked in chat_server.requests]
-    assert times[-1] - times[0] >= 2 * 60 * 100 / 60_000 * 0.9
+    assert chat_server.requests[-1].time - began >= 2 * 60 * 100 / 60_000 * 0.9
 
 
 @pytest.mark.parametrize(

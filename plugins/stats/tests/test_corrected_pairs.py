@@ -57,6 +57,29 @@ def test_figures_are_those_of_the_formula(pairs, data):
     )
 
 
+def test_a_slope_that_is_nothing_but_rounding_takes_no_degree_of_freedom():
+    pairs = [
+        (0, 0),
+        (0, 1),
+        (0, 0),
+        (0, -6),
+        (0, -8),
+        (0, -8),
+        (1, 6),
+        (-1, -5),
+        (-1, -6),
+        (2, 0),
+        (5, 2),
+        (-5, 0),
+        (-5, -5),
+    ]
+    pairs = [(y / 8, f / 8) for y, f in [*pairs, (0, 0), (0, 0), (-8, 5), (0, 7)]]
+    truth, judged = np.array(pairs).T
+    found, _ = corrected(truth, judged)
+    assert found["lambda"] == 0
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_hand(pairs)[1:3])
+
+
 def test_fewer_than_ten_labelled_pairs_correct_nothing():
     truth = np.array([0.5] * 9 + [np.nan] * 20)
     found, reasons = corrected(truth, np.linspace(-1, 1, 29))

@@ -26,6 +26,9 @@ LEAST = 10
 ARMS = ("baseline", "variant")
 METHOD = "general"
 
+ROUNDING = 1e-12
+"""A sum this small beside its terms is nothing but their rounding."""
+
 _FIELDS = ("mean", "ci_low", "ci_high", "method", "n_pairs", "n_labelled", "sessions", "lambda", "plain_bias")
 _KEYS = ("arm", "run", "run_id")
 
@@ -170,9 +173,11 @@ def _clusters(sessions: Sequence[object] | None, labelled: Any) -> _Clusters | N
 def _share(y: Column, f: Column) -> float:
     """How much of a difference that the judge sees is to be believed, from 0 to 1: the slope of labels on scores."""
     spread = float(((f - f.mean()) ** 2).sum())
-    if not spread:
+    products = (y - y.mean()) * (f - f.mean())
+    total = float(products.sum())
+    if not spread or abs(total) <= ROUNDING * float(abs(products).sum()):  # a slope of 0: it takes no degree of freedom
         return 0.0
-    return min(max(float(((y - y.mean()) * (f - f.mean())).sum()) / spread, 0.0), 1.0)
+    return min(max(total / spread, 0.0), 1.0)
 
 
 def corrected_words(found: Mapping[str, Any]) -> str:
