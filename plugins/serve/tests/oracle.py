@@ -509,6 +509,17 @@ def run_rows(rows, run, *, judge=(), kind=None, low=None, high=None, failed=None
     return found
 
 
+def scores_of(rows, run, label):
+    """The scores that one judge has given in a run."""
+    return [row["payload"]["score"] for row in of(rows, "eval.completed", run=run, judge=(label,))]
+
+
+def differing(rows, a, b):
+    """What two runs were begun with that is not the same, by its name in the pipeline."""
+    one, two = (of(rows, "run.started", run=run)[0]["payload"]["fingerprints"] for run in (a, b))
+    return sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
+
+
 def scored_in(rows, run):
     return {row["subject_id"] for row in of(rows, "eval.completed", run=run)}
 

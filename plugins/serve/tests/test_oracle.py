@@ -283,6 +283,29 @@ def test_compare(api):
         assert found["flips_of"] == len(oracle.scored_in(api.rows, a) & oracle.scored_in(api.rows, b))
         for label, one in found["comparisons"]["stats/paired"]["criteria"].items():
             _paired(api.rows, a, b, label, one)
+        _unpaired(api.rows, a, b, found["comparisons"])
+        differs = oracle.differing(api.rows, a, b)
+        assert [one for one in found["differs"] if not one.startswith("the model that answered")] == differs
+        assert found["comparable"] is (found["differs"] == [])
+        api.get(f"/compare?a={a}&b={b}", status=200 if found["comparable"] else 409)
+
+
+def _unpaired(rows, a, b, found):
+    """Comparisons that do not go by subjects, of the criteria that both runs have."""
+    for label, delta in found["stats/cliffs_delta"]["criteria"].items():
+        before, after = (oracle.scores_of(rows, run, label) for run in (a, b))
+        welch = found["stats/significance"]["criteria"][label]
+        assert (delta["n_baseline"], delta["n_variant"]) == (len(before), len(after))
+        assert (welch["n_baseline"], welch["n_variant"]) == (len(before), len(after))
+        if before and after:
+            ahead = sum((one > two) - (one < two) for one in after for two in before)
+            assert delta["delta"] == near(ahead / len(before) / len(after))
+            mean_difference = sum(after) / len(after) - sum(before) / len(before)
+            assert found["stats/score_delta"]["criteria"][label] == near(mean_difference)
+            assert welch["mean_difference"] == near(mean_difference)
+        if welch["t"] is not None and min(len(set(before)), len(set(after))) > 1:
+            wanted = stats.ttest_ind(after, before, equal_var=False)
+            assert (welch["t"], welch["p_value"]) == (near(float(wanted.statistic)), near(float(wanted.pvalue)))
 
 
 def _ended(api, run):
