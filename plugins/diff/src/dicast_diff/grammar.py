@@ -95,7 +95,12 @@ def _parsed(source: bytes, language: str) -> Node:
 
     named: Any = language  # one of those that check_language knows
     # Called in between, so that a timer can end what takes too long; bytes would be parsed without a pause.
-    return get_parser(named).parse(read, progress_callback=lambda _at, _error: False).root_node
+    try:
+        return get_parser(named).parse(read, progress_callback=lambda _at, _error: False).root_node
+    except SystemError as error:
+        if error.__cause__ is None:
+            raise
+        raise error.__cause__ from None  # what the timer raised inside read, after which the parser had called on
 
 
 def _fault(root: Node) -> Unparsable:
