@@ -261,7 +261,7 @@ def test_the_keyboard_is_enough(chromium, server):
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
-        page.wait_for_function("document.activeElement.id === 'main'")
+        page.wait_for_selector("#main:focus")
         reached = set()
         for _ in range(40):
             page.keyboard.press("Tab")
@@ -270,7 +270,7 @@ def test_the_keyboard_is_enough(chromium, server):
         page.get_by_role("link", name="Runs", exact=True).focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("h1:has-text('Runs')")
-        page.wait_for_function("document.activeElement.id === 'main'")
+        page.wait_for_selector("#main:focus")
         page.locator("tbody a").first.focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("h1:has-text('nightly')")
