@@ -15,7 +15,8 @@ export function Rows({ report, rows, whole, ask, onOpen }) {
   const [sort, setSort] = useState({ key: "worst", down: false });
   const search = useRef(null);
   const narrow = useNarrow();
-  const want = (more) => setWanted((before) => ({ ...before, ...more }));
+  // What changes nothing leaves the rows, and where they are scrolled to, as they are.
+  const want = (more) => setWanted((before) => (Object.keys(more).every((key) => before[key] === more[key]) ? before : { ...before, ...more }));
 
   useEffect(() => {
     const later = setTimeout(() => want({ words: typed.trim().toLowerCase() }), 120);
