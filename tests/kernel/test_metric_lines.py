@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dicast import Measurements, MetricLines
 
 LENIENT = re.compile(r"METRIC[ \t]+([\w.µ]+)=([-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)[ \t]*\r?")
-STRICT = re.compile(r"METRIC ([\w.]+)=([-+]?[0-9]*\.?[0-9]+)", re.ASCII)
+STRICT = re.compile(r"METRIC ([\w.]+)=([-+]?[0-9]*\.?[0-9]+)")
 
 
 def read(text: str | bytes, syntax: str = "lenient") -> Measurements:
