@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import attrs
@@ -22,8 +23,8 @@ MAX_DEPTH = 200
 _WRITABLE = 254  # orjson reads 1,024 levels, and writes these
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _LONG = b"0" * 19  # an integer of so many digits may need more than 64 bits
-_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,300}\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?\s*", re.ASCII)
-"""A text that is a number."""
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
+"""A text that is a number, as statistics read it."""
 _HELD = 17
 """So many significant digits of a number are kept by a double."""
 
@@ -143,5 +144,5 @@ def numbers_in(value: Mapping[str, Any]) -> dict[str, object]:
         elif one is None or isinstance(one, bool | int | float):
             found[key] = one
         elif isinstance(one, str) and _NUMBER.fullmatch(one):
-            found[key] = float(one)
+            found[key] = number if isfinite(number := float(one)) else None
     return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from email import message_from_string
+from email.message import Message
 from importlib import metadata
 from typing import Any, Literal
 
@@ -194,21 +196,19 @@ def _offers(group: str) -> Iterator[Offer]:
 
 
 def _identity(distribution: Any) -> tuple[str, str]:
-    try:  # its own parser reads the long description, too, which takes five times as long
-        said = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
+    try:  # its own metadata have the long description, too, which takes five times as long to read
+        head = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
+        said = message_from_string(head)
         return _text(said, "Name"), _text(said, "Version")
     except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
         return f"unreadable ({type(error).__name__})", "unknown"
 
 
-def _text(said: str, name: str) -> str:
-    """A field of the head of a distribution's metadata.
-
-    :raises KeyError: when it is missing.
-    """
-    if (found := re.search(rf"^{name}:[ \t]*(\S.*)$", said, re.MULTILINE | re.IGNORECASE)) is None:
+def _text(said: Message, name: str) -> str:
+    """A field of a distribution's metadata; KeyError where it is missing."""
+    if (found := said[name]) is None:
         raise KeyError(name)
-    return found[1].strip()
+    return str(found)
 
 
 def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator[Offer]:

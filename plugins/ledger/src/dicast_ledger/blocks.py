@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -33,5 +34,6 @@ def _block(size: int) -> memoryview:
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return memoryview(bytearray(size))
     found = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    found.madvise(mmap.MADV_HUGEPAGE)
+    with suppress(OSError):  # advice: a system without large pages refuses it, and the small ones do
+        found.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(found)

@@ -177,8 +177,8 @@ def _whole(
     for size, exact, lines in connection.execute(f"SELECT size, exact, lines {where} ORDER BY first", bounds or ALL):
         if exact is not None:
             apart.update((start + place, texts) for place, *texts in orjson.loads(exact))
-        for part, lines_, width in zip(room, table.split(lines, size), table.sizes, strict=True):
-            part[start * width : (start + size) * width] = lines_
+        for part, column, width in zip(room, table.split(lines, size), table.sizes, strict=True):
+            part[start * width : (start + size) * width] = column
         start += size
     for part in room:
         part.release()  # else nothing could be added to an array

@@ -56,7 +56,7 @@ def exact_total(np: ModuleType, column: Array) -> float:
 
 
 def percentiles(np: ModuleType, column: Array, shares: Sequence[float]) -> list[float | None]:
-    """The value below which each of *shares* of *column* lie, as :func:`.reliability.percentile` has it."""
+    """The value below which each of *shares* of *column* lie, as :func:`.percentile.percentile` has it."""
     if not len(column):
         return [None] * len(shares)
     below = [places(len(column), share)[0] for share in shares]

@@ -22,7 +22,7 @@ from .documents import dumped
 from .first_page import asked
 from .kept import Columns, Remembering
 from .parameters import BadRequest, values_of
-from .reading import Reader
+from .reading import ServedLedger
 from .rounds import Rounds
 from .routes import ROUTES, Route
 
@@ -43,20 +43,20 @@ KEPT_BYTES = 20_000_000
 class Served:
     """The ledgers, by the names that they are asked for by; the first is meant where none is named."""
 
-    ledgers: Mapping[str, Reader]
+    ledgers: Mapping[str, ServedLedger]
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> Served:
         """The ledgers at *paths*, each named after its file, and of several alike with a number."""
-        found: dict[str, Reader] = {}
+        found: dict[str, ServedLedger] = {}
         for path in dict.fromkeys(paths):
             name = path.stem or "ledger"
             while name in found:
                 name += "+"
-            found[name] = Reader(path)
+            found[name] = ServedLedger(path)
         return cls(found)
 
-    def ledger(self, name: str | None) -> Reader:
+    def ledger(self, name: str | None) -> ServedLedger:
         """What reads the ledger *name*.
 
         :raises BadRequest: when there is none.
@@ -81,8 +81,8 @@ class Answers:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
         self._making: dict[str, asyncio.Task[bytes]] = {}
-        self._columns: dict[Reader, Columns] = {}
-        self._rounds: dict[Reader, Rounds] = {}
+        self._columns: dict[ServedLedger, Columns] = {}
+        self._rounds: dict[ServedLedger, Rounds] = {}
         self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
         self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
 
@@ -94,7 +94,7 @@ class Answers:
         ledger = self.served.ledger(None)
         self._heavy.submit(prepared, ledger, self._columns.setdefault(ledger, Columns()))
 
-    def rounds(self, ledger: Reader) -> Rounds:
+    def rounds(self, ledger: ServedLedger) -> Rounds:
         """The rounds of *ledger*."""
         return self._rounds.setdefault(ledger, Rounds())
 
@@ -115,7 +115,9 @@ class Answers:
             body = await asyncio.shield(task)
         return Response(body, media_type="application/json", headers={"etag": tag})
 
-    async def _make(self, tag: str, route: Route, ledger: Reader, given: Mapping[str, Any], head: Head | None) -> bytes:
+    async def _make(
+        self, tag: str, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None
+    ) -> bytes:
         try:
             if route.light:
                 async with self._light:
@@ -129,7 +131,7 @@ class Answers:
         self._keep(tag, body)
         return body
 
-    def _timed(self, route: Route, ledger: Reader, given: Mapping[str, Any], head: Head | None) -> bytes:
+    def _timed(self, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None) -> bytes:
         began = monotonic()
         try:
             return answered(route, ledger, given, self._columns.setdefault(ledger, Columns()), head)
@@ -144,7 +146,11 @@ class Answers:
 
 
 def answered(
-    route: Route, ledger: Reader, given: Mapping[str, Any], columns: Columns | None = None, head: Head | None = None
+    route: Route,
+    ledger: ServedLedger,
+    given: Mapping[str, Any],
+    columns: Columns | None = None,
+    head: Head | None = None,
 ) -> bytes:
     """The answer of a route, in JSON; with *columns* made of those that are kept for this *head*, or else for the newest."""
 
@@ -155,7 +161,7 @@ def answered(
     return dumped(ledger.read(answer))
 
 
-def prepared(ledger: Reader, columns: Columns) -> None:
+def prepared(ledger: ServedLedger, columns: Columns) -> None:
     """Make *columns* ready for what the first page asks."""
     routes = {route.path: route for route in ROUTES}
 

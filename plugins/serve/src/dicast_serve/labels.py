@@ -13,7 +13,7 @@ from dicast import Judgment, Ledger, LedgerError, Problem, Query, Rubric, Subjec
 
 from .documents import without_rationale
 from .parameters import BadRequest
-from .reading import Reader
+from .reading import ServedLedger
 from .runs import NotFound
 
 MAX_BODY_BYTES = 200_000
@@ -122,7 +122,7 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     return f"text of {schema.get('minLength', 0)} to {schema['maxLength']:,} characters, none of them NUL"
 
 
-def record(ledger: Reader, label: Label) -> dict[str, Any]:
+def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     """Record *label* in *ledger*, and return the verdict with its run.
 
     :raises NotFound: when nothing was read under this id.

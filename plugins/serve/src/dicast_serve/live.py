@@ -15,7 +15,7 @@ from dicast import Entry, Head, Ledger, LedgerError, Query
 
 from .documents import dumped
 from .guard import error_response
-from .reading import Reader
+from .reading import ServedLedger
 from .rounds import Rounds
 from .runs import live_rows
 
@@ -86,7 +86,7 @@ QUIET = Look.of([(0, b": quiet\n\n")])
 class Tail:
     """The end of one ledger, read as long as anybody looks on; *brief*, it is the newest verdicts of each look alone."""
 
-    def __init__(self, ledger: Reader, rounds: Rounds, *, brief: bool) -> None:
+    def __init__(self, ledger: ServedLedger, rounds: Rounds, *, brief: bool) -> None:
         self.ledger, self.brief = ledger, brief
         self._rounds, self._round = rounds, rounds.name
         self._viewers: set[asyncio.Queue[Look | None]] = set()
@@ -151,17 +151,17 @@ class Tail:
 class Tails:
     """The ends of all ledgers, with their *rounds*."""
 
-    def __init__(self, rounds: Callable[[Reader], Rounds]) -> None:
+    def __init__(self, rounds: Callable[[ServedLedger], Rounds]) -> None:
         self._rounds = rounds
-        self._tails: dict[tuple[Reader, bool], Tail] = {}
+        self._tails: dict[tuple[ServedLedger, bool], Tail] = {}
         self.viewers = 0
 
-    def of(self, ledger: Reader, *, brief: bool) -> Tail:
+    def of(self, ledger: ServedLedger, *, brief: bool) -> Tail:
         """The end of *ledger*, in whole or *brief*."""
         return self._tails.setdefault((ledger, brief), Tail(ledger, self._rounds(ledger), brief=brief))
 
 
-def newer(ledger: Reader, told: Head | None, *, brief: bool = False) -> Found:
+def newer(ledger: ServedLedger, told: Head | None, *, brief: bool = False) -> Found:
     """The verdicts and failures behind the row *told*, as they are sent; last a word that the ledger has grown, where it has.
 
     :raises AnotherLedger: when the ledger does not have that row.

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @attrs.define(eq=False, slots=False)
-class Reader:
+class ServedLedger:
     """Reads the ledger at *path*; which plugin does so is looked up once, for that takes longer than most answers."""
 
     path: Path

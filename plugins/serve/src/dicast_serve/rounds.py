@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from itertools import count
 from time import monotonic
 
 from dicast import Head
@@ -15,7 +14,6 @@ SOONEST = 1.5
 SHARE = 9
 """A round is followed by a pause of so many times what its answers have taken: a run that writes meanwhile needs the processor, too."""
 
-_NUMBERS = count(1)
 _NOBODY = object()
 
 
@@ -34,7 +32,7 @@ class Rounds:
             self._told = head
         pause = max(SOONEST, (1 + SHARE) * self._busy)
         if head != self._told and monotonic() - self._began >= pause:
-            self.name, self._told, self._head = f"r{next(_NUMBERS)}", head, None
+            self.name, self._told, self._head = _name(head), head, None
             self._began, self._busy = monotonic(), 0.0
         return self.name
 
@@ -46,6 +44,16 @@ class Rounds:
         """The head that answers are made at: that of the round *name*, where it is the last one, else the newest."""
         if name is None or name != self.name:
             return await read()
-        if self._head is None:
+        if self._head is None or _went_wrong(self._head):
             self._head = asyncio.ensure_future(read())
         return await asyncio.shield(self._head)
+
+
+def _name(head: Head | None) -> str:
+    """The name of the round that begins at *head*."""
+    return "empty" if head is None else f"{head.seq}-{head.digest[:12]}"
+
+
+def _went_wrong(task: asyncio.Task[Head | None]) -> bool:
+    """Whether *task* has ended without a head: whoever asks next tries again."""
+    return task.done() and (task.cancelled() or task.exception() is not None)

@@ -15,7 +15,7 @@ from dicast import MISSING, ConfigError, Record, RunContext, Within, lookup
 
 from .bootstrap import PARTS, SEED
 from .columns import AlignedColumns
-from .ties import NOISE, each_less
+from .ties import NOISE, raw_differences
 from .values import mapping, number, quiet, score_of
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Columns:
         for (one, ours), (other, theirs) in combinations(enumerate(columns.values()), 2):
             both = known[one] & known[other]
             with quiet():
-                results, within = np.sign(each_less(ours[both], theirs[both])) / 2 + 0.5, groups[both]
+                results, within = np.sign(raw_differences(ours[both], theirs[both])) / 2 + 0.5, groups[both]
             games[:, one, other] = np.bincount(within, results, len(games))
             games[:, other, one] = np.bincount(within, 1 - results, len(games))
             for place, result in ((one, results), (other, 1 - results)):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import Record, RunContext
 
+from .columns import TOGETHER, named
 from .score_stats import distribution
 from .values import finite, mapping, number_or_nan, plain, quiet
 
@@ -22,8 +22,6 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 COST = "cost"
 LATENCY = "latency_seconds"
 _PERCENTILES = (50, 95, 99)
-_TOGETHER = 1_000
-"""Responses of which the reports are looked up together, which takes half the time."""
 _EXACT = frozenset({float, int})
 """Kinds of values that a column takes as they are; it would take others that are no numbers here, such as ``Decimal``."""
 
@@ -78,13 +76,13 @@ class Reports:
             metrics if (metrics := response.get("metrics")).__class__ is dict else mapping(response)
             for response in _responses(record, self.columns)
         ]
-        if len(self._waiting) >= _TOGETHER:
+        if len(self._waiting) >= TOGETHER:
             self.settle()
 
     def settle(self) -> None:
         """Bring what was taken into the columns, and the count."""
         for name, column in self.columns.items():
-            _extend(column, _reported(self._waiting, name))
+            _extend(column, named(self._waiting, name))
         self.requests += len(self._waiting)
         self._waiting.clear()
 
@@ -94,13 +92,6 @@ class Reports:
 
         values = finite(np.frombuffer(self.columns[name]))
         return values if (values >= 0).all() else values[values >= 0]
-
-
-def _reported(waiting: Collection[Mapping[str, Any]], name: str) -> list[Any]:
-    try:
-        return list(map(itemgetter(name), waiting))
-    except KeyError:
-        return [metrics.get(name) for metrics in waiting]
 
 
 def _extend(column: array[float], values: list[Any]) -> None:

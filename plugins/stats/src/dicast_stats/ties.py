@@ -36,11 +36,11 @@ def differences(now: Column, was: Column) -> Column:
     """*now* less *was*: 0 where both are equal, and one number where two differences are, whichever their signs."""
     import numpy as np
 
-    found = each_less(now, was)
+    found = raw_differences(now, was)
     return np.copysign(settled(abs(found), np.maximum(abs(now), abs(was))), found)
 
 
-def each_less(now: Column, was: Column) -> Column:
+def raw_differences(now: Column, was: Column) -> Column:
     """*now* less *was*, 0 where both are equal."""
     import numpy as np
 
