@@ -140,10 +140,10 @@ def test_hostile_texts_are_data_in_every_answer(tmp_path):
 
 def test_a_hostile_id_is_one_line_of_one_event(tmp_path):
     from dicast_serve.live import newer
-    from dicast_serve.reading import Reader
+    from dicast_serve.reading import ServedLedger
 
     written(tmp_path, HOSTILE)
-    news = newer(Reader(tmp_path / "ledger.db"), None).news
+    news = newer(ServedLedger(tmp_path / "ledger.db"), None).news
     assert len(news) == len(HOSTILE) + 1
     for _, text in news:
         names = [line.partition(b":")[0] for line in text.rstrip(b"\n").split(b"\n")]
@@ -196,10 +196,10 @@ def test_a_ledger_that_another_one_replaces_is_answered_from(tmp_path, plain):
 
 def test_who_looks_on_is_let_go_when_another_ledger_stands_there(tmp_path, plain):
     from dicast_serve.live import AnotherLedger, newer
-    from dicast_serve.reading import Reader
+    from dicast_serve.reading import ServedLedger
 
     shutil.copy(plain, tmp_path / "ledger.db")
-    ledger = Reader(tmp_path / "ledger.db")
+    ledger = ServedLedger(tmp_path / "ledger.db")
     head = ledger.head()
     assert newer(ledger, head).news == ()
     (tmp_path / "other").mkdir()
