@@ -6,8 +6,8 @@ import contextlib
 import io
 import json
 import os
-import runpy
 import shutil
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -16,18 +16,12 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def call(folder, *arguments, code=0):
-    """Run ``python -m dicast`` in *folder*, in this process; return what it printed."""
+    """Run ``dicast`` in *folder*, in this process; return what it printed."""
+    (command,) = entry_points(group="console_scripts", name="dicast")
     printed, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(said),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr("sys.argv", ["dicast", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_module("dicast", run_name="__main__")
-    assert ended.value.code == code, printed.buffer.getvalue() + said.buffer.getvalue()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+        ended = command.load()(list(map(str, arguments)))  # given arguments, it leaves the process to its owner
+    assert ended == code, printed.buffer.getvalue() + said.buffer.getvalue()
     return printed.buffer.getvalue().decode()
 
 

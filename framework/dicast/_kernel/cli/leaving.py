@@ -27,6 +27,8 @@ def _others() -> list[str]:
 
 def _end(code: int) -> None:
     time.sleep(LEAVE_SECONDS)
+    if not _others():  # the process ends by itself
+        return
     with suppress(OSError, ValueError):  # nobody reads any more
         sys.stdout.flush()
         names = one_line(", ".join(_others()))
