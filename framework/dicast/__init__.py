@@ -5,9 +5,10 @@ Everything a plugin or a program needs is here; ``dicast.testing`` has the kit f
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._kernel.api import Run, arun, forecast, known_run, read_ledger, results, rubric, run
+from ._kernel.api import Run, arun, forecast, read_ledger, results, rubric, run
 from ._kernel.contract.define import judge, maybe_await, metric
 from ._kernel.contract.hooks import hookimpl
 from ._kernel.contract.protocols import (
@@ -29,6 +30,7 @@ from ._kernel.contract.protocols import (
 )
 from ._kernel.leases.leasing import Leasing
 from ._kernel.records.record import as_json, columns, responses
+from ._kernel.resume.named_runs import known_run
 from ._kernel.values import (
     BASES,
     COMPLETE,
@@ -295,6 +297,4 @@ def __getattr__(name: str) -> object:
     """The names of :data:`_ON_FIRST_USE`."""
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(f".{_ON_FIRST_USE[name]}", __name__), name)

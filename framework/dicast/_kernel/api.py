@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from .events import EVAL_COMPLETED, RUN_STARTED
+from .events import EVAL_COMPLETED
 from .values import Due, Event, Query, Results, Rubric, Subject, Verdict
 from .values.errors import ConfigError
-from .values.names import by_part
 from .values.paths import descriptor
 
 if TYPE_CHECKING:
@@ -251,27 +250,6 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
     from .timing.at_once import at_once
 
     return at_once(reading(sqlite_ledger(path)[1], function))
-
-
-def known_run(ledger: Ledger, run_id: str) -> str:
-    """The id of the run that is meant by it, or by its first or last characters, 4 at least; ``last`` is the one that began last.
-
-    :raises ConfigError: when the ledger has no such run, or several.
-    """
-    if (found := find_run(ledger, run_id) or by_part(run_id, run_ids(ledger))) is None:
-        raise ConfigError(f"the ledger has no run {run_id!r}; dicast runs lists those it has")
-    return found
-
-
-def run_ids(ledger: Ledger) -> Iterator[str]:
-    """The ids of all runs, that of the one which began last first."""
-    return (entry.event.run_id for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)))
-
-
-def find_run(ledger: Ledger, run_id: str) -> str | None:
-    """The run of this whole id, or that began ``last``; None when the ledger has none."""
-    query = Query(None if run_id == "last" else run_id, (RUN_STARTED,), newest_first=True, limit=1)
-    return next((entry.event.run_id for entry in ledger.read(query)), None)
 
 
 def results(ledger: Ledger | None, run: str) -> Results:

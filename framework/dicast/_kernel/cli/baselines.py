@@ -11,11 +11,12 @@ from ..._toolkit.atomic_file import AtomicFile
 from ..._toolkit.printable import one_line
 from ..._toolkit.terminal import print_lines
 from ..._toolkit.text_table import TextTable
-from ..api import find_run, read_ledger
+from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..records.baseline import LAST, find_results
 from ..records.portable import BEGINS, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
+from ..resume.named_runs import find_run
 from ..resume.reading import document
 from ..values.errors import ConfigError, Problem
 from .output import print_json

@@ -12,9 +12,10 @@ import click
 import orjson
 
 from ..._toolkit.printable import one_line
-from ..api import known_run, read_ledger
+from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
+from ..resume.named_runs import known_run
 from ..resume.reading import Selection, failure, verdict
 from ..values import Query, Verification
 from ..values.errors import ConfigError

@@ -12,11 +12,8 @@ import click
 from ..._toolkit.terminal import print_lines
 from ..api import (
     as_source,
-    find_run,
-    known_run,
     not_run,
     read_ledger,
-    run_ids,
     run_unless_disabled,
     switched_off,
 )
@@ -25,11 +22,11 @@ from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
+from ..resume.named_runs import by_part, find_run, known_run, run_ids
 from ..resume.reading import document, runs_of
 from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop
 from ..values.errors import ConfigError
-from ..values.names import by_part
 from .head import Row, head_rows
 from .metric_lines import RunLines
 from .output import MOST, only_document, print_json

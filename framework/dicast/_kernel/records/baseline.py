@@ -11,9 +11,10 @@ from ..._toolkit.input_file import InputFile
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import Pipeline
+from ..resume.named_runs import by_part, find_run
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
-from ..values.names import by_part, nearest
+from ..values.names import nearest
 from .portable import read_portable
 from .reader import results
 from .saved import saved_baselines
@@ -78,15 +79,15 @@ def _is_whole(ledger: Ledger, finished: Event) -> bool:
 
 
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
-    if any(ledger.read(Query(run_id=wanted, types=(RUN_STARTED,), limit=1))):
+    if find_run(ledger, wanted):
         return f"run {wanted} has not ended in order; dicast run FILE --resume {wanted} takes it up"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted), None):
         why = "each scored nothing, or was limited to some rows"
         return f"no run of {wanted!r} can be compared by its name: {why}; name one by its id, such as {partial}"
-    known = {name for event in finished for name in (event.run_id, str(event.payload["name"]))}
-    near = nearest(wanted, known | saved_baselines(ledger).keys())
-    hint = "" if near is None else f", did you mean {near!r}?"
-    return f"there is no finished run or baseline {wanted!r} in this ledger, and no file of that name{hint}"
+    names = (name for event in finished for name in (event.run_id, event.payload["name"]))
+    near = nearest(wanted, {*names, *saved_baselines(ledger)})
+    none = f"there is no finished run or baseline {wanted!r} in this ledger, and no file of that name"
+    return f"{none}, did you mean {near!r}?" if near else none
 
 
 def of_file(path: Path) -> Results:

@@ -45,13 +45,11 @@ class RecordObservers:
             sizes = partial(_sizes, pipeline, source)
             run = attrs.evolve(run, shuffle=pipeline.source.shuffle, sizes=sizes)
         run = attrs.evolve(run, gate_at=partial(gate_line, pipeline.gate, pipeline.metrics, pipeline.judges))
-        aggregates = [
-            (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.aggregates
-        ]
-        stops = [
-            (slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in pipeline.early_stop
-        ]
-        return cls(aggregates, stops, started)
+
+        async def opened(slots: Sequence[Slot]) -> list[tuple[Slot, Any]]:
+            return [(slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in slots]
+
+        return cls(await opened(pipeline.aggregates), await opened(pipeline.early_stop), started)
 
     @property
     def listens(self) -> bool:

@@ -14,7 +14,7 @@ from ..pipeline.sections import RECORD
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
-from ..values.names import by_part
+from .named_runs import by_part
 from .units import EarlierUnits, ReplyKey, UnitState
 
 STATES = {

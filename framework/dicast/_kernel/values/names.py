@@ -8,33 +8,12 @@ from math import isfinite
 
 import orjson
 
-from .errors import ConfigError, DataError, Problem
+from .errors import DataError, Problem
 
 
 def nearest(name: str, names: Iterable[object]) -> str | None:
     """The one of *names* that is most like *name*, or None when none is."""
     return next(iter(get_close_matches(name, [str(each) for each in names], 1)), None)
-
-
-LEAST = 4
-"""How many characters of an id have to be given to mean the whole."""
-
-
-def by_part(part: str, ids: Iterable[str]) -> str | None:
-    """The one of *ids* that begins or ends with *part*, in letters of any case; None where none does, or *part* is too short.
-
-    :raises ConfigError: when several do.
-    """
-    wanted = part.upper()
-    found = sorted({one for one in ids if one.upper().startswith(wanted) or one.upper().endswith(wanted)})
-    if len(part) < LEAST or not found:
-        return None
-    if len(found) > 1:
-        named = ", ".join(found[:LEAST]) + (" …" if len(found) > LEAST else "")
-        raise ConfigError(
-            Problem(f"{part!r} may be any of {len(found)} runs: {named}; give more characters", value=part)
-        )
-    return found[0]
 
 
 def identifier(value: object, path: str = "id") -> str:
