@@ -73,6 +73,7 @@ class Call:
         name, expects = _ASKED.get(slot.kind, ("score", Score))
         method = getattr(component, name)
         waits = inspect.iscoroutinefunction(method)
+        fallback = getattr(component, "fallback", None) if expects is Judgment else None
         return cls(
             slot,
             method,
@@ -80,9 +81,9 @@ class Call:
             slot.timeout or getattr(component, "default_timeout", None) or (ASYNC_SECONDS if waits else DEF_SECONDS),
             getattr(component, "estimate", None),
             expects,
-            not (waits or slot.retries or nests or hasattr(component, "estimate")),
+            not (waits or slot.retries or nests or fallback or hasattr(component, "estimate")),
             nests,
-            getattr(component, "fallback", None) if expects is Judgment else None,
+            fallback,
             needs_output=expects in (Score, Judgment) and getattr(component, "needs_output", True),
         )
 

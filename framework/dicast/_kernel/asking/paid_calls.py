@@ -75,14 +75,17 @@ class PaidCalls(Asker):
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
         """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
-        run, path = self._run, slot.path
-        call = run.calls[path]
-        if not call.quick or run.spool is not None or path in run.budget.dearest:  # paid before, or costs unasked
+        run, call = self._run, self._run.calls[slot.path]
+        if not self._is_plain(call):
             return Later(partial(self._ask_score, slot, subject, rollout))
         answer = run.caller.call_def(call, subject, self._children)
         if isinstance(answer, Score) and (answer.cost is UNPAID["usd"] or answer.cost.is_zero):
             return answer
         return Later(partial(self._as_score, call, subject, rollout, answer))
+
+    def _is_plain(self, call: Call) -> bool:
+        """Whether asking is one plain call: nothing was paid for it before, and nothing is reserved for it."""
+        return call.quick and self._run.spool is None and call.slot.path not in self._budget.dearest
 
     async def _ask_score(self, slot: Slot, subject: Subject, rollout: int) -> Answer:
         answer = await self.ask_raw(slot, subject, rollout)
@@ -97,6 +100,11 @@ class PaidCalls(Asker):
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
         """Ask a component, again while its failure is retryable and the slot has retries left."""
         call = self._run.calls[slot.path]
+        if self._is_plain(call):
+            answer = await self._run.caller.call(call, subject, self._children)
+            if answer.cost is UNPAID["usd"] and not (isinstance(answer, Judgment) and answer.judge_model):
+                return answer
+            return self._closed(call, self._scope(call, subject, rollout), answer)
         for _ in range(slot.retries):
             answer = await self._once(call, self._children, self._scope(call, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
@@ -108,7 +116,7 @@ class PaidCalls(Asker):
     ) -> Answered | Awaitable[Answered]:
         """Ask a judge that is inside the component whose call is *around*."""
         call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
-        if call.quick and self._run.spool is None:
+        if self._is_plain(call):
             answer = self._run.caller.call_def(call, subject, children)
             if isinstance(answer, Judgment | Failure) and answer.cost.is_zero:
                 return answer

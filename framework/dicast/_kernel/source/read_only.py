@@ -31,6 +31,9 @@ class ReadOnlyDict(dict[Any, Any]):
         return deepcopy(dict(self), memo)
 
 
+_NOTHING = ReadOnlyDict()
+
+
 class ReadOnlyList(list[Any]):
     """A list likewise."""
 
@@ -84,4 +87,4 @@ def seal(subject: Subject) -> None:
 def seal_event(event: TraceEvent) -> None:
     """Make what *event* holds read-only."""
     object.__setattr__(event, "payload", read_only(event.payload))
-    object.__setattr__(event, "extra", read_only(event.extra))
+    object.__setattr__(event, "extra", read_only(event.extra) if event.extra else _NOTHING)

@@ -89,7 +89,7 @@ def _is_other(left: str, right: str, limit: int) -> bool:
     if len(pieces) <= limit:
         return False
     known = {right[start : start + _PIECE] for start in range(len(right) - _PIECE + 1)}
-    return sum(left[start : start + _PIECE] not in known for start in pieces) > limit
+    return len(pieces) - sum(map(known.__contains__, [left[start : start + _PIECE] for start in pieces])) > limit
 
 
 def _differing(left: str, right: str) -> tuple[str, str]:

@@ -33,6 +33,7 @@ UNPRICED, UNCOUNTED, EXACT = 1, 2, 4
 DIGITS = 8
 PLACES = 12
 _MOST = 2**62
+_UNKNOWN = Cost.unknown()
 DAY = 86_400_000
 """Milliseconds."""
 
@@ -155,9 +156,9 @@ def agent_cost(given: object) -> Cost:
     if isinstance(given, float):
         given = Decimal(repr(given))
     try:
-        return Cost(given)
+        return _UNKNOWN if given is None else Cost(given)
     except InvalidCost:
-        return Cost.unknown()
+        return _UNKNOWN
 
 
 def tokens_of(usage: object) -> int | None:
