@@ -101,7 +101,7 @@ class PaidCalls(Asker):
         """Ask a component, again while its failure is retryable and the slot has retries left."""
         call = self._run.calls[slot.path]
         if self._is_plain(call):
-            answer = await self._run.caller.call(call, subject, self._children)
+            answer: Answered = await self._run.caller.call(call, subject, self._children)
             if answer.cost is UNPAID["usd"] and not (isinstance(answer, Judgment) and answer.judge_model):
                 return answer
             return self._closed(call, self._scope(call, subject, rollout), answer)
