@@ -101,10 +101,10 @@ class PaidCalls(Asker):
         """Ask a component, again while its failure is retryable and the slot has retries left."""
         call = self._run.calls[slot.path]
         if self._is_plain(call):
-            answer: Answered = await self._run.caller.call(call, subject, self._children)
-            if answer.cost is UNPAID["usd"] and not (isinstance(answer, Judgment) and answer.judge_model):
-                return answer
-            return self._closed(call, self._scope(call, subject, rollout), answer)
+            found: Answered = await self._run.caller.call(call, subject, self._children)
+            if found.cost is UNPAID["usd"] and not (isinstance(found, Judgment) and found.judge_model):
+                return found
+            return self._closed(call, self._scope(call, subject, rollout), found)
         for _ in range(slot.retries):
             answer = await self._once(call, self._children, self._scope(call, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
