@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,6 +119,23 @@ def test_what_was_not_looked_at_any_more_is_said():
     assert "first of" not in str(pass_rate([True] * 3))
 
 
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ([True] * 60 + [False] * 940, "the first 4. of 1,000 cases say pass, those after them fail"),
+        ([False] * 2 + [True] * 998, "the first 2 of 1,000 cases say fail, those after them pass"),
+    ],
+)
+def test_cases_in_an_order_that_decides_are_refused(cases, said):
+    with pytest.raises(ValueError, match=f"^{said}: .*no random order; shuffle them"):
+        assert_pass_rate(cases)
+
+
+def test_another_word_than_fail_or_skip_is_refused():
+    with pytest.raises(ValueError, match="undecided is 'pass'; it is 'fail' or 'skip'"):
+        assert_pass_rate([True] * 80, undecided="pass")
+
+
 @given(st.integers(1, 300), st.integers(0, 300), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
 def test_the_exact_test_is_scipys(n, k, at, alpha):
     k = min(k, n)
@@ -132,6 +150,7 @@ def test_the_exact_test_is_scipys(n, k, at, alpha):
 def test_cases_are_booleans_scores_judgments_failures_or_numbers():
     cases = [True, Score(0.5), Score(0.49), Judgment(0.7), Failure("timeout", "late"), 1.0, 0, 0.25]
     assert [*passed(cases)] == [True, True, False, True, False, True, False, False]
+    assert [*passed([np.True_, np.bool_(False), np.float32(0.75), np.int64(0)])] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("case", ["yes", 1.5, math.nan, None, -1])

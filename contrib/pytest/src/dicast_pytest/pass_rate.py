@@ -63,8 +63,8 @@ def assert_pass_rate(
 ) -> PassRate:
     """Fail unless the *cases* show that at least *at_least* of the population they are drawn from passes.
 
-    It decides as ``trust/anytime`` does: the cases come in random order, and it may be asked again with more of them. A kernel that cannot make
-    that component decides by an exact binomial test, for which the number of cases has to be fixed before any of them is seen.
+    It decides as ``trust/anytime`` does: the cases come in random order, and it may be asked again with more of them. Where the first cases
+    decide, and those after them decide otherwise, they came in no random order, which is an error. A kernel that cannot make that component decides by an exact binomial test, for which the number of cases has to be fixed before any of them is seen.
 
     :param cases: booleans; Scores, Judgments, numbers in [0, 1] and Verdicts, which pass at 0.5; Failures, which do not pass; or a Run,
         whose subjects pass as its ``pass_at`` says, those that failed do not, and those of one session are one case together.
@@ -73,9 +73,11 @@ def assert_pass_rate(
     :param undecided: what to do where the cases are too few to tell: fail, or skip the test.
     :returns: what was found, where it is ``pass``.
     :raises AssertionError: where the rate is refuted; :class:`Undecided` where nothing is shown.
-    :raises ValueError: when there is no case, one is something else, or a number is out of range.
+    :raises ValueError: when there is no case, one is something else, a number is out of range, or the order is not random.
     """
     __tracebackhide__ = True
+    if undecided not in ("fail", "skip"):
+        raise ValueError(f"undecided is {undecided!r}; it is 'fail' or 'skip'")
     found = pass_rate(cases, at_least, alpha)
     if found.decision == "fail":
         raise AssertionError(str(found))
@@ -114,6 +116,7 @@ def passed(cases: Iterable[object] | Run) -> Iterator[bool]:
 def _passes(case: object, number: int) -> bool:
     from dicast import Failure, Judgment, Score, Verdict
 
+    case = case.item() if hasattr(case, "item") else case  # numpy's
     if isinstance(case, bool):
         return case
     if isinstance(case, Failure):
@@ -163,7 +166,13 @@ def betting(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
     test.observe_all(map(float, passes))
     told = test.document()
     decision: Decision = _DECISIONS[told["decision"]]
-    seen = passes[: told["n"]]
+    seen, others = passes[: told["n"]], made.test()
+    others.observe_all(map(float, passes[told["n"] :]))
+    if others.decision and others.decision != test.decision:
+        raise ValueError(
+            f"the first {len(seen):,} of {len(passes):,} cases say {decision}, those after them {_DECISIONS[others.decision]}: they come in "
+            "no random order; shuffle them (random.shuffle, or shuffle: SEED at the source of a pipeline)"
+        )
     found = PassRate(decision, len(seen), sum(seen), at, alpha, told["low"], told["high"], "betting", given=len(passes))
     if decision == "undecided":
         best = made.test()
