@@ -15,6 +15,7 @@ from .optional_ledgers import HasTold as HasTold
 from .optional_records import HasCriteria as HasCriteria
 from .optional_records import HasCriterion as HasCriterion
 from .optional_records import HasInterval as HasInterval
+from .optional_records import HasLabelOptions as HasLabelOptions
 from .optional_records import HasNeedsLine as HasNeedsLine
 from .optional_records import HasNeedsShuffle as HasNeedsShuffle
 from .optional_records import HasObservesFailures as HasObservesFailures

@@ -30,6 +30,14 @@ class HasSourceField(Protocol):
         """An option: the place under a record's ``metrics`` where its scores are. Without it, ``scores``."""
 
 
+class HasLabelOptions(Protocol):
+    """Sinks."""
+
+    @property
+    def label_options(self) -> Mapping[str, Sequence[str]]:
+        """The labels that its options name, by the option: the file is refused where one is no label of a metric, a judge or a criterion. Without it, none."""
+
+
 class HasNeedsShuffle(Protocol):
     """Early stops."""
 

@@ -278,6 +278,17 @@ def test_every_clause_of_the_gate_is_on_a_label_that_exists():
     assert [clause.on for clause in made.clauses] == ["tidy", "helpful"]
 
 
+def test_a_sink_names_labels_that_exist():
+    text = "sinks:\n  - junit/xml: {path: out.xml, labels: [tidy, helpfull]}\n  - report/badge: {path: out.svg, on: tidyy}\n"
+    judged = "metrics: [{t/cheap: {as: tidy}}]\njudges: [{t/any_kind: {as: helpful}}]\n"
+    with pytest.raises(ConfigError) as refused:
+        build(judged + text, metrics="")
+    found = [(problem.line, problem.path, problem.value, problem.hint) for problem in refused.value.problems]
+    assert found == [(5, "sinks[0].labels", "helpfull", "helpful"), (6, "sinks[1].on", "tidyy", "tidy")]
+    build(judged + text.replace("full", "ful").replace("tidyy", "gate"), metrics="")
+    build("extractors: [extract/json_path: {into: scores, path: $.a}]\n" + judged + text, metrics="")  # may make others
+
+
 @pytest.mark.parametrize(
     ("gate", "path", "words"),
     [

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Score, Subject
+from dicast import ConfigError, Score, Subject
 from dicast.testing import FakeMetric, SinkConformance, run_pipeline
 from dicast_report.badge import badge
 
@@ -58,11 +59,26 @@ def test_it_shows_a_mean_as_the_terminal_does(tmp_path, on):
     assert root.get("aria-label") == f"helpful: {done.document['score']['mean']:.4f}" == "helpful: 0.8333"
 
 
+@attrs.frozen
+class Rating:
+    name = "rating"
+    writes = ("scores",)
+
+    def extract(self, record):
+        return {"scores": {"tone": float(record["row"]["output"])}}
+
+
+def test_it_shows_the_mean_of_a_criterion_that_the_gate_is_about(tmp_path):
+    text = "extractors: [rating]\ngate: {on: tone, min_score: 3}\n"
+    sink = f"sinks: [report/badge: {{path: {tmp_path / 'b.svg'}, on: tone, text: tone}}]\n"
+    subjects = [Subject("row", "1", output="2"), Subject("row", "2", output="5")]
+    run_pipeline(text + sink, subjects=subjects, components={"rating": Rating()})
+    assert ET.parse(tmp_path / "b.svg").getroot().get("aria-label") == "tone: 3.5000"
+
+
 def test_a_label_that_is_not_there_is_said_with_the_nearest(tmp_path):
-    done, root = drawn(tmp_path, on="chaep")
-    assert root is None
-    assert done.exit_code == 4
-    assert "did you mean 'cheap'?" in done.document["sinks"]["report/badge"]["error"]
+    with pytest.raises(ConfigError, match=r"'chaep' is none .*did you mean 'cheap'\? \(sinks\[0\]\.on\)"):
+        drawn(tmp_path, on="chaep")
 
 
 def test_wide_letters_have_room():

@@ -105,7 +105,7 @@ class _Building(GateParts):
         baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
         ledger = self._single("ledger", "ledger")
         self._check_labels([*metrics, *judges])
-        self._check_gate(gate, _slots(metrics), _slots(judges), open_ended=bool(extractors) and not self._scored)
+        self._check_gate(gate, _slots(metrics), _slots(judges), sinks, open_ended=bool(extractors) and not self._scored)
         self._check_stops(stops, gate, source, (_slots(metrics), _slots(judges)))
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])

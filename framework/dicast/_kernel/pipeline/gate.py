@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..values.names import nearest
 from .clauses import CARD_BARS, Clause, Gate
 from .experiment import ExperimentParts
+from .faults import Part
 from .faults import Path as Address
 from .parts import Placed
 from .sections import METRICS, Slot
@@ -90,33 +91,43 @@ class GateParts(ExperimentParts):
                 message = f"{slot.name} has no line to decide about: add at: LINE, or a gate on {slot.component.on} with min_score or max_score"
                 self._fault(at, message)
         watched = [slot.component.on for _, slot in counting]
-        several = isinstance(self._file.get("gate"), list)
         for index, clause in enumerate(gate.clauses):
             if clause.bound == "anytime" and (clause.on or METRICS) not in watched:
-                path: Address = ("gate", index, "bound") if several else ("gate", "bound")
                 on = clause.on or METRICS
                 message = f"bound: anytime needs an early stop that makes its interval: early_stop: [{{trust/anytime: {{on: {on}, at: …}}}}]"
-                self._fault(path, message, clause.bound)
+                self._fault((*self._place(index), "bound"), message, clause.bound)
 
-    def _check_gate(self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], *, open_ended: bool) -> None:
-        """Hold the labels of the clauses against those that there are; with *open_ended* records may have further ones."""
+    def _check_gate(
+        self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], sinks: Sequence[Placed], *, open_ended: bool
+    ) -> None:
+        """Hold the labels of the clauses, and those that *sinks* name, against those that there are; with *open_ended* records may have further ones."""
         if self.faults:
             return  # labels of components that could not be built are not known
         labels = [*([METRICS] if metrics else []), *(slot.label for slot in (*metrics, *judges))]
-        several = isinstance(self._file.get("gate"), list)
+        known = [*labels, *self._scored]
+        for path, slot in () if open_ended else sinks:
+            for option, named in getattr(slot.component, "label_options", {}).items():
+                for label in (each for each in named if each not in known):
+                    message = f"{option} of {slot.name} names metrics, judges or criteria"
+                    self._fault_of_label((*path, Part(slot.name), option), message, label, known)
         for index, clause in enumerate(gate.clauses):
-            path: Address = ("gate", index) if several else ("gate",)
+            path = self._place(index)
             if clause.on is None:
                 self._check_one_score(path, clause, metrics, judges)
-            elif clause.on not in (*labels, *self._scored) and not open_ended:
-                known = ", ".join([*labels, *self._scored]) or "none"
+            elif clause.on not in known and not open_ended:
                 message = f"gate.on is the label of a metric, a judge or a criterion, or {METRICS!r}"
-                message = f"{message}: {clause.on!r} is none (there is: {known})"
-                self._fault((*path, "on"), message, clause.on, nearest(clause.on, [*labels, *self._scored]))
+                self._fault_of_label((*path, "on"), message, clause.on, known)
             if clause.on is None or clause.on in labels:
                 self._check_shares(path, clause)
             if clause.corrected:
                 self._check_corrected(path, clause, metrics)
+
+    def _place(self, index: int) -> Address:
+        return ("gate", index) if isinstance(self._file.get("gate"), list) else ("gate",)
+
+    def _fault_of_label(self, path: Address, message: str, label: str, known: Sequence[str]) -> None:
+        there = f"{message}: {label!r} is none (there is: {', '.join(known) or 'none'})"
+        self._fault(path, there, label, nearest(label, known))
 
     def _check_corrected(self, path: Address, clause: Clause, metrics: Sequence[Slot]) -> None:
         """Find a clause on a corrected mean that no audit corrects."""

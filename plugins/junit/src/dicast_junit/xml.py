@@ -45,6 +45,11 @@ class Xml:
     content: bool = False
     base_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
 
+    @property
+    def label_options(self) -> Mapping[str, Sequence[str]]:
+        """The labels that have a suite, where only some do."""
+        return {"labels": self.labels}
+
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[XmlFile]:
         """Make the file's folder for *run*; paths are relative to the pipeline's folder.
