@@ -203,6 +203,15 @@ def test_weights(judged):
     assert "equal chances" in message
 
 
+@pytest.mark.parametrize("drawn", ["stratified", "disagreements", "audits", "by hand"])
+def test_labels_that_say_themselves_how_they_were_drawn(judged, drawn):
+    gold(judged, {"subject_id": "r5", "score": ROWS[5].gold, "drawn": drawn})
+    for command in ("calibrate", "doctor"):
+        message = refused(judged, command, "pipeline.yaml", "--gold", "bad.jsonl")
+        assert "bad.jsonl:61" in message
+        assert "such a 'drawn' were not drawn with equal chances" in message
+
+
 def test_a_weight_is_named_by_its_own_line(judged):
     gold(judged, {"subject_id": "r5", "score": ROWS[5].gold, "weight": 3})
     assert "bad.jsonl:61" in refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")

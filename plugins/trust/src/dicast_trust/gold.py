@@ -60,12 +60,13 @@ def read_gold(source: Path | str, ledger: Ledger | None = None) -> Gold:
         return ledger_gold(ledger)
     with InputFile.opened(Path(source)) as file, InputCheck(file) as check:
         lines = list(gold_labels(file, check))
-        if weighted := [number for number, label in lines if WEIGHT in label.others]:
+        if (apart := next(((number, key) for number, label in lines if (key := _apart(label))), None)) is not None:
+            number, key = apart
             wrong = (
-                "labels with a 'weight' were not drawn with equal chances, and nothing that is said about all subjects would hold; label "
-                "subjects that are drawn at random (dicast label --random N), and leave the column out"
+                f"labels with {'a' if key == WEIGHT else 'such a'} {key!r} were not drawn with equal chances, and nothing that is said about all subjects would hold; "
+                "label subjects that are drawn at random (dicast label --random N), and leave the column out"
             )
-            file.fault(Problem(wrong, path=WEIGHT), weighted[0], check)
+            file.fault(Problem(wrong, path=key), number, check)
         for number, problem in _differing(
             lines, " on line {}", "keep one of the two lines, or mark it as adjudicated: true"
         ):
@@ -73,6 +74,11 @@ def read_gold(source: Path | str, ledger: Ledger | None = None) -> Gold:
         digest = check.finish(len(lines))
     places = {(label.kind, label.subject_id): number for number, label in reversed(lines)}
     return Gold(_one_each(label for _, label in lines), digest, file.label, places)
+
+
+def _apart(label: GoldLabel) -> str | None:
+    """The key by which *label* says that its subject was not drawn with the chance of all others."""
+    return WEIGHT if WEIGHT in label.others else None if label.others.get(DRAWN) in RANDOMLY else DRAWN
 
 
 def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
