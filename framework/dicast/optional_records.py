@@ -31,7 +31,7 @@ class HasSourceField(Protocol):
 
 
 class HasLabelOptions(Protocol):
-    """Sinks."""
+    """Early stops, sinks."""
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:

@@ -130,7 +130,7 @@ def test_one_audit_a_session_enters(calibration):
     assert len(found.of("calibration.audited")) == 1
 
 
-def test_disagreement_revokes_and_everything_escalates_then(calibration):
+def test_disagreement_revokes_and_everything_escalates_then(calibration, caplog):
     calibration(FakeJudge(SURE))
     found = run(FakeJudge(SURE), FakeJudge(WRONG), rows(20), audit=", audit: {rate: 1}")
     (revoked,) = found.of("calibration.revoked")
@@ -138,6 +138,9 @@ def test_disagreement_revokes_and_everything_escalates_then(calibration):
     assert revoked.payload["losses"] == n < 10
     assert [verdict.calibrated for verdict in found.verdicts] == [True] * n + [False] * (20 - n)
     assert found.verdicts[-1].signals["calibration"]["reasons"] == ["revoked"]
+    assert (
+        caplog.text.count("has ended (audits disagreed with it too often): every subject goes to the next stage") == 1
+    )
 
 
 def test_a_thumb_keeps_the_first_verdict_without_a_calibration(calibration):

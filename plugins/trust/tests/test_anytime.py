@@ -228,7 +228,13 @@ def test_another_plugin_reaches_the_test_by_its_name():
         component("early_stop", {"trust/anytime": {"att": 0.9}})
 
 
-def test_a_label_that_no_record_has_is_warned_of(rows, caplog):
+def test_a_label_that_the_pipeline_does_not_have_is_refused(rows):
     rows([1, 1])
-    judged(PIPELINE, "{at: 0.6, on: other}")
+    with pytest.raises(ConfigError, match=r"'tolt' is none .*did you mean 'told'\? \(early_stop\[0\]\.on\)"):
+        judged(PIPELINE, "{at: 0.6, on: tolt}")
+
+
+def test_a_criterion_that_no_record_has_is_warned_of(rows, caplog):
+    rows([1, 1])
+    judged(f"{PIPELINE}extractors: [extract/json_path: {{into: other, path: $.output}}]\n", "{at: 0.6, on: other}")
     assert "no record has a score of other" in caplog.text

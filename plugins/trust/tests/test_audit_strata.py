@@ -270,3 +270,13 @@ def test_auto_takes_rates_in_proportion_to_tau(audited):
 def test_wrong_groups_are_refused(audited, strata, wrong):
     with pytest.raises(ConfigError, match=wrong):
         audited(f"{{rate: 0.1, strata: {strata}}}")
+
+
+def test_a_group_that_nobody_held_back_is_in_is_warned_of(caplog):
+    rng = np.random.default_rng(1)
+    score, truth, passed, group, session = population(rng, 300)
+    subjects = told(score, truth, passed, draw(rng, passed, group), group, session)
+    corrected(subjects)
+    assert caplog.text == ""
+    corrected(subjects, {**RATES, "refunds": 0.5})
+    assert "no subject that the proxies held back is in the group 'refunds'; there are 'easy', 'hard'" in caplog.text

@@ -105,8 +105,9 @@ class _Building(GateParts):
         baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
         ledger = self._single("ledger", "ledger")
         self._check_labels([*metrics, *judges])
-        self._check_gate(gate, _slots(metrics), _slots(judges), sinks, open_ended=bool(extractors) and not self._scored)
-        self._check_stops(stops, gate, source, (_slots(metrics), _slots(judges)))
+        scored, open_ended = (_slots(metrics), _slots(judges)), bool(extractors) and not self._scored
+        self._check_gate(gate, *scored, [*stops, *sinks], open_ended=open_ended)
+        self._check_stops(stops, gate, source, scored)
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         self._builder.check_unused(self.faults)

@@ -98,25 +98,23 @@ class GateParts(ExperimentParts):
                 self._fault((*self._place(index), "bound"), message, clause.bound)
 
     def _check_gate(
-        self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], sinks: Sequence[Placed], *, open_ended: bool
+        self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], others: Sequence[Placed], *, open_ended: bool
     ) -> None:
-        """Hold the labels of the clauses, and those that *sinks* name, against those that there are; with *open_ended* records may have further ones."""
+        """Hold the labels of the clauses, and those that *others* name, against those that there are; with *open_ended* records may have further ones."""
         if self.faults:
             return  # labels of components that could not be built are not known
         labels = [*([METRICS] if metrics else []), *(slot.label for slot in (*metrics, *judges))]
         known = [*labels, *self._scored]
-        for path, slot in () if open_ended else sinks:
+        for path, slot in () if open_ended else others:
             for option, named in getattr(slot.component, "label_options", {}).items():
                 for label in (each for each in named if each not in known):
-                    message = f"{option} of {slot.name} names metrics, judges or criteria"
-                    self._fault_of_label((*path, Part(slot.name), option), message, label, known)
+                    self._fault_of_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, known)
         for index, clause in enumerate(gate.clauses):
             path = self._place(index)
             if clause.on is None:
                 self._check_one_score(path, clause, metrics, judges)
             elif clause.on not in known and not open_ended:
-                message = f"gate.on is the label of a metric, a judge or a criterion, or {METRICS!r}"
-                self._fault_of_label((*path, "on"), message, clause.on, known)
+                self._fault_of_label((*path, "on"), "gate.on", clause.on, known)
             if clause.on is None or clause.on in labels:
                 self._check_shares(path, clause)
             if clause.corrected:
@@ -125,9 +123,10 @@ class GateParts(ExperimentParts):
     def _place(self, index: int) -> Address:
         return ("gate", index) if isinstance(self._file.get("gate"), list) else ("gate",)
 
-    def _fault_of_label(self, path: Address, message: str, label: str, known: Sequence[str]) -> None:
-        there = f"{message}: {label!r} is none (there is: {', '.join(known) or 'none'})"
-        self._fault(path, there, label, nearest(label, known))
+    def _fault_of_label(self, path: Address, what: str, label: str, known: Sequence[str]) -> None:
+        message = f"{what} is the label of a metric, a judge or a criterion, or {METRICS!r}"
+        message = f"{message}: {label!r} is none (there is: {', '.join(known) or 'none'})"
+        self._fault(path, message, label, nearest(label, known))
 
     def _check_corrected(self, path: Address, clause: Clause, metrics: Sequence[Slot]) -> None:
         """Find a clause on a corrected mean that no audit corrects."""

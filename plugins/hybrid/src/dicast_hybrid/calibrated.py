@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,10 @@ from .document import answered, check_stages, read_document
 from .gold_audits import GoldAudits, Waiting
 
 AUDITED, REVOKED = "calibration.audited", "calibration.revoked"
+_ENDS = {
+    "revoked": "audits disagreed with it too often",
+    "fingerprint": "another model answers than the one that was calibrated",
+}
 
 
 @attrs.define
@@ -56,7 +61,17 @@ class Step:
     def check(self, answer: Judgment) -> None:
         """End the calibration where another model has answered than the one it is about."""
         if self.ended is None and answered(self.config, answer.judge_model) != self.fingerprint:
-            self.ended = "fingerprint"
+            self.end("fingerprint")
+
+    def end(self, why: str) -> None:
+        """Keep nothing any more, and warn of it once: from now on every subject costs what the next stage costs."""
+        if self.ended is None:
+            self.ended = why
+            logging.getLogger(__name__).warning(
+                "the calibration of %s has ended (%s): every subject goes to the next stage until there is a new one; dicast calibrate makes it",
+                self.label,
+                _ENDS[why],
+            )
 
 
 @attrs.frozen
@@ -96,7 +111,7 @@ class Calibrated:
             if step is None or payload.get("calibration") != self.document.digest:
                 continue
             if event.type == REVOKED:
-                step.ended = "revoked"
+                step.end("revoked")
             elif (
                 self._is_mine(payload)
                 and step.watch is not None
@@ -194,7 +209,7 @@ class Calibrated:
         told = {**about, "who": drawn.who, "subject": drawn.subject[1], "loss": loss, "e_value": evidence}
         events = [_event(AUDITED, {**told, "against": audit.against}, drawn)]
         if evidence >= 1 / self.document.alpha and step.ended is None:
-            step.ended = "revoked"
+            step.end("revoked")
             n = len(watch.losses)
             found = {**about, "e_value": evidence, "n": n, "losses": watch.lost, "since": step.since or self.run.run_id}
             events.append(_event(REVOKED, found, drawn))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from typing import Any, Literal
 
@@ -51,6 +51,11 @@ class Anytime:
         least, what = (-1, "between -1 and 1") if self.paired else (0, "between 0 and 1")
         if self.at is not None and not least < self.at < 1:
             raise ConfigError(Problem(f"invalid value for at, expected a number {what}", path="at", value=self.at))
+
+    @property
+    def label_options(self) -> Mapping[str, Sequence[str]]:
+        """The label that is watched."""
+        return {"on": (self.on,)}
 
     @property
     def needs_line(self) -> bool:

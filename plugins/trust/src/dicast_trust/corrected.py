@@ -9,6 +9,7 @@ Medicine 27, 2008, 1693-1702).
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -73,6 +74,13 @@ class Corrected:
             if reason is not None:
                 found["reasons"][label] = reason
         strata = self._strata[METRICS]
+        if strata.held_back and (unmet := (self._rates or {}).keys() - strata.groups.keys()):
+            there = ", ".join(map(repr, sorted(strata.groups)))
+            logging.getLogger(__name__).warning(
+                "scoring.audit.strata: no subject that the proxies held back is in the group %s; there are %s",
+                " or ".join(map(repr, sorted(unmet))),
+                there,
+            )
         estimate = Estimate.of(strata, slope=True) if strata.count and strata.audited > 1 else None
         spread = None if estimate is None else strata.spread()
         parts = {} if estimate is None else estimate.parts
