@@ -70,15 +70,15 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command's name, the kernel's first."""
-        return [*COMMANDS, *sorted(set(_installed()) - set(COMMANDS))]
+        return [*COMMANDS, *sorted(_installed().keys() - COMMANDS.keys())]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""
         from .command_help import in_one_line  # nobody else needs it
 
-        rows = [(name, summary) for name, (_, summary) in COMMANDS.items()]
-        room = formatter.width - max(map(len, self.list_commands(ctx))) - _MARGINS
-        rows += [(name, in_one_line(offer, room)) for name, offer in sorted(_installed().items())]
+        rows, offers = [(name, summary) for name, (_, summary) in COMMANDS.items()], sorted(_installed().items())
+        room = formatter.width - max(map(len, [*COMMANDS, *dict(offers)])) - _MARGINS
+        rows += [(name, in_one_line(offer, room)) for name, offer in offers]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -139,7 +139,7 @@ def dicast() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     if arguments is None:  # the process is its own, and what it imports stays: looking there for garbage takes 0.1 s
-        gc.set_threshold(10_000, 10, 10)
+        gc.set_threshold(100_000, 10, 10)
         atexit.register(gc.freeze)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: the code stays what it was
     given = list(sys.argv[1:] if arguments is None else arguments)
