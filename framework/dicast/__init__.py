@@ -8,9 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._kernel.api import Run, arun, forecast, read_ledger, results, rubric, run
+from ._kernel.api import arun, forecast, read_ledger, results, rubric, run
 from ._kernel.contract.define import judge, maybe_await, metric
-from ._kernel.contract.hooks import hookimpl
 from ._kernel.contract.protocols import (
     Aggregate,
     ChatModel,
@@ -29,7 +28,6 @@ from ._kernel.contract.protocols import (
     estimate,
 )
 from ._kernel.leases.leasing import Leasing
-from ._kernel.records.record import as_json, columns, responses
 from ._kernel.resume.named_runs import known_run
 from ._kernel.values import (
     BASES,
@@ -45,20 +43,14 @@ from ._kernel.values import (
     Due,
     Entry,
     Event,
-    Execution,
     Failure,
     Head,
     InputPath,
     Judgment,
-    KeptReply,
     Lease,
-    Limits,
     Lookahead,
     Message,
-    Price,
-    Program,
     Query,
-    RawScore,
     Record,
     Refusal,
     Reply,
@@ -71,13 +63,12 @@ from ._kernel.values import (
     Subject,
     Token,
     TraceEvent,
-    Trail,
     Usage,
     Verdict,
     Verification,
     weakest,
 )
-from ._kernel.values.bounds import Within
+from ._kernel.values.chat import Price
 from ._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
 from ._kernel.values.errors import (
     ConfigError,
@@ -94,23 +85,31 @@ from ._kernel.values.errors import (
     ScoringError,
 )
 from ._kernel.values.names import identifier, nearest
-from ._toolkit.flat import flat
+from ._kernel.values.subject import Trail
 from ._toolkit.json_values import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
 from ._toolkit.printable import one_line
 
 if TYPE_CHECKING:
+    from ._kernel.contract.hooks import hookimpl
     from ._kernel.evaluate import evaluate
+    from ._kernel.finished_run import Run
     from ._kernel.forecast import prospect
     from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
     from ._kernel.pipeline.alone import component
+    from ._kernel.records.record import as_json, columns, responses
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.subjects import subjects
     from ._kernel.values.aggregation import mean
+    from ._kernel.values.bounds import Within
+    from ._kernel.values.raw_score import RawScore
+    from ._kernel.values.reply import KeptReply
+    from ._kernel.values.sandbox import Execution, Limits, Program
     from ._toolkit.answers import answered
     from ._toolkit.atomic_file import AtomicFile, output_path
     from ._toolkit.command import CommandEnd, OutputTooLong, call_command
     from ._toolkit.comparison_text import comparison_lines
     from ._toolkit.dataset import dataset_records, read_dataset
+    from ._toolkit.flat import flat
     from ._toolkit.function_task import FunctionTask
     from ._toolkit.gold import GoldLabel, gold_labels
     from ._toolkit.http_address import check_headers, check_url
@@ -126,24 +125,25 @@ if TYPE_CHECKING:
     from ._toolkit.text_table import TextTable
 
 _ON_FIRST_USE = {
-    **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"),
-    **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
+    **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"), **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
     **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
-    **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"),
-    **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
+    **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"), **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
     **dict.fromkeys(("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"),
     **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
     **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
+    **dict.fromkeys(("Execution", "Limits", "Program"), "_kernel.values.sandbox"),
+    **dict.fromkeys(("as_json", "columns", "responses"), "_kernel.records.record"),
     **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
     **dict.fromkeys(("PipelineJudges", "Slot", "pipeline_judges"), "_kernel.judges"),
     "FunctionTask": "_toolkit.function_task", "ProcessTree": "_toolkit.process_tree", "answered": "_toolkit.answers",
     "component": "_kernel.pipeline.alone", "evaluate": "_kernel.evaluate", "prospect": "_kernel.forecast",
     "comparison_lines": "_toolkit.comparison_text", "how_to_install": "_toolkit.installing", "RunTable": "_toolkit.run_table",
     "TextTable": "_toolkit.text_table", "print_lines": "_toolkit.terminal", "scripts": "_toolkit.scripts", "subjects": "_kernel.subjects",
-    "mean": "_kernel.values.aggregation",
+    "mean": "_kernel.values.aggregation", "Within": "_kernel.values.bounds", "RawScore": "_kernel.values.raw_score", "flat": "_toolkit.flat",
+    "KeptReply": "_kernel.values.reply", "Run": "_kernel.finished_run", "hookimpl": "_kernel.contract.hooks",
 }  # fmt: skip
-"""Names whose module is imported when they are first asked for: it brings asyncio, tempfile or statistics along."""
+"""Names whose module is imported when they are first asked for: it brings asyncio, pluggy or statistics along, or few need it."""
 
 __all__ = [
     "BASES",

@@ -3,106 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
-
-from .events import EVAL_COMPLETED
-from .values import Due, Event, Query, Results, Rubric, Subject, Verdict
+from .classes import evolve
+from .values import Due, Results, Rubric, Subject
 from .values.errors import ConfigError
 from .values.paths import descriptor
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from .contract.protocols import Ledger, Source, Task
+    from .finished_run import Run
     from .forecast import Forecast
     from .pipeline.read import PipelineFile
     from .pipeline.sections import Pipeline, Slot
     from .run.run import Request, RunOutcome
 
 T = TypeVar("T")
-
-
-@attrs.frozen
-class Run:
-    """A finished run: the fields of ``dicast run --json``, and the verdicts.
-
-    *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
-    of; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
-
-    Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
-    the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
-    and what belongs to one run alone (``run_id``, ``score``, ``metrics`` …) is None or empty.
-    """
-
-    run_id: str | None
-    name: str
-    subjects: int
-    scored: int
-    failed: int
-    skipped: int
-    unaffordable: int
-    coverage: float | None
-    failures: Mapping[str, int]
-    score: Mapping[str, Any] | None
-    metrics: Mapping[str, Mapping[str, Any]]
-    judges: Mapping[str, Mapping[str, Any]]
-    cost: Mapping[str, str | None]
-    spend_lost: Mapping[str, str | None]
-    overruns: int
-    throttled: Mapping[str, int]
-    gate: Mapping[str, Any]
-    stopped: Mapping[str, Any] | None
-    row_count: int
-    retry_summary: Mapping[str, int] | None
-    security_level: str | None
-    determinism_level: str | None
-    aggregates: Mapping[str, Any]
-    comparison: Mapping[str, Any] | None
-    baseline: Mapping[str, str | None] | None
-    broken: Mapping[str, str]
-    sinks: Mapping[str, Mapping[str, Any]]
-    worst: Sequence[Mapping[str, Any]]
-    failed_subjects: Sequence[Mapping[str, Any]]
-    ledger: Mapping[str, Any] | None
-    exit_code: int
-    disabled: bool = False
-    plan: Mapping[str, Any] | None = None
-    warnings: Sequence[Mapping[str, str]] = ()
-    models: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
-    experiments: Mapping[str, Run] = attrs.field(factory=dict)
-    _open_ledger: Slot | None = attrs.field(default=None, repr=False, eq=False)
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """Every verdict of this run, in the order of its subjects, read from the ledger; of a suite those of all experiments."""
-        from .resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
-
-        if self.experiments:
-            return [verdict for run in self.experiments.values() for verdict in run.verdicts]
-        return self.read((EVAL_COMPLETED,), lambda events: [verdict(event) for event in events])
-
-    def read(self, types: Sequence[str], function: Callable[[Iterator[Event]], T]) -> T:
-        """What *function* makes of this run's events of *types*, none for all, in the ledger's order. A suite has none of its own."""
-        if self._open_ledger is None or self.run_id is None:
-            return function(iter(()))
-        query = Query(run_id=self.run_id, types=tuple(types))
-        return with_ledger(self._open_ledger, lambda ledger: function(entry.event for entry in ledger.read(query)))
-
-    def to_pandas(self) -> DataFrame:
-        """The rows of this run as a data frame, with the columns of ``csv/rows``; of a suite those of all experiments, and ``experiment``.
-
-        :raises ConfigError: when pandas is not installed.
-        """
-        from .._toolkit.run_frame import data_frame, joined
-        from .._toolkit.run_table import RunTable
-
-        if self.experiments:
-            return joined({name: run.to_pandas() for name, run in self.experiments.items()})
-        return self.read(RunTable.wants, data_frame)
 
 
 def run(
@@ -134,6 +52,7 @@ async def arun(
     task: Callable[..., Any] | Task | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
+    from .finished_run import Run  # which the command line does without
     from .pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
     from .pipeline.read import read_pipeline
     from .pipeline.slots import ledger_slot
@@ -157,12 +76,13 @@ async def arun(
     if read.experiments:
         return await _run_suite(read, subjects)
     built = build_pipeline(read, needs_source=subjects is None, ready=ready)
-    built = attrs.evolve(built, ledger=ledger_slot(built))
+    built = evolve(built, ledger=ledger_slot(built))
     outcome = await run_unless_disabled(built, Request(source=None if subjects is None else GivenSubjects(subjects)))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=built.ledger)
 
 
 async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | None) -> Run:
+    from .finished_run import Run
     from .pipeline.slots import ledger_slot
     from .run.run import Request
     from .suite import in_sum, run_suite
@@ -173,7 +93,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
 
     async def run_one(pipeline: Pipeline, request: Request) -> RunOutcome:
         ledger = ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
-        return await run_unless_disabled(attrs.evolve(pipeline, ledger=ledger), request)
+        return await run_unless_disabled(evolve(pipeline, ledger=ledger), request)
 
     suite = await run_suite(read, Request(), run_one)
     runs = {

@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 
-from .api import Run, run
+from .api import run
 from .contract.protocols import Task
+from .finished_run import Run
 from .values import Subject
 from .values.errors import ConfigError, DataError, Problem
 from .values.names import identifier, nearest

@@ -11,6 +11,7 @@ import attrs
 
 from .asking.call import Call
 from .asking.metering import Nested
+from .classes import frozen
 from .contract.kinds import parts
 from .contract.protocols import Ledger, Source
 from .events import PLAN_MADE
@@ -32,7 +33,7 @@ Visit = Callable[[Subject, Mapping[str, Cost]], None]
 """Is told a subject, and what judging it may cost at most, by unit of money."""
 
 
-@attrs.frozen
+@frozen
 class Forecast:
     """How many *subjects* there are, how many of them nothing *judges*, and what judging may cost at most.
 
@@ -91,7 +92,7 @@ def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:
                 yield part.call.estimate
 
 
-@attrs.frozen
+@frozen
 class Prospect:
     """A pipeline that is to be run: what its source has, what its ledger knows, and a pilot of it.
 

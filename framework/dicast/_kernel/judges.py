@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-import attrs
-
-from .api import Run, as_source, run_unless_disabled, with_ledger
+from .api import as_source, run_unless_disabled, with_ledger
+from .classes import evolve, field, frozen
 from .contract.protocols import Ledger
+from .finished_run import Run
 from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
 from .pipeline.clauses import Gate
@@ -31,7 +31,7 @@ __all__ = ["PipelineJudges", "Slot", "pipeline_judges", "pipeline_text"]
 T = TypeVar("T")
 
 
-@attrs.frozen
+@frozen
 class PipelineJudges:
     """The judges of a pipeline, and its ledger.
 
@@ -43,7 +43,7 @@ class PipelineJudges:
     name: str
     file: str
     judges: tuple[Slot, ...]
-    _pipeline: Pipeline = attrs.field(repr=False)
+    _pipeline: Pipeline = field(repr=False)
 
     @property
     def ledger(self) -> object:
@@ -84,7 +84,7 @@ class PipelineJudges:
         async with AsyncExitStack() as stack:
             draft = RunContext(Clock().id(), self.name, self._pipeline.base)
             ledger = await open_component(ledger_slot(self._pipeline).component, draft, stack)
-            context = attrs.evolve(draft, read=ledger.read, lookahead=lookahead(self._pipeline))
+            context = evolve(draft, read=ledger.read, lookahead=lookahead(self._pipeline))
             source = await open_component(slot.component, context, stack)
             if is_live(source):
                 raise ConfigError(
@@ -111,7 +111,7 @@ class PipelineJudges:
         :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
         """
         whole = self._pipeline
-        alone = attrs.evolve(
+        alone = evolve(
             whole,
             name=f"{whole.name} ({purpose})",
             task=None,

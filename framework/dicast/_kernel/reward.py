@@ -10,6 +10,7 @@ from typing import Any, Literal
 import attrs
 
 from .api import run
+from .classes import frozen
 from .events import EVAL_COMPLETED, EVAL_FAILED
 from .values import Due, Event, Subject
 from .values.errors import ConfigError, DicastError
@@ -19,7 +20,7 @@ class RewardError(DicastError):
     """Completions that could not be scored; the message says which, and why. They have no reward, also not 0."""
 
 
-@attrs.frozen
+@frozen
 class Reward:
     """Scores completions with a pipeline, a run for each batch. It can be pickled where *pipeline* can.
 

@@ -10,9 +10,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-import attrs
 import orjson
 
+from .classes import evolve, frozen
 from .contract.protocols import Ledger
 from .events import RUN_COMPLETED, RUN_STARTED
 from .pipeline.build import build_pipeline
@@ -43,7 +43,7 @@ ENDS = (130, 2, 70)
 """Exit codes after which no further experiment is begun."""
 
 
-@attrs.frozen
+@frozen
 class Suite:
     """What the experiments of *file* came to, by name; *baseline* is what others are compared with; *error* ended it early."""
 
@@ -106,7 +106,7 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
     setups = await _preflights(pipelines)
     earlier = {} if request.resume is None else await _earlier(pipelines, setups, retry=request.retry_failed)
     first = next((one.payload["suite"] for one in earlier.values()), None)
-    request = attrs.evolve(request, suite=first or {"id": Clock().id(), "experiments": order})
+    request = evolve(request, suite=first or {"id": Clock().id(), "experiments": order})
     outcomes: dict[str, RunOutcome] = {}
     baseline = next((run for run in compared.values() if run in pipelines), None)
     for name in order:
@@ -212,12 +212,12 @@ async def _run(
     baseline = pipeline.baseline
     if baseline is not None and baseline.run in outcomes:
         found = outcomes[baseline.run].document["run_id"]
-        pipeline = attrs.evolve(pipeline, baseline=attrs.evolve(baseline, run=found))
+        pipeline = evolve(pipeline, baseline=evolve(baseline, run=found))
     elif baseline is not None and baseline.run == pipeline.experiment:
-        pipeline = attrs.evolve(pipeline, baseline=None)
+        pipeline = evolve(pipeline, baseline=None)
     resume = None if earlier is None else earlier.run_id
     retry = request.retry_failed and earlier is not None
-    return await run(pipeline, attrs.evolve(request, resume=resume, retry_failed=retry, ended=True))
+    return await run(pipeline, evolve(request, resume=resume, retry_failed=retry, ended=True))
 
 
 def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcome | None:
@@ -277,5 +277,5 @@ async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -
             find_baseline(live, pipeline)
         slot = pipeline.source
         assert slot is not None  # dicast run needs one
-        source = await open_component(slot.component, attrs.evolve(draft, read=live.read), stack)
+        source = await open_component(slot.component, evolve(draft, read=live.read), stack)
         return {**pipeline.setup, **await data_digest(source, f"source {slot.name}", pipeline)}

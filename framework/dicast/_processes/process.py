@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import attrs
-
+from .._kernel.classes import define, field
 from .._kernel.values.errors import PluginError
 
 AHEAD_SECONDS = 0.05
@@ -41,7 +40,7 @@ _COMMAND = "import sys; sys.path[:] = {!r}; from dicast._processes.worker import
 _BUFFER = 2**26
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Asked:
     """One call: of the metric with the number *slot*, about the pickled *subject*, in *seconds*."""
 
@@ -53,7 +52,7 @@ class Asked:
     tries: int = 0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Worker:
     """A worker process and the calls it was given, in their order. *pace* is the mean time of a call, in seconds."""
 
@@ -61,7 +60,7 @@ class Worker:
     progress: mmap.mmap
     lifeline: int
     refused: Sequence[str | None] = ()
-    asked: dict[int, Asked] = attrs.field(factory=dict)
+    asked: dict[int, Asked] = field(factory=dict)
     pace: float = AHEAD_SECONDS
     seen: int = 0
     since: float = 0.0

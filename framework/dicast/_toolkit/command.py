@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import attrs
-
+from .._kernel.classes import frozen
 from .process_tree import ProcessTree
 
 MAX_OUTPUT_BYTES = 10_000_000
@@ -29,7 +28,7 @@ class OutputTooLong(Exception):
     """A command wrote more than it may."""
 
 
-@attrs.frozen
+@frozen
 class CommandEnd:
     """How a command ended.
 

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
-
+from .._kernel.classes import field, frozen
 from .._kernel.records.record import columns
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import ConfigError
@@ -27,7 +26,7 @@ def _check_function(_instance: object, _attribute: object, function: Callable[..
         raise ConfigError(f"a task is a function that takes a row and returns its output, not {function!r:.80}")
 
 
-@attrs.frozen
+@frozen
 class FunctionTask:
     """Calls *function* about each row; what it returns is the output.
 
@@ -43,7 +42,7 @@ class FunctionTask:
 
     name = "function"
 
-    function: Callable[..., object] = attrs.field(validator=_check_function)
+    function: Callable[..., object] = field(validator=_check_function)
 
     async def produce(self, subject: Subject) -> Subject | Failure:
         """Call the function about *subject*."""

@@ -6,8 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import attrs
-
+from .._kernel.classes import field, frozen
 from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import identifier, nearest
 from .input_file import InputCheck, InputFile
@@ -23,7 +22,7 @@ _WORDS = {
 """What a word in ``label`` means as a score."""
 
 
-@attrs.frozen
+@frozen
 class GoldLabel:
     """What a labeller says of one subject.
 
@@ -36,7 +35,7 @@ class GoldLabel:
     kind: str = ""
     labeller: str | None = None
     session_id: str | None = None
-    others: Mapping[str, object] = attrs.field(factory=dict)
+    others: Mapping[str, object] = field(factory=dict)
 
 
 def gold_labels(file: InputFile, check: InputCheck) -> Iterator[tuple[int, GoldLabel]]:

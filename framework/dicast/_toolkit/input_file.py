@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, cast
 
-import attrs
 import orjson
 
+from .._kernel.classes import evolve, frozen
 from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import json_type, nearest
 from .json_values import MAX_DEPTH, inexact, too_deep
@@ -50,7 +50,7 @@ T = TypeVar("T")
 Numbered = Iterator[tuple[int, T]]
 
 
-@attrs.frozen
+@frozen
 class InputFile:
     """A file of lines: UTF-8 with or without a byte order mark, any line end, gzip found by its magic bytes.
 
@@ -124,7 +124,7 @@ class InputFile:
     def fault(self, what: str | Problem | DataError, line: int, check: InputCheck | None) -> None:
         """Report *what* is wrong with *line* to *check*; with none, raise it as a :class:`~dicast.DataError`."""
         problems = what.problems if isinstance(what, DataError) else (Problem(what) if isinstance(what, str) else what,)
-        placed = [attrs.evolve(problem, file=self.label, line=line) for problem in problems]
+        placed = [evolve(problem, file=self.label, line=line) for problem in problems]
         if check is None:
             raise DataError(placed)
         for problem in placed:

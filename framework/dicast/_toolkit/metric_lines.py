@@ -9,9 +9,9 @@ import math
 import re
 from typing import Any, Literal, get_args
 
-import attrs
 import orjson
 
+from .._kernel.classes import field, frozen
 from .json_values import too_deep
 
 Syntax = Literal["lenient", "strict"]
@@ -41,7 +41,7 @@ _BEGINNING = max(map(len, _BEGINNINGS))
 _END = 2048
 
 
-@attrs.frozen
+@frozen
 class Measurements:
     """What METRIC and ASI lines say.
 
@@ -50,8 +50,8 @@ class Measurements:
     :ivar dropped: how many METRIC and ASI lines were too long, or too many, to be kept.
     """
 
-    metrics: dict[str, float] = attrs.field(factory=dict)
-    asi: dict[str, Any] = attrs.field(factory=dict)
+    metrics: dict[str, float] = field(factory=dict)
+    asi: dict[str, Any] = field(factory=dict)
     dropped: int = 0
 
 

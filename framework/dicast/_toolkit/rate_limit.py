@@ -9,15 +9,14 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-import attrs
-
+from .._kernel.classes import define
 from .._kernel.values import Cost, Failure
 from .._kernel.values.endpoint_errors import EndpointUnreachable
 
 T = TypeVar("T")
 
 
-@attrs.define
+@define
 class RequestTrace:
     """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered.
 

@@ -12,9 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import attrs
 import orjson
 
+from .._kernel.classes import define, field, frozen
 from .._kernel.events import (
     EVAL_STARTED,
     RECORD_ENDS,
@@ -39,7 +39,7 @@ _BLOCK = 200
 Key = tuple[str | None, str | None]
 
 
-@attrs.define
+@define
 class Row:
     """A subject with its record and the terminal events it has had: *ended* maps a label to the payload.
 
@@ -52,8 +52,8 @@ class Row:
     session_id: str | None
     first: str
     begun: bool
-    record: Mapping[str, Any] = attrs.field(factory=dict)
-    ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    record: Mapping[str, Any] = field(factory=dict)
+    ended: dict[str, Mapping[str, Any]] = field(factory=dict)
     content: Mapping[str, Any] | None = None
 
 
@@ -175,7 +175,7 @@ class RunTable:
         return cells
 
 
-@attrs.frozen
+@frozen
 class _Verdicts:
     """What is said of a subject: *metrics* and *judges* have columns of their own; *counted* labels make its score."""
 

@@ -10,9 +10,9 @@ from io import StringIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO
 
-import attrs
 import click
 
+from .._kernel.classes import frozen
 from .printable import Printable, one_line, printable
 from .text_table import WIDTH, TextTable
 
@@ -41,7 +41,7 @@ _IN_LINES = (
 """What of a line has a style; None is that of its word."""
 
 
-@attrs.frozen
+@frozen
 class Drawing:
     """A *table* for a terminal, with the plain *lines* that say the same elsewhere; *marked* is the column of what went wrong."""
 
@@ -50,7 +50,7 @@ class Drawing:
     marked: str | None = None
 
 
-@attrs.frozen
+@frozen
 class Line:
     """A line that is wrapped also where it is plain, at :data:`WIDTH`."""
 

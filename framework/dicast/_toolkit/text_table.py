@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 
-import attrs
-
+from .._kernel.classes import frozen
 from .printable import one_line
 
 WIDTH = 80
@@ -18,7 +17,7 @@ MOST = 36
 _BETWEEN = "  "
 
 
-@attrs.frozen
+@frozen
 class TextTable:
     """A table for a reader: the heads of its *columns*, and *rows* of texts, numbers and None, which stands for what is missing.
 

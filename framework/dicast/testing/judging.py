@@ -13,8 +13,9 @@ import orjson
 
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
-from .._kernel.values import Cost, Failure, Judgment, RawScore, Score, Subject
+from .._kernel.values import Cost, Failure, Judgment, Score, Subject
 from .._kernel.values.errors import ScoringError
+from .._kernel.values.raw_score import RawScore
 from .conformance import Conformance
 from .pipeline import Bench
 from .subjects import GOLDEN

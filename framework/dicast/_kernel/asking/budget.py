@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-import attrs
-
+from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..events import BUDGET_THROTTLED, SPEND_LOST, SPEND_RELEASED, SPEND_RESERVED, SPEND_SETTLED
 from ..pipeline.sections import Budget
@@ -52,7 +51,7 @@ class Record(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Reservation:
     """Room made for one call."""
 
@@ -200,7 +199,7 @@ class BudgetGate:
         held = entry.event
         payload = {key: held.payload[key] for key in ("reservation_id", "amount", "unit")}
         event = self._record.event(SPEND_LOST, payload)
-        return attrs.evolve(event, run_id=held.run_id, session_id=held.session_id)
+        return evolve(event, run_id=held.run_id, session_id=held.session_id)
 
     def _claim(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
         reservation, scopes = Reservation(self._clock.id(), eval_id, subject, cost), self._scopes(subject.session_id)

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-import attrs
 import orjson
 
+from ..classes import evolve, frozen
 from ..contract.define import NeedsOutput
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge
@@ -20,9 +20,10 @@ from ..stream.sinks import Silence
 from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop
 from ..timing.timer import Overtime, Timer
-from ..values import Cost, Failure, Judgment, RawScore, Score, Subject, Verdict
+from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused, EndpointUnreachable
 from ..values.errors import Interrupted, InvalidScore
+from ..values.raw_score import RawScore
 
 DEF_SECONDS = 60.0
 """How long a ``def`` component may take where its slot has no ``timeout``."""
@@ -45,7 +46,7 @@ Elsewhere = Callable[["Caller", "Call", Subject], Awaitable[object]]
 """Asks for a call's answer elsewhere, and at once; what is awaited is the answer."""
 
 
-@attrs.frozen
+@frozen
 class Call:
     """A slot made ready to be called: *function* takes a subject, a judge's also its children, an extractor's a record.
 
@@ -240,7 +241,7 @@ def checked(answer: object, call: Call) -> Any:
     if isinstance(answer, call.expects):
         return answer if call.expects not in (Score, Judgment) else _evidence_failure(answer) or answer
     if isinstance(answer, Failure):
-        return attrs.evolve(answer, message=_readable(str(answer.message)))
+        return evolve(answer, message=_readable(str(answer.message)))
     kind = "invalid_score" if call.expects in (Score, Judgment) else "crashed"
     return Failure(kind, f"{slot.name} returned {answer!r:.200}, not a {call.expects.__name__}")
 
@@ -270,7 +271,7 @@ def _rescaled(answer: object, scale: tuple[float, float] | None) -> object:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return answer
     score = RawScore(raw).on(scale)
-    return attrs.evolve(answer, value=score.value) if isinstance(answer, Score) else score
+    return evolve(answer, value=score.value) if isinstance(answer, Score) else score
 
 
 def as_score(judgment: Judgment) -> Score:

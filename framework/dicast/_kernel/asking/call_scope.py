@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import attrs
-
 from ..._toolkit.rate_limit import RequestTrace
+from ..classes import define, evolve, field
 from ..report.tally import nothing
 from ..values import Cost, Failure, Refusal, Reply, Subject, Verdict
 from .budget import BudgetGate, Reservation, exceeds
@@ -83,7 +82,7 @@ def throttled(skip: Skip) -> Failure:
     return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
 
 
-@attrs.define
+@define
 class CallScope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
@@ -101,18 +100,18 @@ class CallScope:
     judge: str
     metric: str
     around: CallScope | None = None
-    held: dict[str, Reservation] = attrs.field(factory=dict)
-    covering: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    held: dict[str, Reservation] = field(factory=dict)
+    covering: asyncio.Lock = field(factory=asyncio.Lock)
     cut: bool = False
     queued: bool = False
-    received: dict[str, Cost] = attrs.field(factory=nothing)
-    settled: dict[str, Cost] = attrs.field(factory=nothing)
+    received: dict[str, Cost] = field(factory=nothing)
+    settled: dict[str, Cost] = field(factory=nothing)
     spent: tuple[Cost, ...] = ()
     model: str | None = None
     calls: int = 0
     tokens: int | None = None
     until: float = math.inf
-    asking: set[asyncio.Future[None]] = attrs.field(factory=set)
+    asking: set[asyncio.Future[None]] = field(factory=set)
     again: bool = False
 
     @property
@@ -149,7 +148,7 @@ class CallScope:
         self.queued = True
         self.cut = self.cut or wire.cut or not wire.paced
         if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
-            self.held[wire.spent.unit] = attrs.evolve(held, projected=held.projected + wire.spent)
+            self.held[wire.spent.unit] = evolve(held, projected=held.projected + wire.spent)
 
     def owed(self, said: Cost) -> dict[str, Cost]:
         """What is still to be settled in each unit, where the component itself has *said* what the whole call cost.
@@ -160,7 +159,7 @@ class CallScope:
         if inside is None or received is None or (said.amount is not None and said.amount - inside <= received):
             return self.received
         beyond = None if said.amount is None else said.amount - inside
-        return {**self.received, said.unit: attrs.evolve(said, amount=beyond)}
+        return {**self.received, said.unit: evolve(said, amount=beyond)}
 
 
 SCOPE: ContextVar[CallScope | None] = ContextVar("dicast_scope", default=None)

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import attrs
 import orjson
 
 from ..._toolkit.rate_limit import WIRE, RequestTrace
+from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, Judge, estimate
 from ..pipeline.plain_values import unstructure
@@ -23,24 +23,24 @@ from .call import Call
 from .call_scope import SCOPE, CallScope, under_way
 
 
-@attrs.frozen
+@frozen
 class MeteredModel:
     """A chat model inside a component: its replies are counted, and whatever it raises is an answer."""
 
     live: ChatModel
-    _units: set[str] = attrs.field(init=False, factory=set, eq=False, repr=False)  # that it has announced costs in
+    _units: set[str] = field(init=False, factory=set, eq=False, repr=False)  # that it has announced costs in
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What the call would cost at most, for the rollout that is under way."""
         scope = SCOPE.get()
-        return estimate(self.live, request if scope is None else attrs.evolve(request, rollout=scope.rollout))
+        return estimate(self.live, request if scope is None else evolve(request, rollout=scope.rollout))
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask the chat model on behalf of the call that is under way."""
         scope = SCOPE.get()
         if scope is None:  # asked by another chat model, whose reply is counted
             return written(await maybe_await(self.live.complete(request)), self.live)
-        request = request if request.rollout == scope.rollout else attrs.evolve(request, rollout=scope.rollout)
+        request = request if request.rollout == scope.rollout else evolve(request, rollout=scope.rollout)
         async with call_turn(scope.give_up_unsent):
             scope.again = scope.again or request.attempt > 0
             if scope.again or not self._units or not scope.held.keys() >= self._units:
@@ -111,13 +111,13 @@ def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
     except TypeError as error:
         text = answer.text.__class__ is str and answer.text.encode(errors="backslashreplace").decode()
         if text and text != answer.text:
-            return written(attrs.evolve(answer, text=text), model)
+            return written(evolve(answer, text=text), model)
         who = f"{type(model).__module__}.{type(model).__qualname__}"
         return Failure("crashed", f"the chat model {who} made a reply that is not JSON: {error}", cost=answer.cost)
     return answer
 
 
-@attrs.frozen
+@frozen
 class Nested:
     """A judge inside a component: asked like any other, with what it costs reserved and settled by itself."""
 
@@ -152,7 +152,7 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel], obj
         wrapped.append(at)
         if isinstance(live, ChatModel):
             return model(live)
-        inner = attrs.evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
+        inner = evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
         return Nested(live, Call.of(inner, live, nests=nests), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from functools import partial
 from typing import Any
 
-import attrs
 import orjson
 
+from ..classes import evolve, frozen
 from ..contract.define import maybe_await
 from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import Slot
@@ -27,7 +27,7 @@ Payload = dict[str, Any]
 Answered = Score | Judgment | Failure
 
 
-@attrs.frozen
+@frozen
 class Later:
     """An answer that is asked for once it is awaited; or never, when the run ends before."""
 
@@ -115,7 +115,7 @@ class PaidCalls(Asker):
         self, call: Call, subject: Subject, children: Children, around: CallScope
     ) -> Answered | Awaitable[Answered]:
         """Ask a judge that is inside the component whose call is *around*."""
-        call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
+        call = evolve(call, seconds=min(call.seconds, around.seconds_inside))
         if self._is_plain(call):
             answer = self._run.caller.call_def(call, subject, children)
             if isinstance(answer, Judgment | Failure) and answer.cost.is_zero:
@@ -134,7 +134,7 @@ class PaidCalls(Asker):
         scope = self._scope(call, subject, around.rollout, around)
         if begun is None:
             async with call_turn():
-                call = attrs.evolve(call, seconds=min(call.seconds, around.seconds_inside))
+                call = evolve(call, seconds=min(call.seconds, around.seconds_inside))
                 answer = await self._once(call, children, scope)
         else:
             answer = self._closed(call, scope, await self._run.caller.answered(call, begun))
@@ -192,7 +192,7 @@ class PaidCalls(Asker):
             answer = await maybe_await(call.fallback.judge(scope.subject, children))
         if isinstance(answer, Judgment):
             why = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}
-            return attrs.evolve(answer, signals={**answer.signals, **why})
+            return evolve(answer, signals={**answer.signals, **why})
         return answer
 
     def _closed(self, call: Call, scope: CallScope, answer: Answered) -> Answered:
@@ -255,14 +255,14 @@ def _without_text(answer: Answered) -> Answered:
     """*answer* with its rubric named only: the text is known by the slot's fingerprint."""
     if not isinstance(answer, Judgment) or answer.rubric is None:
         return answer
-    return attrs.evolve(answer, rubric=Rubric(answer.rubric.id, answer.rubric.version))
+    return evolve(answer, rubric=Rubric(answer.rubric.id, answer.rubric.version))
 
 
 def _costing(answer: Answered, cost: Cost) -> Answered:
-    return answer if answer.cost == cost else attrs.evolve(answer, cost=cost)
+    return answer if answer.cost == cost else evolve(answer, cost=cost)
 
 
-@attrs.frozen
+@frozen
 class RunServices:
     """What every unit of a run needs: the components made ready, the money, and what an earlier process has bought."""
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import attrs
-
+from ..classes import evolve, frozen
 from ..pipeline.sections import Scoring, Slot
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
@@ -22,7 +21,7 @@ _NOTHING = Cost.zero()
 _FREE = {"amount": "0", "unit": "usd"}
 
 
-@attrs.frozen
+@frozen
 class Skip:
     """A metric that was not asked, and why: the name of the cap that left no room; *cost* is what it might have taken."""
 
@@ -263,7 +262,7 @@ class _Rollout:
             signals = {"failure": answer.kind}
             return Score(0.0, details=answer.message, cost=answer.cost, signals=signals, basis=basis)
         if isinstance(answer, Failure) and slot.on_failure == "fail":
-            return attrs.evolve(answer, message=f"{slot.label}: {answer.message}")
+            return evolve(answer, message=f"{slot.label}: {answer.message}")
         self._skip(slot, answer)
         return None
 

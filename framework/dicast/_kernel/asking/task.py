@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import attrs
 import orjson
 
+from ..classes import evolve, frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, estimate
 from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
@@ -32,7 +32,7 @@ from .metering import completed, written
 from .paid_calls import RunServices
 
 
-@attrs.frozen
+@frozen
 class ReplayedModel:
     """A chat model inside a task: each reply is paid for, and kept, by itself."""
 
@@ -66,7 +66,7 @@ class TaskReplies(Asker):
 
     async def buy(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         """The reply to *request*, unless it was bought before."""
-        request = request if request.rollout == self._rollout else attrs.evolve(request, rollout=self._rollout)
+        request = request if request.rollout == self._rollout else evolve(request, rollout=self._rollout)
         identity = getattr(model, "identity", None)
         digest = request.digest({} if identity is None else identity())
         asked = f"{request.label}:{digest}"
@@ -97,7 +97,7 @@ class TaskReplies(Asker):
         self._close(scope, answer)
         if isinstance(answer, Reply):
             seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
-            answer = self._bought[key] = attrs.evolve(answer, metrics={**seconds, **answer.metrics})
+            answer = self._bought[key] = evolve(answer, metrics={**seconds, **answer.metrics})
             self._emit_reply(asked, answer)
         return answer
 
@@ -138,7 +138,7 @@ class TaskReplies(Asker):
             self.settle(scope, {**nothing(), answer.cost.unit: answer.cost})
 
 
-@attrs.frozen
+@frozen
 class Made:
     """What became of a subject: an output for each rollout, or why there is none, and the *event* of its record.
 
@@ -150,7 +150,7 @@ class Made:
     excused: bool = False
 
 
-@attrs.frozen
+@frozen
 class Producer:
     """Makes outputs and records: by *task*, where there is one, and *extractors*; *levels* are what the task says of all."""
 
@@ -205,7 +205,7 @@ class Producer:
             history.append({"attempt": len(history) + 1, "error": answer.message})
             if not answer.retryable or len(history) == most:
                 own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
-                return _told(attrs.evolve(answer, retry=answer.retry or own), task.slot.label)
+                return _told(evolve(answer, retry=answer.retry or own), task.slot.label)
 
 
 def _given(subject: Subject) -> Subject | Failure:
@@ -220,7 +220,7 @@ def _told(failure: Failure, label: str) -> Failure:
     except TypeError as error:
         message = f"{label}: {failure.message} (its retry is not JSON: {error})"
         return Failure("crashed", message, cost=failure.cost)
-    return attrs.evolve(failure, message=f"{label}: {failure.message}")
+    return evolve(failure, message=f"{label}: {failure.message}")
 
 
 def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:

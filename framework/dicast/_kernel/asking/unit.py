@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
-import attrs
-
+from ..classes import define, field
 from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..pipeline.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
@@ -18,7 +17,7 @@ from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
 from .task import Made
 
 
-@attrs.define
+@define
 class Unit:
     """One label's work on subjects: *metrics* for the combined verdict, else *slot* for a judge's own.
 
@@ -30,7 +29,7 @@ class Unit:
     planned: Callable[[str], Mapping[str, object]]
     metrics: MetricSet | None = None
     slot: Slot | None = None
-    _answered: dict[tuple[str, ...], str] = attrs.field(factory=dict)
+    _answered: dict[tuple[str, ...], str] = field(factory=dict)
 
     @property
     def keeps_texts(self) -> bool:

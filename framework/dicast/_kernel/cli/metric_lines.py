@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-import attrs
-
+from ..classes import frozen
 from ..pipeline.sections import Pipeline
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
@@ -17,7 +16,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.]")
 SCORE = "score"
 
 
-@attrs.frozen
+@frozen
 class RunLines:
     """The METRIC lines of a run; ``score`` is the mean of the label *primary*, by default the run's own."""
 

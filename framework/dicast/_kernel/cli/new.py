@@ -10,9 +10,9 @@ from pathlib import Path
 from shlex import quote
 from string import Template
 
-import attrs
 import click
 
+from ..classes import frozen
 from ..contract.kinds import snake_case
 from ..contract.registry import Registry
 from ..values.errors import ConfigError
@@ -33,7 +33,7 @@ _FILES = {
 }
 
 
-@attrs.frozen
+@frozen
 class NewPlugin:
     """A plugin to be written: *name* is the plugin's and the component's, *kind* the component's."""
 

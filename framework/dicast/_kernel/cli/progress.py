@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Self
 
-import attrs
-
 from ..._toolkit.terminal import canvas_of, terminal, text_of, width_of
+from ..classes import define
 from ..report.fold import Report
 
 EVERY_SECONDS = 0.5
@@ -23,7 +22,7 @@ SLOWER = 1.25
 _BAR = 20
 
 
-@attrs.define
+@define
 class Pace:
     """How fast subjects are judged, and how long the others will take. Those that an earlier process has judged count for neither."""
 

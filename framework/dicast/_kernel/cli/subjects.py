@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
+from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.reading import Selection, failure, subject, verdict
@@ -21,7 +20,7 @@ _NAMED = 3
 """How many runs are named to choose from."""
 
 
-@attrs.frozen
+@frozen
 class FoundSubject:
     """A subject as one run judged it: the run's ``run.started``, what was read, and what was said of it."""
 
@@ -61,7 +60,7 @@ class FoundSubject:
         yield from (Line(failure_line(one)) for one in self.failures)
 
 
-@attrs.frozen
+@frozen
 class ShownSubject:
     """What ``dicast show`` has to say of a subject: in the *runs* shown, and that *others* have judged it, too."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ..classes import frozen
 from ..values.errors import PluginError
 from .protocols import (
     Aggregate,
@@ -36,7 +37,7 @@ CLAIMABLE = ("retries", "timeout")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-@attrs.frozen
+@frozen
 class Kind:
     """A kind of component: *protocol* is how a field's type asks for one, *members* what a class of it has.
 
@@ -67,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-@attrs.frozen
+@frozen
 class Component:
     """A class that a plugin offers, under *name* (``proxy/format``). *tier* is a metric's own, None for other kinds."""
 

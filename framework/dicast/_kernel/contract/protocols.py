@@ -12,7 +12,7 @@ out of the fingerprint. The page docs/how-to/plugins.md says which.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 from ..values import (
     ChatRequest,
@@ -21,13 +21,10 @@ from ..values import (
     Due,
     Entry,
     Event,
-    Execution,
     Failure,
     Head,
     Judgment,
-    Program,
     Query,
-    RawScore,
     Record,
     Refusal,
     Reply,
@@ -37,6 +34,10 @@ from ..values import (
     Verdict,
     Verification,
 )
+
+if TYPE_CHECKING:
+    from ..values.raw_score import RawScore
+    from ..values.sandbox import Execution, Program
 
 
 @runtime_checkable

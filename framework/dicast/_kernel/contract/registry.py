@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from email import message_from_string
-from email.message import Message
 from importlib import metadata
 from typing import Any, Literal
 
-import attrs
 import pluggy
 
 from ..._toolkit.installing import extras, how_to_install
+from ..classes import evolve, frozen
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from . import hooks
@@ -28,7 +26,7 @@ Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 _KERNEL = "dicast"  # the name of the kernel's own plugin
 
 
-@attrs.frozen
+@frozen
 class Offer:
     """An entry point of *distribution*, as its metadata gives it; *error* says why it cannot be used."""
 
@@ -39,7 +37,7 @@ class Offer:
     error: str | None = None
 
 
-@attrs.frozen
+@frozen
 class Plugin:
     """An installed plugin. *components* is None as long as it was not loaded; *error* says why it cannot be."""
 
@@ -84,9 +82,9 @@ class Registry:
             raise PluginError(self._unknown(name))
         if plugin.status == "not_loaded":
             try:
-                plugin = attrs.evolve(plugin, status="ok", components=_load(plugin))
+                plugin = evolve(plugin, status="ok", components=_load(plugin))
             except PluginError as error:
-                self._plugins[name] = attrs.evolve(plugin, status="broken", error=str(error))
+                self._plugins[name] = evolve(plugin, status="broken", error=str(error))
                 raise
             self._plugins[name] = plugin
         if plugin.components is None:
@@ -164,7 +162,7 @@ def _by_name(group: str) -> Mapping[str, Offer]:
         other = found.setdefault(offer.name, offer)
         if other is not offer:
             error = _twice(f"{what} {offer.name!r}", (other, offer))
-            found[offer.name] = attrs.evolve(other, error=error)
+            found[offer.name] = evolve(other, error=error)
     return found
 
 
@@ -176,7 +174,7 @@ def _install(plugin: str) -> str:
 
 def _kernel() -> Offer:
     try:
-        version = metadata.version("dicast-kernel")
+        version = _identity(metadata.distribution("dicast-kernel"))[1]
     except metadata.PackageNotFoundError:
         version = "unknown"  # run from the source tree, not installed
     return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.builtin")
@@ -198,17 +196,10 @@ def _offers(group: str) -> Iterator[Offer]:
 def _identity(distribution: Any) -> tuple[str, str]:
     try:  # its own metadata have the long description, too, which takes five times as long to read
         head = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
-        said = message_from_string(head)
-        return _text(said, "Name"), _text(said, "Version")
+        said = dict(line.partition(":")[::2] for line in head.splitlines())
+        return said["Name"].strip(), said["Version"].strip()
     except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
         return f"unreadable ({type(error).__name__})", "unknown"
-
-
-def _text(said: Message, name: str) -> str:
-    """A field of a distribution's metadata; KeyError where it is missing."""
-    if (found := said[name]) is None:
-        raise KeyError(name)
-    return str(found)
 
 
 def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator[Offer]:
@@ -227,11 +218,11 @@ def _plugin(offers: Sequence[Offer], *, blocked: bool) -> Plugin:
     plugin = Plugin(first.name, first.distribution, first.version, first.target)
     if blocked:
         message = f"{plugin} is blocked, by DICAST_BLOCK or by plugins.block in the pipeline"
-        return attrs.evolve(plugin, status="blocked", error=message)
+        return evolve(plugin, status="blocked", error=message)
     if len(offers) > 1:
-        return attrs.evolve(plugin, status="duplicate", error=_twice(f"plugin {first.name!r}", offers))
+        return evolve(plugin, status="duplicate", error=_twice(f"plugin {first.name!r}", offers))
     if first.error:
-        return attrs.evolve(plugin, status="broken", error=first.error)
+        return evolve(plugin, status="broken", error=first.error)
     return plugin
 
 

@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-import attrs
-
+from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..values import Lease
 from ..values.errors import ConfigError, LedgerError
@@ -24,7 +23,7 @@ _ENDED = ("Z", "X")
 """The states of a process that has ended and was not waited for."""
 
 
-@attrs.frozen
+@frozen
 class Owner:
     """A process: its *machine* (the boot of the system, and the space that pids count in), and when it was *started* there.
 

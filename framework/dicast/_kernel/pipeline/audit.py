@@ -8,20 +8,21 @@ from typing import Any, Literal
 import attrs
 
 from ..._toolkit.json_values import MISSING, lookup
+from ..classes import frozen
 from ..values.bounds import Within
 
 SHARE = Within(0, 1, "a number from 0 to 1")
 SEED = Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")
 
 
-@attrs.frozen
+@frozen
 class Width:
     """How far the ends of the corrected mean's 95 % interval may lie from it: *width* is half of the whole."""
 
     width: float = attrs.field(validator=Within(0, 1, "more than 0 and less than 1", open=True))
 
 
-@attrs.frozen
+@frozen
 class AutoRate:
     """The rate that gives the corrected mean an interval of a width."""
 
@@ -41,7 +42,7 @@ def _are_rates(instance: object, attribute: attrs.Attribute[Any], value: Mapping
             )
 
 
-@attrs.frozen
+@frozen
 class AuditStrata:
     """Groups of subjects that are audited at rates of their own: more where the score says less of the truth.
 
@@ -58,7 +59,7 @@ class AuditStrata:
         return "" if found is MISSING or found is None else str(found)
 
 
-@attrs.frozen
+@frozen
 class Audit:
     """Which share of the subjects that the proxies rejected the truth metrics look at anyway.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ..classes import frozen
 from ..contract.kinds import CLAIMABLE, KINDS, Component, described
 from ..contract.registry import Registry
 from ..values import InputPath
@@ -19,7 +20,7 @@ from .faults import Fault, Invalid, Part, Path
 from .structure import Hook, Structurer
 
 
-@attrs.frozen
+@frozen
 class Built:
     """A component of the pipeline: the *live* object, and what stood *beside* its options."""
 

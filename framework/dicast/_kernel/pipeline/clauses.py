@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import attrs
 
+from ..classes import frozen
 from ..values import Basis
 from ..values.bounds import Within
 from ..values.errors import ConfigError
@@ -24,7 +25,7 @@ CARD_BARS = (
 """What a judge card is held against, where a clause of the gate requires one."""
 
 
-@attrs.frozen
+@frozen
 class Clause:
     """What one label of the run must reach.
 
@@ -74,7 +75,7 @@ class Clause:
             raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
 
 
-@attrs.frozen
+@frozen
 class Gate:
     """What the run must reach: all *clauses*; *given* says that the file has a gate."""
 

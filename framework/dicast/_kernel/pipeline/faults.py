@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
+from ..classes import frozen
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead from the top of the pipeline to a value."""
@@ -21,7 +21,7 @@ def shown(path: Path) -> Path:
     return tuple(step for step in path if not isinstance(step, Part))
 
 
-@attrs.frozen
+@frozen
 class Fault:
     """One thing that is wrong with the value at *path*.
 

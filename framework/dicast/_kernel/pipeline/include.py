@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-import attrs
 import yaml
 
+from ..classes import define, evolve, field
 from ..values.errors import ConfigError, Problem
 from .yaml_nodes import MAX_DEPTH, MAX_NODES, Address, Node, Place, Scalar, kind
 
@@ -59,7 +59,7 @@ def _tagged(value: Scalar, tag: str | None) -> Scalar:
     raise ValueError(_NO_TAG.format(tag.replace(_TAG, "!!")))
 
 
-@attrs.define
+@define
 class Composer:
     """Composes one YAML text. What is wrong with single values is added to *problems* and the rest is still read.
 
@@ -68,9 +68,9 @@ class Composer:
 
     start: Place
     problems: list[Problem]
-    _events: Iterator[yaml.Event] = attrs.field(init=False, factory=lambda: iter(()))
-    _anchors: dict[str, Node | None] = attrs.field(init=False, factory=dict)
-    _count: int = attrs.field(init=False, default=0)
+    _events: Iterator[yaml.Event] = field(init=False, factory=lambda: iter(()))
+    _anchors: dict[str, Node | None] = field(init=False, factory=dict)
+    _count: int = field(init=False, default=0)
 
     def compose(self, text: str) -> Node:
         """Return the only document of *text*; raises ConfigError where the text stops being readable YAML."""
@@ -155,7 +155,7 @@ class Composer:
         place = self._place(event.start_mark)
         anchor = str(event.anchor)
         if anchored := self._anchors.get(anchor):
-            return attrs.evolve(self._copy(anchored, event, path), place=place, key=key)
+            return evolve(self._copy(anchored, event, path), place=place, key=key)
         fault = "stands inside the value it names" if anchor in self._anchors else "names no anchor before it"
         self._add(event, f"the alias *{anchor} {fault}", path, f"*{anchor}")
         return Node(None, place, key)
@@ -165,10 +165,10 @@ class Composer:
         self._grow(event, path)
         if isinstance(node.value, dict):
             members = {name: self._copy(child, event, (*path, name)) for name, child in node.value.items()}
-            return attrs.evolve(node, value=members)
+            return evolve(node, value=members)
         if isinstance(node.value, list):
             items = [self._copy(child, event, (*path, index)) for index, child in enumerate(node.value)]
-            return attrs.evolve(node, value=items)
+            return evolve(node, value=items)
         return node
 
     def _grow(self, event: yaml.Event, path: Address) -> None:
@@ -188,7 +188,7 @@ class Composer:
         """Return the place of a *mark* of either parser, C's or Python's."""
         if mark is None or self.start.line is None:
             return self.start
-        return attrs.evolve(self.start, line=mark.line + 1, column=mark.column + 1)
+        return evolve(self.start, line=mark.line + 1, column=mark.column + 1)
 
     def _syntax(self, error: yaml.YAMLError | UnicodeEncodeError, text: str) -> Problem:
         """Say in plain words where and why *text* stopped being YAML."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import attrs
 
 from ..values.errors import ConfigError, Problem
+from ..values.names import nearest
 from .include import Composer
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 
@@ -116,7 +116,7 @@ def _index(items: list[Node], name: str, place: Place, path: Address) -> int:
         if name in names:
             return names.index(name)
     labels = [label for item in items if (label := _label(item))]
-    hint = next(iter(get_close_matches(name, labels, 1)), None)
+    hint = nearest(name, labels)
     known = f"; it has {', '.join(labels)}" if labels else ""
     raise ConfigError(place.problem(f"{dotted(path)} has {len(items)} items and none is {name!r}{known}", hint=hint))
 

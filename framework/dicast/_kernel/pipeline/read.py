@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import cast
 
-import attrs
-
 from ..._toolkit.json_values import MISSING
+from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from ..values.paths import descriptor
@@ -31,7 +29,7 @@ Source = Path | str | Mapping[str, object]
 _VARIABLE = re.compile(r"\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 
 
-@attrs.frozen
+@frozen
 class Document:
     """A pipeline as it was read.
 
@@ -44,7 +42,7 @@ class Document:
     data: dict[str, object]
     file: str
     base: Path
-    root: Node = attrs.field(repr=False)
+    root: Node = field(repr=False)
     experiment: str | None = None
     problems: tuple[Problem, ...] = ()
     varied: tuple[str, ...] = ()
@@ -55,7 +53,7 @@ class Document:
         return node.key if key and node.key else node.place
 
 
-@attrs.frozen
+@frozen
 class PipelineFile:
     """A pipeline file that was read, once: *root* has its includes and the overrides, *experiments* are those of a suite.
 
@@ -63,9 +61,9 @@ class PipelineFile:
     """
 
     start: Place
-    root: Node = attrs.field(repr=False)
+    root: Node = field(repr=False)
     experiments: Mapping[str, Experiment]
-    environ: Mapping[str, str] = attrs.field(repr=False)
+    environ: Mapping[str, str] = field(repr=False)
     problems: tuple[Problem, ...]
 
     def document(self, experiment: str | None = None) -> Document:
@@ -78,7 +76,7 @@ class PipelineFile:
             at = (SECTION, experiment, "variables")
             given = {(*at, name): text for name, text in suite[experiment].variables.items()}
             own = {path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in given.items()}
-            reader = attrs.evolve(reader, environ={**self.environ, **own})
+            reader = evolve(reader, environ={**self.environ, **own})
             root = suite[experiment].laid_on(root, reader.problems)
         elif suite:
             message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), which dicast run runs; here one pipeline is needed"
@@ -123,16 +121,16 @@ def _start(source: Source) -> Place:
     return Place("<text>", 1, 1, Path.cwd()) if isinstance(source, str) else Place("<mapping>", None, None, Path.cwd())
 
 
-@attrs.define
+@define
 class _Reader:
     environ: Mapping[str, str]
     room: int = MAX_BYTES  # how much text may still be put in place of variables
-    problems: list[Problem] = attrs.field(factory=list)
-    read: dict[str, Node] = attrs.field(factory=dict)  # a file included twice is read, and reported, once
+    problems: list[Problem] = field(factory=list)
+    read: dict[str, Node] = field(factory=dict)  # a file included twice is read, and reported, once
 
     def whole(self, source: Source, start: Place, overrides: Mapping[str, object] | Sequence[str]) -> Node:
         """Return *source* with its includes and *overrides*."""
-        root = self.open(source, start, attrs.evolve(start, line=None, column=None), (os.path.realpath(start.file),))
+        root = self.open(source, start, evolve(start, line=None, column=None), (os.path.realpath(start.file),))
         return apply(root, overrides, self.problems) if overrides else root
 
     def open(self, source: Source, start: Place, asked: Place, chain: tuple[str, ...]) -> Node:
@@ -149,7 +147,7 @@ class _Reader:
         merged = Node({}, start)
         for include in self._includes(own.pop("include", None)):
             merged = merge(merged, self._include(include, chain))
-        return merge(merged, attrs.evolve(node, value=own))
+        return merge(merged, evolve(node, value=own))
 
     def _compose(self, source: Source, start: Place, asked: Place) -> Node:
         if isinstance(source, Mapping):
@@ -215,6 +213,8 @@ class _Reader:
             return ""
         value = self.environ.get(name)
         if value is None and default is None:
+            from difflib import get_close_matches  # of no use where all are set
+
             hint = next((near for near in get_close_matches(name, self.environ) if _is_misspelt(name, near)), None)
             message = f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             self.problems.append(node.place.problem(message, path, node.value, hint))
@@ -259,6 +259,6 @@ def _unreadable(path: Path, error: Exception, asked: Place) -> Problem:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     advice = "; name a file in it" if isinstance(error, IsADirectoryError) else ""
     names = [near.name for near in path.parent.glob("*")] if isinstance(error, FileNotFoundError) else []
-    hint = next(iter(get_close_matches(path.name, names, 1)), None)
+    hint = nearest(path.name, names)
     what = "the file" if asked.file == str(path) else path.name or path
     return asked.problem(f"cannot read {what}: {reason}{advice}", value=str(path), hint=hint)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
+from ..classes import frozen
 from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
@@ -39,7 +40,7 @@ _NOT_NEGATIVE = Within(0, inf, "0 or more")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
 
 
-@attrs.frozen
+@frozen
 class Scoring:
     """How metrics become a score.
 
@@ -83,7 +84,7 @@ def _limit(*default: str) -> Any:
     )
 
 
-@attrs.frozen
+@frozen
 class Budget:
     """What may be spent, a scope; no amount in a unit is no limit. *disabled* judges nothing."""
 
@@ -93,7 +94,7 @@ class Budget:
     disabled: bool = False
 
 
-@attrs.frozen
+@frozen
 class Plugins:
     """Which installed plugins must not be loaded."""
 
@@ -105,7 +106,7 @@ def _named(_instance: object, _attribute: attrs.Attribute[str | None], label: st
         raise ValueError("a label is a name and not empty; leave as out for the component's own")
 
 
-@attrs.frozen
+@frozen
 class Label:
     """What may stand among the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
 
@@ -116,7 +117,7 @@ def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else given
 
 
-@attrs.frozen
+@frozen
 class CallOptions:
     """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
@@ -127,14 +128,14 @@ class CallOptions:
     retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
 
 
-@attrs.frozen
+@frozen
 class TaskOptions(CallOptions):
     """What may stand among the options of a task. With ``zero`` a subject that it fails on scores 0."""
 
     on_failure: Literal["fail", "zero"] = "fail"
 
 
-@attrs.frozen
+@frozen
 class SourceOptions:
     """What may stand among the options of a source.
 
@@ -144,7 +145,7 @@ class SourceOptions:
     shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(SEED))
 
 
-@attrs.frozen
+@frozen
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
@@ -160,7 +161,7 @@ class SlotOptions(CallOptions):
             raise ValueError(f"invalid value for range, expected [low, high] with low < high, got {list(value)}")
 
 
-@attrs.frozen
+@frozen
 class Slot:
     """A component where the pipeline uses it.
 
@@ -196,7 +197,7 @@ class Slot:
         return not self.on or kind in self.on
 
 
-@attrs.frozen
+@frozen
 class Baseline:
     """What a run is compared with: *run* is ``last`` (the newest finished run of the same name), a run's id, the name of a pipeline
     (its newest finished run), or a file that ``jsonl/rows`` wrote; *compare* are the comparisons.
@@ -206,7 +207,7 @@ class Baseline:
     compare: tuple[Slot, ...] = attrs.field(default=(), metadata={"keys": ()})
 
 
-@attrs.frozen
+@frozen
 class Pipeline:
     """A pipeline file, checked and built.
 

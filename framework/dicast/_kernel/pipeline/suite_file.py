@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-import attrs
-
+from ..classes import evolve, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from .overrides import put
@@ -22,7 +21,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _USED = re.compile(rf"\$\{{({_VARIABLE.pattern})")
 
 
-@attrs.frozen
+@frozen
 class Experiment:
     """One of a suite: *variables* take the place of ``${NAME}`` before the environment's, *changes* that of values, by path."""
 
@@ -33,7 +32,7 @@ class Experiment:
     def laid_on(self, root: Node, problems: list[Problem]) -> Node:
         """The pipeline of this experiment, whose suite is *root*; what is wrong is added to *problems*."""
         assert isinstance(root.value, dict)  # a pipeline is a mapping
-        root = attrs.evolve(root, value={key: node for key, node in root.value.items() if key != SECTION})
+        root = evolve(root, value={key: node for key, node in root.value.items() if key != SECTION})
         for path, node in self.changes.items():
             try:
                 root = put(root, path, node)

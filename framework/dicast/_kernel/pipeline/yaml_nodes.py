@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import attrs
-
+from ..classes import evolve, frozen
 from ..values.errors import ConfigError, Problem
 
 Scalar = str | int | float | bool | None
@@ -29,7 +28,7 @@ _PLAIN = re.compile(r'[^.\[\]"]+')
 _SEGMENT = re.compile(rf'(?:^|(?!^)\.)(?:("(?:[^"\\]|\\.)*")|({_PLAIN.pattern}))|\[(\d+)\]')
 
 
-@attrs.frozen
+@frozen
 class Place:
     """Where something stands: *line* and *column* count from 1, and are None where the source has none.
 
@@ -47,10 +46,10 @@ class Place:
 
     def after(self, text: str) -> Place:
         """Return the place that follows *text*, which begins a file."""
-        return attrs.evolve(self, line=text.count("\n") + 1, column=len(text) - text.rfind("\n"))
+        return evolve(self, line=text.count("\n") + 1, column=len(text) - text.rfind("\n"))
 
 
-@attrs.frozen
+@frozen
 class Node:
     """A value, its place, and the place of its key (None in a list and at the top)."""
 
@@ -135,7 +134,7 @@ def merge(under: Node, over: Node) -> Node:
     merged = dict(under.value)
     for name, node in over.value.items():
         merged[name] = merge(merged[name], node) if name in merged else node
-    return attrs.evolve(over, value=merged)
+    return evolve(over, value=merged)
 
 
 def from_data(value: object, place: Place, path: Address = (), key: Place | None = None) -> Node:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
+from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import BASELINE_REMOVED, BASELINE_SAVED
 from ..values import Event, Head, Query
@@ -17,7 +16,7 @@ _NAME = re.compile(r"[^\W_][\w.-]{0,63}")
 _RUN_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
 
 
-@attrs.frozen
+@frozen
 class SavedBaseline:
     """The run *run_id* under its *name*, since *saved_at*."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ..classes import frozen
 from ..pipeline.clauses import Clause, Gate
 from ..pipeline.sections import METRICS
 from ..values import Basis, reaches
@@ -25,7 +26,7 @@ EARLY_STOP = "early_stop"
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """What one rule of a clause has come to; *reason* says why it did not pass."""
 

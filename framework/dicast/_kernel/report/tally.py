@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
+from ..classes import define, field
 from ..values import BASES, Basis, Cost, Event, basis_of, weakest
 from .spool import Passes, ScoreFile
 
 
-@attrs.define
+@define
 class ExactSum:
     """A sum of floats that loses nothing: as :func:`math.fsum`, without keeping them."""
 
@@ -39,7 +38,7 @@ def nothing() -> dict[str, Cost]:
     return {"usd": Cost.zero(), "msat": Cost.zero("msat")}
 
 
-@attrs.define
+@define
 class Tally:
     """Running sums over the verdicts of one label; *bases* counts what its scores rest on, *calibrated* those that a calibration has kept."""
 
@@ -48,13 +47,13 @@ class Tally:
     escalated: int = 0
     skipped: int = 0
     spared: int = 0
-    saved: dict[str, Cost] = attrs.field(factory=nothing)
-    score: ExactSum = attrs.field(factory=ExactSum)
-    confidence: ExactSum = attrs.field(factory=ExactSum)
-    kinds: Counter[str | None] = attrs.field(factory=Counter)
-    fallbacks: Counter[str] = attrs.field(factory=Counter)
-    passes: Passes = attrs.field(factory=Passes)
-    bases: Counter[Basis] = attrs.field(factory=Counter)
+    saved: dict[str, Cost] = field(factory=nothing)
+    score: ExactSum = field(factory=ExactSum)
+    confidence: ExactSum = field(factory=ExactSum)
+    kinds: Counter[str | None] = field(factory=Counter)
+    fallbacks: Counter[str] = field(factory=Counter)
+    passes: Passes = field(factory=Passes)
+    bases: Counter[Basis] = field(factory=Counter)
     calibrated: int = 0
     lowest: float = 1.0
     highest: float = 0.0
@@ -105,13 +104,13 @@ class Tally:
 FAILURES_NAMED = 10
 
 
-@attrs.define
+@define
 class Rows:
     """What became of the rows that a task or an extractor made records of, and the *failures* of the first that have none."""
 
     count: int = 0
     failed: int = 0
-    failures: list[Mapping[str, object]] = attrs.field(factory=list)
+    failures: list[Mapping[str, object]] = field(factory=list)
     _tried: bool = False
     _retries: int = 0
     _exhausted: int = 0
@@ -144,26 +143,26 @@ class Rows:
         return told | {"exhausted": self._exhausted} if self._tried else None
 
 
-@attrs.define
+@define
 class Group:
     """The terminal events of one subject, one a label, which stand together in the stream."""
 
     key: tuple[str | None, str | None]
-    labels: set[str] = attrs.field(factory=set)
+    labels: set[str] = field(factory=set)
     counted: bool = False
     failure: str | None = None
     skipped: bool = False
 
 
-@attrs.define
+@define
 class Watched:
     """All that is known of a label that the run's score, or a clause of its gate, is about.
 
     *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
     """
 
-    scores: ScoreFile = attrs.field(factory=ScoreFile)
-    passes: Passes = attrs.field(factory=Passes)
+    scores: ScoreFile = field(factory=ScoreFile)
+    passes: Passes = field(factory=Passes)
     flagged: bool = True
 
     def add(self, sessions: Sequence[str | None], scores: Sequence[float | None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 from cattrs import BaseValidationError
 
+from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import (
     EVAL_FAILED,
@@ -45,7 +46,7 @@ def verdict(event: Event) -> Verdict:
         raise LedgerError(f"the event {event.id} is no verdict: run dicast ledger verify") from error
 
 
-@attrs.frozen
+@frozen
 class Selection:
     """Which verdicts, or failures, to list; *latest* keeps the newest of each subject and judge."""
 

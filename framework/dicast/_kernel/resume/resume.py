@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-import attrs
 import orjson
 
 from .. import events
+from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..pipeline.sections import RECORD
 from ..report.fold import Report
@@ -31,7 +31,7 @@ MAY_CHANGE = ("name", "counted", "gated", "pass_at")
 """What ``run.started`` says that may be another thing when the run is taken up: then it holds as if from the start."""
 
 
-@attrs.frozen
+@frozen
 class EarlierRun:
     """A run to take up: its ``run.started`` entry, and whether it had ended."""
 
@@ -159,7 +159,7 @@ def replayed(
         of_unit = event.type == events.SUBJECT_READ or event.type in STATES
         states = spool.states(str(event.subject_kind), str(event.subject_id)) if of_unit else {}
         if event.type not in LAST and not moved(states, retry=retry):
-            yield attrs.evolve(event, payload={**event.payload, **now}) if event.type == events.RUN_STARTED else event
+            yield evolve(event, payload={**event.payload, **now}) if event.type == events.RUN_STARTED else event
 
 
 def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
@@ -182,7 +182,7 @@ def standing(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> Report:
 def _standing_events(ledger: Ledger, run_id: str, started: Mapping[str, Any], spool: EarlierUnits) -> Iterator[Event]:
     """The events of a run without the verdicts, and the readings, that newer ones stand in place of."""
     for entry in ledger.read(Query(run_id=run_id)):
-        event = attrs.evolve(entry.event, payload=started) if entry.event.type == events.RUN_STARTED else entry.event
+        event = evolve(entry.event, payload=started) if entry.event.type == events.RUN_STARTED else entry.event
         subject = str(event.subject_kind), str(event.subject_id)
         if event.type in events.VERDICT_ENDS and spool.states(*subject)[str(event.payload["judge"])].seq != entry.seq:
             continue
@@ -195,7 +195,7 @@ def moved(states: Mapping[str, UnitState], *, retry: bool) -> bool:
     return any(state.late or (retry and state.state == "failed") for state in states.values())
 
 
-@attrs.frozen
+@frozen
 class Earlier:
     """An event of an earlier process; one that no longer *stands*, a failure that was retried, is told to sinks alone."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ..._toolkit.temporary import temporary_database
+from ..classes import frozen
 
 
-@attrs.frozen
+@frozen
 class UnitState:
     """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where in the ledger its newest end
     stands, or else its start, and whether anything came after a failure, *late*.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-import attrs
-
 from ..asking.unit import Unit
+from ..classes import define, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_STARTED, SUBJECT_READ
 from ..pipeline.sections import RECORD
@@ -21,7 +20,7 @@ from .children import ChildVerdicts, Family, RecordedChildren, children_of
 from .plan import Plan
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Job:
     """One subject under way, with the units that judge it under their eval_ids.
 
@@ -32,7 +31,7 @@ class Job:
 
     due: Due
     units: Sequence[tuple[Unit, str]]
-    events: list[Event] = attrs.field(factory=list)
+    events: list[Event] = field(factory=list)
     kept: Sequence[Earlier] = ()
     children: Sequence[Verdict] = ()
     family: Family | None = None

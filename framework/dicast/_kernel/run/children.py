@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import attrs
-
+from ..classes import define, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..resume.reading import verdict
 from ..values import PARENTS, Event, Query, Subject, Verdict
 
 
-@attrs.define
+@define
 class Family:
     """The verdicts on one parent's children, in their order, and the eval_id that the parent's next verdict will have."""
 
     eval_id: str
-    children: list[Verdict] = attrs.field(factory=list)
+    children: list[Verdict] = field(factory=list)
 
 
 def _nothing() -> None:

@@ -18,6 +18,7 @@ from ..asking.paid_calls import RunServices
 from ..asking.scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
 from ..asking.task import Producer, ReplayedModel
 from ..asking.unit import Unit
+from ..classes import frozen
 from ..contract.kinds import parts
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
@@ -29,7 +30,7 @@ from ..values import Lookahead, Query, Rubric, RunContext
 from ..values.errors import ConfigError, Problem
 
 
-@attrs.frozen
+@frozen
 class Plan:
     """The units in the order of the file, and every slot's component made ready to be called."""
 

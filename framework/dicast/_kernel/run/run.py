@@ -7,11 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from ..asking.budget import BudgetGate
 from ..asking.call import Caller
 from ..asking.paid_calls import RunServices
+from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.leases import leased, living
@@ -43,7 +42,7 @@ from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_ex
 from .window import Window
 
 
-@attrs.frozen
+@frozen
 class Request:
     """How a pipeline is to be run.
 
@@ -68,7 +67,7 @@ class Request:
     progress: Callable[[Report], None] | None = None
 
 
-@attrs.frozen
+@frozen
 class RunOutcome:
     """What a run came to: the document of ``run --json`` and the exit code it means."""
 
@@ -89,7 +88,7 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
         if request.signals:
             parts.enter_context(stop.on_signals())
         draft = RunContext(clock.id(), pipeline.name, pipeline.base)
-        draft = attrs.evolve(draft, concurrency=pipeline.executor.component.concurrency)
+        draft = evolve(draft, concurrency=pipeline.executor.component.concurrency)
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
         keeps_content = getattr(live, "keeps_content", True)
@@ -97,11 +96,11 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
             raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
         earlier = _earlier(pipeline, live, request)
         place = getattr(live, "path", None)
-        draft = attrs.evolve(draft, read=live.read, keeps_content=keeps_content, ledger_path=place and Path(place))
-        context = attrs.evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
+        draft = evolve(draft, read=live.read, keeps_content=keeps_content, ledger_path=place and Path(place))
+        context = evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         part.enter_context(leased(live, context.run_id))
         if earlier:  # another process may have ended it in between
-            _earlier(pipeline, live, attrs.evolve(request, resume=earlier.run_id, live=False))
+            _earlier(pipeline, live, evolve(request, resume=earlier.run_id, live=False))
         return await _Run(pipeline, live, clock, stop, context, earlier, request).carry_out(parts)
 
 
@@ -131,7 +130,7 @@ class _Run:
     ) -> None:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.earlier, self.request, self.report = earlier, request, Report()
-        self.context = attrs.evolve(context, lookahead=lookahead(pipeline), record=self._record)
+        self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record)
         self._stream: Stream | None = None
         self.baseline: Results | None = None
         self._observers: RecordObservers | None = None
@@ -159,7 +158,7 @@ class _Run:
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
-            observing = attrs.evolve(self.context, baseline=self.baseline)
+            observing = evolve(self.context, baseline=self.baseline)
             self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
@@ -215,7 +214,7 @@ class _Run:
         run, feeds = self.context, []
         known = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
         for slot in self.pipeline.sinks:
-            own = attrs.evolve(run, continued=output(slot, run.base) in known)
+            own = evolve(run, continued=output(slot, run.base) in known)
             live = await open_component(slot.component, own, parts.part(slot.path))
             feeds.append(SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink))
         return feeds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator
 from hashlib import blake2b
@@ -64,10 +63,14 @@ class ShuffledSource:
             yield found
 
     def _kept(self) -> Iterator[Subject | Due]:
+        import pickle  # as below
+
         for (kept,) in self._database.execute("SELECT subjects FROM rows ORDER BY place, rowid"):
             yield from pickle.loads(kept)  # noqa: S301  # of this process, in a file without a name
 
     def _keep(self, together: list[Subject | Due]) -> None:
+        import pickle  # for a source in random order alone
+
         subjects = [_subject(found) for found in together]
         session = subjects[0].session_id
         of = ("i", subjects[0].id) if session is None else ("s", session)

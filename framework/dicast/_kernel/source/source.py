@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from types import NoneType
 
-import attrs
 import orjson
 
 from ..._toolkit.temporary import temporary_database
+from ..classes import frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import Source
 from ..pipeline.sections import Pipeline
@@ -19,7 +19,7 @@ from .read_only import seal, seal_event
 _OPTIONAL = {str, NoneType}
 
 
-@attrs.frozen
+@frozen
 class GivenSubjects:
     """Subjects that a program brings, as a source."""
 

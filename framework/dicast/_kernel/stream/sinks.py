@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-import attrs
-
+from ..classes import define
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Sink
 from ..pipeline.sections import Slot
@@ -45,7 +44,7 @@ def output(sink: Slot, base: Path) -> str:
     return sink.setup
 
 
-@attrs.define
+@define
 class SinkFeed:
     """One open sink with what became of its events: records *written*, events *lost*, and the last *error*."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..events import RESERVED_AREAS
 from .basis import BASES, Basis, basis_of, reaches, weakest
-from .chat import COMPLETE, ChatRequest, Message, Price, Reply, Token, Usage
+from .chat import COMPLETE, ChatRequest, Message, Reply, Token, Usage
 from .event import (
     Cap,
     Claim,
@@ -22,18 +22,13 @@ from .event import (
     sensitivity,
 )
 from .paths import InputPath
-from .raw_score import RawScore
 from .record import ONLY, Answered, Record, Results
-from .reply import KeptReply
-from .sandbox import Execution, Limits, Program
-from .score import FAILURE_KINDS, JUDGE_KINDS, Cost, Failure, Judgment, Rubric, Score, Secret, Unit, is_text
-from .subject import KINDS, PARENTS, Due, Subject, TraceEvent, Trail
+from .score import Cost, Failure, Judgment, Rubric, Score, Secret, is_text
+from .subject import KINDS, PARENTS, Due, Subject, TraceEvent
 
 __all__ = [
     "BASES",
     "COMPLETE",
-    "FAILURE_KINDS",
-    "JUDGE_KINDS",
     "KINDS",
     "ONLY",
     "PARENTS",
@@ -47,20 +42,14 @@ __all__ = [
     "Due",
     "Entry",
     "Event",
-    "Execution",
     "Failure",
     "Head",
     "InputPath",
     "Judgment",
-    "KeptReply",
     "Lease",
-    "Limits",
     "Lookahead",
     "Message",
-    "Price",
-    "Program",
     "Query",
-    "RawScore",
     "Record",
     "Refusal",
     "Reply",
@@ -73,8 +62,6 @@ __all__ = [
     "Subject",
     "Token",
     "TraceEvent",
-    "Trail",
-    "Unit",
     "Usage",
     "Verdict",
     "Verification",

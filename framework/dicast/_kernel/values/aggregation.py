@@ -11,8 +11,10 @@ from typing import Literal
 
 import attrs
 
+from ..classes import frozen
 
-@attrs.frozen
+
+@frozen
 class TrimmedMean:
     """The mean without *trimmed_mean* percent of the values at each end, in [0, 50]."""
 

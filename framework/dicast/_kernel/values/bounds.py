@@ -6,10 +6,11 @@ from typing import Any
 
 import attrs
 
+from ..classes import frozen
 from .errors import ConfigError
 
 
-@attrs.frozen
+@frozen
 class Within:
     """An attrs validator of an option: the number, if it is not None, is from *low* to *high*, which is what *words* say.
 

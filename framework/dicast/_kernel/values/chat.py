@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
-from hashlib import sha256
 from typing import Any, Literal
 
 import attrs
 import orjson
 
+from ..classes import frozen
 from .score import _ZERO, Cost
 
 Role = Literal["system", "user", "assistant"]
@@ -28,7 +28,7 @@ _NOISE_LETTERS_A_TOKEN = 1.5
 _TOKENS_A_MESSAGE = 16
 
 
-@attrs.frozen
+@frozen
 class Message:
     """One message of a conversation. *cache* marks the end of what is the same in every request, for prompt caching."""
 
@@ -37,7 +37,7 @@ class Message:
     cache: bool = False
 
 
-@attrs.frozen
+@frozen
 class ChatRequest:
     """A question to a chat model.
 
@@ -90,6 +90,8 @@ class ChatRequest:
 
     def digest(self, model: Mapping[str, Any]) -> str:
         """The SHA-256, in hex, of :meth:`key` and of what says which *model* is asked, and how."""
+        from hashlib import sha256  # OpenSSL takes 2 ms to load
+
         return sha256(orjson.dumps([self.key(), model], option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def _without_nonces(self, text: str) -> str:
@@ -114,7 +116,7 @@ def _tokens(data: bytes) -> int:
     return max(math.ceil(len(words) * _TOKENS_A_WORD), dense + math.ceil(sparse))
 
 
-@attrs.frozen
+@frozen
 class Usage:
     """How many tokens a call took, as the endpoint counted them; those read from a prompt cache are among the input."""
 
@@ -122,7 +124,7 @@ class Usage:
     output_tokens: int
 
 
-@attrs.frozen
+@frozen
 class Token:
     """A token of a reply with its natural log probability."""
 
@@ -130,7 +132,7 @@ class Token:
     logprob: float
 
 
-@attrs.frozen
+@frozen
 class Reply:
     """What a chat model answered.
 
@@ -155,7 +157,7 @@ class Reply:
     retry: Mapping[str, Any] | None = None
 
 
-@attrs.frozen
+@frozen
 class Price:
     """What a model costs, in usd per million tokens."""
 

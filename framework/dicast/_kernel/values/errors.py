@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
+from ..classes import frozen
 
 
-@attrs.frozen
+@frozen
 class Problem:
     """One thing that is wrong with a request, and what to do about it.
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import attrs
 
+from ..classes import define, frozen
 from .basis import Basis, basis_of
 from .record import Results
 from .score import Cost
 from .subject import TraceEvent
 
 
-@attrs.define
+@define
 class EventFields:
     """The fields of :class:`Event`, as long as they can be written."""
 
@@ -31,7 +32,7 @@ class EventFields:
     sensitivity: str = "pseudonymous"
 
 
-@attrs.frozen
+@frozen
 class Event(EventFields):
     """One thing that happened in a run.
 
@@ -52,7 +53,7 @@ def _basis(verdict: Verdict) -> Basis:
     return basis_of(verdict.judge_kind, verdict.tier, verdict.judge_model)
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """One judgment of one subject, with its provenance: the payload of ``eval.completed``.
 
@@ -95,7 +96,7 @@ class Verdict:
     calibrated: bool = False
 
 
-@attrs.frozen
+@frozen
 class Head:
     """The newest row of a ledger: its number and its digest."""
 
@@ -103,7 +104,7 @@ class Head:
     digest: str
 
 
-@attrs.frozen
+@frozen
 class Entry:
     """One row of a ledger: an event with its place in the chain."""
 
@@ -113,7 +114,7 @@ class Entry:
     digest: str
 
 
-@attrs.frozen
+@frozen
 class Query:
     """What to read from a ledger, oldest first; every condition that is given must hold.
 
@@ -131,7 +132,7 @@ class Query:
     limit: int | None = None
 
 
-@attrs.frozen
+@frozen
 class Verification:
     """What checking a whole ledger found: *bad_seq* is the first row that does not hold, with the *reason*."""
 
@@ -146,7 +147,7 @@ class Verification:
         return self.bad_seq is None
 
 
-@attrs.frozen
+@frozen
 class Cap:
     """A limit on spending: at most *limit* in *scope* (``run:ID``, ``session:ID`` or ``day:YYYY-MM-DD``)."""
 
@@ -155,7 +156,7 @@ class Cap:
     limit: Cost
 
 
-@attrs.frozen
+@frozen
 class Claim:
     """Room that is asked for: *event* is the ``spend.reserved`` to append if all *caps* hold."""
 
@@ -163,7 +164,7 @@ class Claim:
     caps: Sequence[Cap]
 
 
-@attrs.frozen
+@frozen
 class Refusal:
     """Why a reservation was not made. *wait* is True while other open reservations may still be released."""
 
@@ -171,7 +172,7 @@ class Refusal:
     wait: bool
 
 
-@attrs.frozen
+@frozen
 class Lease:
     """Who carries out a run: *owner*, until the ISO 8601 time *until*, which the owner moves on while it lives.
 
@@ -194,7 +195,7 @@ def sensitivity(payload: Mapping[str, Any]) -> str:
     return "pseudonymous"
 
 
-@attrs.frozen
+@frozen
 class Lookahead:
     """How long a turn waits for what its user does next: so many later *messages*, or so many *hours* without one."""
 
@@ -202,7 +203,7 @@ class Lookahead:
     hours: float = 0.0
 
 
-@attrs.frozen
+@frozen
 class Sizes:
     """How many *subjects* of some *kinds* a source has (of any where these are empty), in how many *sessions*, and how many are in the *longest*.
 
@@ -227,7 +228,7 @@ def _not_live(events: Sequence[TraceEvent], position: Mapping[str, object] | Non
     raise RuntimeError("trace events are recorded by a live source, while its subjects are read")
 
 
-@attrs.frozen
+@frozen
 class RunContext:
     """What a component's ``open(run)`` is given: which run it serves, and whether it continues an earlier process's run.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from math import isfinite
 
 import orjson
@@ -13,6 +12,8 @@ from .errors import DataError, Problem
 
 def nearest(name: str, names: Iterable[object]) -> str | None:
     """The one of *names* that is most like *name*, or None when none is."""
+    from difflib import get_close_matches  # of no use where all names are right
+
     return next(iter(get_close_matches(name, [str(each) for each in names], 1)), None)
 
 

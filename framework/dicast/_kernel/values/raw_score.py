@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 
-import attrs
-
+from ..classes import field, frozen
 from .errors import InvalidScore
 from .score import Cost, Score
 
 _UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
 
 
-@attrs.frozen
+@frozen
 class RawScore:
     """One metric's answer on a scale of its own, of which the slot's ``range`` makes a :class:`Score`.
 
@@ -26,8 +25,8 @@ class RawScore:
     confidence: float = 1.0
     details: str = ""
     feedback: str = ""
-    cost: Cost = attrs.field(factory=Cost.zero)
-    signals: Mapping[str, object] = attrs.field(factory=dict)
+    cost: Cost = field(factory=Cost.zero)
+    signals: Mapping[str, object] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         value: object = self.value

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import attrs
 
+from ..classes import frozen
 from .subject import Subject
 
 Record = Mapping[str, Any]
@@ -16,7 +17,7 @@ ONLY = "default"
 """The name of the response of a task that has no criteria."""
 
 
-@attrs.frozen
+@frozen
 class Answered(Subject):
     """A subject with what a task got for it.
 
@@ -34,7 +35,7 @@ class Answered(Subject):
         return cls(**{**same, "output": next(iter(responses.values()))["content"]}, responses=responses)
 
 
-@attrs.frozen
+@frozen
 class Results:
     """One run's records, for comparing it with another's.
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import attrs
 
+from ..classes import frozen
 from .chat import Reply, Token, Usage
 from .score import Cost
 
 
-@attrs.frozen
+@frozen
 class KeptReply:
     """A *reply* and the *nonces* of the call that it answered."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
+from ..classes import field, frozen
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """How much a sandboxed program may take.
 
@@ -26,7 +26,7 @@ class Limits:
     output: int
 
 
-@attrs.frozen
+@frozen
 class Program:
     """A *command* to run in an empty workspace, its current directory, under *limits*.
 
@@ -38,14 +38,14 @@ class Program:
 
     command: tuple[str, ...]
     limits: Limits
-    files: Mapping[str, bytes] = attrs.field(factory=dict)
+    files: Mapping[str, bytes] = field(factory=dict)
     archive: bytes | None = None
-    environment: Mapping[str, str] = attrs.field(factory=dict)
+    environment: Mapping[str, str] = field(factory=dict)
     collect: str | None = None
     peer: Program | None = None
 
 
-@attrs.frozen
+@frozen
 class Execution:
     """What came of a :class:`Program`.
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import attrs
 
+from ..classes import frozen
 from .basis import BASES, Basis, basis_of
 from .errors import InvalidCost, InvalidScore, ScoringError
 
@@ -54,7 +55,7 @@ def _amount(value: object) -> Decimal | None:
     return amount
 
 
-@attrs.frozen
+@frozen
 class Cost:
     """An amount of money in one unit; units are never converted and never added to each other.
 
@@ -143,7 +144,7 @@ def is_text(value: object) -> bool:
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
-@attrs.frozen
+@frozen
 class Score:
     """One metric's answer about one subject.
 
@@ -178,7 +179,7 @@ class Score:
             object.__setattr__(self, "raw", float(self.raw))
 
 
-@attrs.frozen
+@frozen
 class Failure:
     """The answer of a metric or judge that could not judge, or of a task that made no output. Never a score.
 
@@ -203,7 +204,7 @@ class Failure:
             raise ScoringError(f"unknown failure kind {self.kind!r}; one of {', '.join(FAILURE_KINDS)}")
 
 
-@attrs.frozen
+@frozen
 class Secret:
     """An option whose value is never printed, logged, stored or fingerprinted. Type a field with it; read ``.value``."""
 
@@ -213,7 +214,7 @@ class Secret:
         return "***"
 
 
-@attrs.frozen
+@frozen
 class Rubric:
     """A versioned rubric: *text* as shipped, and *data* when it is YAML. Given in YAML by its id or as a path."""
 
@@ -232,7 +233,7 @@ def _basis(judgment: Judgment) -> Basis:
     return basis_of(judgment.judge_kind, judge_model=judgment.judge_model)
 
 
-@attrs.frozen
+@frozen
 class Judgment:
     """What a judge returns; the kernel makes it a :class:`Verdict`.
 

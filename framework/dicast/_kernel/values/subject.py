@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
-import attrs
 import orjson
+
+from ..classes import define, field, frozen
 
 KINDS = ("tool_cycle", "turn", "row", "candidate", "session", "workload")
 """The subject kinds the kernel knows, finest first; any other string is allowed."""
@@ -16,19 +17,19 @@ PARENTS = {"tool_cycle": "turn", "turn": "session", "session": "workload"}
 """The next coarser kind: a subject's ``parent_id`` is the id of one of these."""
 
 
-@attrs.define
+@define
 class TraceEventFields:
     """The fields of :class:`TraceEvent`, as long as they can be written."""
 
     type: str
-    payload: Mapping[str, object] = attrs.field(factory=dict)
+    payload: Mapping[str, object] = field(factory=dict)
     time: str | None = None
     session_id: str | None = None
     turn_id: str | None = None
-    extra: Mapping[str, object] = attrs.field(factory=dict)
+    extra: Mapping[str, object] = field(factory=dict)
 
 
-@attrs.frozen
+@frozen
 class TraceEvent(TraceEventFields):
     """One event of an agent's trace, as a source read it.
 
@@ -52,7 +53,7 @@ class TraceEvent(TraceEventFields):
         return cast("TraceEvent", event)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Trail:
     """How far a session had come when a subject of it was complete, or a tool was called: the first *stop* of *events*.
 
@@ -75,7 +76,7 @@ class Trail:
     __hash__ = None  # type: ignore[assignment]  # events hold mappings
 
 
-@attrs.frozen
+@frozen
 class Subject:
     """One thing to judge.
 
@@ -90,7 +91,7 @@ class Subject:
     input: object = None
     output: object = None
     reference: object = None
-    context: Mapping[str, object] = attrs.field(factory=dict)
+    context: Mapping[str, object] = field(factory=dict)
     events: tuple[TraceEvent, ...] = ()
     session_id: str | None = None
     parent_id: str | None = None
@@ -105,7 +106,7 @@ class Subject:
         return "" if output is None else orjson.dumps(output).decode()
 
 
-@attrs.frozen
+@frozen
 class Due:
     """A subject that is to be judged now, and why: what a source may yield in place of the subject alone.
 

@@ -1,0 +1,101 @@
+"""What a run from Python returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .classes import field, frozen
+from .events import EVAL_COMPLETED
+from .values import Event, Query, Verdict
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from .pipeline.sections import Slot
+
+T = TypeVar("T")
+
+
+@frozen
+class Run:
+    """A finished run: the fields of ``dicast run --json``, and the verdicts.
+
+    *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
+    of; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
+
+    Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
+    the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
+    and what belongs to one run alone (``run_id``, ``score``, ``metrics`` …) is None or empty.
+    """
+
+    run_id: str | None
+    name: str
+    subjects: int
+    scored: int
+    failed: int
+    skipped: int
+    unaffordable: int
+    coverage: float | None
+    failures: Mapping[str, int]
+    score: Mapping[str, Any] | None
+    metrics: Mapping[str, Mapping[str, Any]]
+    judges: Mapping[str, Mapping[str, Any]]
+    cost: Mapping[str, str | None]
+    spend_lost: Mapping[str, str | None]
+    overruns: int
+    throttled: Mapping[str, int]
+    gate: Mapping[str, Any]
+    stopped: Mapping[str, Any] | None
+    row_count: int
+    retry_summary: Mapping[str, int] | None
+    security_level: str | None
+    determinism_level: str | None
+    aggregates: Mapping[str, Any]
+    comparison: Mapping[str, Any] | None
+    baseline: Mapping[str, str | None] | None
+    broken: Mapping[str, str]
+    sinks: Mapping[str, Mapping[str, Any]]
+    worst: Sequence[Mapping[str, Any]]
+    failed_subjects: Sequence[Mapping[str, Any]]
+    ledger: Mapping[str, Any] | None
+    exit_code: int
+    disabled: bool = False
+    plan: Mapping[str, Any] | None = None
+    warnings: Sequence[Mapping[str, str]] = ()
+    models: Mapping[str, Sequence[str]] = field(factory=dict)
+    experiments: Mapping[str, Run] = field(factory=dict)
+    _open_ledger: Slot | None = field(default=None, repr=False, eq=False)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Every verdict of this run, in the order of its subjects, read from the ledger; of a suite those of all experiments."""
+        from .resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
+
+        if self.experiments:
+            return [verdict for run in self.experiments.values() for verdict in run.verdicts]
+        return self.read((EVAL_COMPLETED,), lambda events: [verdict(event) for event in events])
+
+    def read(self, types: Sequence[str], function: Callable[[Iterator[Event]], T]) -> T:
+        """What *function* makes of this run's events of *types*, none for all, in the ledger's order. A suite has none of its own."""
+        from .pipeline.default_ledger import reading  # as above
+        from .timing.event_loop import in_loop
+
+        if self._open_ledger is None or self.run_id is None:
+            return function(iter(()))
+        query = Query(run_id=self.run_id, types=tuple(types))
+        return in_loop(
+            reading(self._open_ledger.component, lambda ledger: function(entry.event for entry in ledger.read(query)))
+        )
+
+    def to_pandas(self) -> DataFrame:
+        """The rows of this run as a data frame, with the columns of ``csv/rows``; of a suite those of all experiments, and ``experiment``.
+
+        :raises ConfigError: when pandas is not installed.
+        """
+        from .._toolkit.run_frame import data_frame, joined
+        from .._toolkit.run_table import RunTable
+
+        if self.experiments:
+            return joined({name: run.to_pandas() for name, run in self.experiments.items()})
+        return self.read(RunTable.wants, data_frame)
