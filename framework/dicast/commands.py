@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ._kernel.cli.options import as_json, ledger_path, overrides
 from ._kernel.cli.output import print_json
-from ._kernel.cli.runs import as_json, ledger_path, overrides, run, run_command
-from ._kernel.judges import pipeline_text
-from ._kernel.report.card import card_digest, label_fingerprint
 from ._kernel.timing.interrupts import sigterm_as_ctrl_c
+
+if TYPE_CHECKING:
+    from ._kernel.cli.runs import run, run_command
+    from ._kernel.judges import pipeline_text
+    from ._kernel.report.card import card_digest, label_fingerprint
+
+_ON_FIRST_USE = {
+    **dict.fromkeys(("run", "run_command"), "_kernel.cli.runs"),
+    **dict.fromkeys(("card_digest", "label_fingerprint"), "_kernel.report.card"),
+    "pipeline_text": "_kernel.judges",
+}
+"""Names whose module is imported when they are first asked for: it brings along all that a run needs."""
 
 __all__ = [
     "as_json",
@@ -20,3 +33,10 @@ __all__ = [
     "run_command",
     "sigterm_as_ctrl_c",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The names of :data:`_ON_FIRST_USE`."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_ON_FIRST_USE[name]}", "dicast"), name)

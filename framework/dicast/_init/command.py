@@ -11,8 +11,9 @@ from typing import Any
 import attrs
 import click
 
+from .._kernel.cli.options import as_json
 from .._kernel.cli.output import only_document, print_json
-from .._kernel.cli.runs import as_json, run_and_print, try_rows
+from .._kernel.cli.runs import run_and_print, try_rows
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.run.run import Request
 from .._kernel.suite import load_experiments

@@ -28,15 +28,15 @@ _WORDS: Mapping[str, str] = {
 }
 """The words that have a colour where they are a whole cell, or say in a line what came of something."""
 _IN_LINES = (
-    (re.compile(r"^\S.*  (?:in )?run \S+.*$"), "bold"),
-    (re.compile(r"^[^\s:][^:]{,40}:(?= |$)"), "bold"),
-    (re.compile(r"^    \S+/\S+(?= \()"), "bold"),
-    (re.compile(r"^gate: (?P<word>passed|failed|undecided)(?=: |$)"), None),
-    (re.compile(r"^(?:\S+: )?(?P<word>better|worse|no evidence)\b"), None),
-    (re.compile(r"^\S+ +\S+ \S+ +(?P<word>ok|blocked|broken|duplicate)$"), None),
-    (re.compile(r"(?<=, )[\d,]+ failed(?=,|$)"), _BAD),
-    (re.compile(r"^(?:  NOT ALIKE|NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)"), _BAD),
-    (re.compile(r"^(?:warning|stopped)(?=:)"), _OPEN),
+    (r"^\S.*  (?:in )?run \S+.*$", "bold"),
+    (r"^[^\s:][^:]{,40}:(?= |$)", "bold"),
+    (r"^    \S+/\S+(?= \()", "bold"),
+    (r"^gate: (?P<word>passed|failed|undecided)(?=: |$)", None),
+    (r"^(?:\S+: )?(?P<word>better|worse|no evidence)\b", None),
+    (r"^\S+ +\S+ \S+ +(?P<word>ok|blocked|broken|duplicate)$", None),
+    (r"(?<=, )[\d,]+ failed(?=,|$)", _BAD),
+    (r"^(?:  NOT ALIKE|NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
+    (r"^(?:warning|stopped)(?=:)", _OPEN),
 )
 """What of a line has a style; None is that of its word."""
 
@@ -178,7 +178,7 @@ def _wrapped(line: str, canvas: Console) -> Iterator[Text]:
 
 def _styles(line: str) -> Iterator[tuple[str, int, int]]:
     for pattern, style in _IN_LINES:
-        for found in pattern.finditer(line):
+        for found in re.finditer(pattern, line):  # compiled when a line is drawn first
             yield (_WORDS[found["word"]], *found.span("word")) if style is None else (style, *found.span())
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "init": (".._init.command:init", "Write a pipeline for your own data."),
     "run": ("runs:run", "Judge what a pipeline file says, and print what came of it."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
-    "show": ("runs:show", "Show a run, or a subject with its verdicts."),
+    "show": ("show:show", "Show a run, or a subject with its verdicts."),
     "runs": ("past_runs:runs", "List the runs of the ledger, the newest first."),
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
     "baseline": ("baselines:baseline", "Save a run as a baseline, under a name or in a file."),

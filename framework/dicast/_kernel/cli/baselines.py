@@ -19,8 +19,8 @@ from ..records.saved import check_name, remove_baseline, save_baseline, saved_ba
 from ..resume.named_runs import find_run
 from ..resume.reading import document
 from ..values.errors import ConfigError, Problem
+from .options import as_json, ledger_path
 from .output import print_json
-from .runs import as_json, ledger_path
 from .summary import short_run
 
 

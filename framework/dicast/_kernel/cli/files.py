@@ -21,8 +21,8 @@ from ..pipeline.sections import Pipeline
 from ..suite import load_experiments
 from ..values import ChatRequest, Message, Subject
 from ..values.errors import ConfigError, PluginError, Problem, RequestError
+from .options import as_json, overrides
 from .output import only_document, print_json, problems_json, problems_text
-from .runs import as_json, overrides
 
 _SUBJECTS = (Subject("row", "0"), Subject("row", "0", input="what?", output="that"))
 _REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How good is it?"))

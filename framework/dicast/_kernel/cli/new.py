@@ -16,8 +16,8 @@ from ..classes import frozen
 from ..contract.kinds import snake_case
 from ..contract.registry import Registry
 from ..values.errors import ConfigError
+from .options import as_json
 from .output import print_json
-from .runs import as_json
 
 KINDS = ("metric", "judge", "sink", "source", "task", "extractor", "aggregate", "comparison", "early_stop")
 

@@ -19,9 +19,9 @@ from ..leases.leases import living
 from ..leases.leasing import Leasing
 from ..values import BASES, Event, Query
 from .gate_summary import listed_gate
+from .options import as_json, ledger_path
 from .output import MOST, print_json
 from .records import utc
-from .runs import as_json, ledger_path
 from .summary import short_run
 
 Listed = dict[str, Any]

@@ -19,8 +19,8 @@ from ..resume.named_runs import known_run
 from ..resume.reading import Selection, failure, verdict
 from ..values import Query, Verification
 from ..values.errors import ConfigError
+from .options import as_json, ledger_path
 from .output import MOST, print_json
-from .runs import as_json, ledger_path
 from .subjects import verdict_line
 from .summary import failure_line, short_run
 

@@ -1,4 +1,4 @@
-"""``dicast run`` and ``dicast show``."""
+"""``dicast run``."""
 
 from __future__ import annotations
 
@@ -10,43 +10,19 @@ import attrs
 import click
 
 from ..._toolkit.terminal import print_lines
-from ..api import (
-    as_source,
-    not_run,
-    read_ledger,
-    run_unless_disabled,
-    switched_off,
-)
-from ..contract.protocols import Ledger
+from ..api import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
-from ..resume.named_runs import by_part, find_run, known_run, run_ids
-from ..resume.reading import document, runs_of
 from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop
-from ..values.errors import ConfigError
 from .head import Row, head_rows
 from .metric_lines import RunLines
+from .options import as_json, overrides
 from .output import MOST, only_document, print_json
 from .progress import Progress
-from .subjects import ShownSubject, shown_subject
 from .summary import run_parts
-
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there."
-)
-ledger_path = click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
-)
-overrides = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="Use a YAML value instead of the file's; repeatable.",
-)
 
 
 @click.command()
@@ -183,41 +159,3 @@ def run_command(
     return run_and_print(
         as_source(pipeline), ask, overrides=overrides, needs_source=False, uncapped=override_caps, as_json=as_json
     )
-
-
-@click.command()
-@click.argument("name", metavar="RUN|SUBJECT")
-@click.option("--run", "run_id", metavar="ID|last", help="The subject as this run judged it.")
-@click.option("--all", "every", is_flag=True, help="The subject in every run that judged it.")
-@ledger_path
-@as_json
-def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
-    """Show a run (its id, or last), or a subject (its id) with the verdicts on it, in the newest run that judged it."""
-    if every and run_id is not None:
-        raise click.UsageError("--all shows every run, and --run one of them: leave one of the two out")
-    found = read_ledger(ledger, lambda live: _find(live, name, run_id, every=every))
-    if as_json:
-        print_json(found.json() if isinstance(found, ShownSubject) else found)
-    else:
-        print_lines(found.lines() if isinstance(found, ShownSubject) else run_parts(found))
-
-
-def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | ShownSubject:
-    """A run's document, or a subject; of two with one name it is the run where the name is the whole of its id, else the subject."""
-    only = None if run_id is None else known_run(ledger, run_id)
-    of_subject = every or only is not None
-    if not of_subject and (run := find_run(ledger, name)) is not None:
-        return _run(ledger, run)
-    begun = runs_of(ledger, name)
-    if not begun and not of_subject and (run := by_part(name, run_ids(ledger))) is not None:
-        return _run(ledger, run)
-    return shown_subject(ledger, name, begun, only, every=every)
-
-
-def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
-    from ..run.end import ledger_json
-
-    done = document(ledger, run_id)
-    if done is None:
-        raise ConfigError(f"run {run_id} has not ended in order; dicast run FILE --resume {run_id} takes it up")
-    return dict(done) | {"ledger": ledger_json(ledger)}

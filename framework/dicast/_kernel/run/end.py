@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ..contract.protocols import Ledger
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
-from ..pipeline.sections import Pipeline, Slot
-from ..records.observers import RecordObservers
 from ..records.reader import results
-from ..stream.stream import Stream
 from ..values import Event, Results
 from ..values.errors import LedgerError
+
+if TYPE_CHECKING:
+    from ..pipeline.sections import Pipeline, Slot
+    from ..records.observers import RecordObservers
+    from ..stream.stream import Stream
 
 Stopped = dict[str, object] | None
 """Why a run stopped before its end: a ``reason``, and what there is to say about it."""
