@@ -11,7 +11,7 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from attrs import evolve, field
+from attrs import Attribute, evolve, field, fields, validators
 
 if TYPE_CHECKING:
     from attrs import define, frozen
@@ -26,7 +26,7 @@ else:
         return _made(attrs.frozen, cls, options)
 
 
-__all__ = ["define", "evolve", "field", "frozen"]
+__all__ = ["Attribute", "define", "evolve", "field", "fields", "frozen", "validators"]
 
 
 def _made(make: Callable[..., Any], cls: type | None, options: dict[str, Any]) -> Any:
@@ -34,7 +34,7 @@ def _made(make: Callable[..., Any], cls: type | None, options: dict[str, Any]) -
         return lambda later: _made(make, later, options)
     own = vars(cls)
     made = make(cls, **{**options, "eq": False, "repr": False})
-    shown, equal, hashed = _methods(attrs.fields(made))
+    shown, equal, hashed = _methods(fields(made))
     if "__repr__" not in own:
         made.__repr__ = shown
     if options.get("eq", True) and "__eq__" not in own:
@@ -42,10 +42,10 @@ def _made(make: Callable[..., Any], cls: type | None, options: dict[str, Any]) -
     return made
 
 
-def _methods(fields: Sequence[attrs.Attribute[Any]]) -> tuple[Callable[..., Any], ...]:
-    """What makes the repr of one of a class with *fields*, compares two, and makes a hash."""
-    named = [each.name for each in fields if each.repr]
-    values = attrgetter("__class__", *(each.name for each in fields if each.eq))
+def _methods(those: Sequence[Attribute[Any]]) -> tuple[Callable[..., Any], ...]:
+    """What makes the repr of one of a class with the fields *those*, compares two, and makes a hash."""
+    named = [each.name for each in those if each.repr]
+    values = attrgetter("__class__", *(each.name for each in those if each.eq))
 
     @recursive_repr()
     def shown(self: Any) -> str:

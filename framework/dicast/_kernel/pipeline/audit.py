@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import attrs
-
 from ..._toolkit.json_values import MISSING, lookup
-from ..classes import frozen
+from ..classes import Attribute, field, frozen
 from ..values.bounds import Within
 
 SHARE = Within(0, 1, "a number from 0 to 1")
@@ -19,7 +17,7 @@ SEED = Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")
 class Width:
     """How far the ends of the corrected mean's 95 % interval may lie from it: *width* is half of the whole."""
 
-    width: float = attrs.field(validator=Within(0, 1, "more than 0 and less than 1", open=True))
+    width: float = field(validator=Within(0, 1, "more than 0 and less than 1", open=True))
 
 
 @frozen
@@ -29,12 +27,12 @@ class AutoRate:
     auto: Width
 
 
-def _is_rate(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+def _is_rate(instance: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, float):
         SHARE(instance, attribute, value)
 
 
-def _are_rates(instance: object, attribute: attrs.Attribute[Any], value: Mapping[str, float]) -> None:
+def _are_rates(instance: object, attribute: Attribute[Any], value: Mapping[str, float]) -> None:
     for name, rate in value.items():
         if not 0 < rate <= 1:
             raise ValueError(
@@ -51,7 +49,7 @@ class AuditStrata:
     """
 
     by: str
-    rates: Mapping[str, float] = attrs.field(factory=dict, validator=_are_rates)
+    rates: Mapping[str, float] = field(factory=dict, validator=_are_rates)
 
     def name(self, context: Mapping[str, object]) -> str:
         """The group of a subject with this *context*."""
@@ -69,8 +67,8 @@ class Audit:
     :param strata: groups of subjects with rates of their own.
     """
 
-    rate: float | Literal["auto"] | AutoRate = attrs.field(validator=_is_rate)
-    seed: int = attrs.field(default=0, validator=SEED)
+    rate: float | Literal["auto"] | AutoRate = field(validator=_is_rate)
+    seed: int = field(default=0, validator=SEED)
     strata: AuditStrata | None = None
 
     @property

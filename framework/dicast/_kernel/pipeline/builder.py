@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-import attrs
-
-from ..classes import frozen
+from ..classes import evolve, fields, frozen
 from ..contract.kinds import CLAIMABLE, KINDS, Component, described
 from ..contract.registry import Registry
 from ..values import InputPath
@@ -79,7 +77,7 @@ class Builder:
             new = "/" in name
             made = self._new(name, kinds, options, keyed, slot) if new else self._reference(name, kinds, options, keyed)
             if not faults:
-                return attrs.evolve(made, beside=extra)
+                return evolve(made, beside=extra)
         raise Invalid(faults)
 
     def _claimed(self, name: str, kinds: tuple[str, ...]) -> set[str]:
@@ -88,7 +86,7 @@ class Builder:
             found = self._registry.find(name, kinds)
         except PluginError:
             return set()  # reported where the component is built
-        return {field.name for field in attrs.fields(found.cls)}.intersection(CLAIMABLE)
+        return {field.name for field in fields(found.cls)}.intersection(CLAIMABLE)
 
     def shared(self, name: str, kinds: tuple[str, ...]) -> Built:
         """Build what ``define`` has under *name*, once. What is wrong with it is raised each time, and is the same."""
@@ -167,8 +165,8 @@ class Builder:
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
         self.names.setdefault(given.cls, name)
-        self.components.setdefault(given.cls, attrs.evolve(given, name=name))
-        return Built(attrs.evolve(given, name=name), live)
+        self.components.setdefault(given.cls, evolve(given, name=name))
+        return Built(evolve(given, name=name), live)
 
     def _file_path(self, text: str, path: Path) -> FilePath:
         found = FilePath(os.path.normpath(self._base(path) / text))

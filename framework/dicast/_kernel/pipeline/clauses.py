@@ -6,9 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
-import attrs
-
-from ..classes import frozen
+from ..classes import Attribute, field, frozen
 from ..values import Basis
 from ..values.bounds import Within
 from ..values.errors import ConfigError
@@ -53,24 +51,24 @@ class Clause:
 
     on: str | None = None
     min_score: float | None = None
-    max_score: float | None = attrs.field(default=None)
-    min_pass_rate: float | None = attrs.field(default=None, validator=SHARE)
-    min_coverage: float = attrs.field(default=0.95, validator=SHARE)
+    max_score: float | None = field(default=None)
+    min_pass_rate: float | None = field(default=None, validator=SHARE)
+    min_coverage: float = field(default=0.95, validator=SHARE)
     min_basis: Basis | None = None
     bound: Bound = "point"
     corrected: bool = False
     require_card: Path | None = None
-    min_labels: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
-    min_class: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
-    min_kappa: float | None = attrs.field(default=None, validator=Within(-1, 1, "a number from -1 to 1"))
-    max_flips: float | None = attrs.field(default=None, validator=SHARE)
-    min_consistency: float | None = attrs.field(default=None, validator=SHARE)
-    max_moved: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
-    min_canaries: int | None = attrs.field(default=None, validator=_NOT_NEGATIVE)
-    max_failures: float | None = attrs.field(default=None, validator=SHARE)
+    min_labels: int | None = field(default=None, validator=_NOT_NEGATIVE)
+    min_class: int | None = field(default=None, validator=_NOT_NEGATIVE)
+    min_kappa: float | None = field(default=None, validator=Within(-1, 1, "a number from -1 to 1"))
+    max_flips: float | None = field(default=None, validator=SHARE)
+    min_consistency: float | None = field(default=None, validator=SHARE)
+    max_moved: int | None = field(default=None, validator=_NOT_NEGATIVE)
+    min_canaries: int | None = field(default=None, validator=_NOT_NEGATIVE)
+    max_failures: float | None = field(default=None, validator=SHARE)
 
     @max_score.validator
-    def _above(self, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    def _above(self, attribute: Attribute[Any], value: float | None) -> None:
         if value is not None and self.min_score is not None and value < self.min_score:
             raise ConfigError(f"max_score {value:g} is below min_score {self.min_score:g}: no score is in between")
 

@@ -7,9 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
-import attrs
-
-from ..classes import frozen
+from ..classes import Attribute, field, frozen, validators
 from ..values import Cost
 from ..values.aggregation import Aggregation
 from ..values.bounds import Within
@@ -55,12 +53,12 @@ class Scoring:
         ``truth``, that of the truths alone, so that the proxies only gate.
     """
 
-    threshold: float = attrs.field(default=0.5, validator=SHARE)
-    rollouts: int = attrs.field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
+    threshold: float = field(default=0.5, validator=SHARE)
+    rollouts: int = field(default=1, validator=AT_LEAST_ONE, metadata={"keys": ("rollouts", "num_rollouts")})
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
-    pass_at: float = attrs.field(default=0.5, validator=SHARE)
+    pass_at: float = field(default=0.5, validator=SHARE)
     combine: Combine = "all"
 
 
@@ -68,7 +66,7 @@ def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
     return given if isinstance(given, tuple) else (given,)
 
 
-def _one_a_unit(instance: object, attribute: attrs.Attribute[Any], value: tuple[Cost, ...]) -> None:
+def _one_a_unit(instance: object, attribute: Attribute[Any], value: tuple[Cost, ...]) -> None:
     units = [cost.unit for cost in value]
     if len(set(units)) < len(units):
         raise ValueError(f"{attribute.name} has two amounts in one unit: {', '.join(map(str, value))}")
@@ -76,7 +74,7 @@ def _one_a_unit(instance: object, attribute: attrs.Attribute[Any], value: tuple[
 
 def _limit(*default: str) -> Any:
     """A field that takes an amount of money, or a list with one a unit."""
-    return attrs.field(
+    return field(
         default=tuple(Cost(amount) for amount in default),
         converter=_amounts,
         validator=_one_a_unit,
@@ -101,7 +99,7 @@ class Plugins:
     block: tuple[str, ...] = ()
 
 
-def _named(_instance: object, _attribute: attrs.Attribute[str | None], label: str | None) -> None:
+def _named(_instance: object, _attribute: Attribute[str | None], label: str | None) -> None:
     if label is not None and not label.strip():
         raise ValueError("a label is a name and not empty; leave as out for the component's own")
 
@@ -110,7 +108,7 @@ def _named(_instance: object, _attribute: attrs.Attribute[str | None], label: st
 class Label:
     """What may stand among the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
 
-    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)}, validator=_named)
+    label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_named)
 
 
 def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -121,11 +119,11 @@ def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
 class CallOptions:
     """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
 
-    label: str | None = attrs.field(default=None, metadata={"keys": ("as",)}, validator=_named)
-    timeout: float | None = attrs.field(
+    label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_named)
+    timeout: float | None = field(
         default=None, validator=Within(0, 1e9, "more than 0 and less than 1e9 seconds", open=True)
     )
-    retries: int = attrs.field(default=0, validator=_NOT_NEGATIVE)
+    retries: int = field(default=0, validator=_NOT_NEGATIVE)
 
 
 @frozen
@@ -142,21 +140,21 @@ class SourceOptions:
     :param shuffle: a seed: subjects come in a random order that it decides, those of one session together and in theirs.
     """
 
-    shuffle: int | None = attrs.field(default=None, validator=attrs.validators.optional(SEED))
+    shuffle: int | None = field(default=None, validator=validators.optional(SEED))
 
 
 @frozen
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
 
-    weight: float = attrs.field(default=1.0, validator=Within(0, 1e9, "a number from 0 to 1e9"))
-    on: tuple[str, ...] = attrs.field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
-    range: tuple[float, float] | None = attrs.field(default=None)
+    weight: float = field(default=1.0, validator=Within(0, 1e9, "a number from 0 to 1e9"))
+    on: tuple[str, ...] = field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
+    range: tuple[float, float] | None = field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float | None = attrs.field(default=None, validator=SHARE)
+    pass_at: float | None = field(default=None, validator=SHARE)
 
     @range.validator
-    def _rising(self, attribute: attrs.Attribute[Any], value: tuple[float, float] | None) -> None:
+    def _rising(self, attribute: Attribute[Any], value: tuple[float, float] | None) -> None:
         if value is not None and value[0] >= value[1]:
             raise ValueError(f"invalid value for range, expected [low, high] with low < high, got {list(value)}")
 
@@ -190,7 +188,7 @@ class Slot:
     on_failure: OnFailure = "fail"
     pass_at: float = PASS_AT
     shuffle: int | None = None
-    inside: Mapping[str, Slot] = attrs.field(factory=dict)
+    inside: Mapping[str, Slot] = field(factory=dict)
 
     def accepts(self, kind: str) -> bool:
         """True when subjects of *kind* are judged here."""
@@ -204,7 +202,7 @@ class Baseline:
     """
 
     run: str
-    compare: tuple[Slot, ...] = attrs.field(default=(), metadata={"keys": ()})
+    compare: tuple[Slot, ...] = field(default=(), metadata={"keys": ()})
 
 
 @frozen

@@ -1,0 +1,78 @@
+"""The kernel's classes are printed, compared and hashed as those of attrs are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from dicast._kernel.classes import define, field, frozen
+
+
+def pair(make, reference):
+    """The same class made by the kernel and by attrs."""
+
+    def made(decorate):
+        @decorate
+        class Point:
+            x: object
+            y: int = 2
+            memo: dict = field(factory=dict, repr=False, eq=False)
+            late: object = field(init=False)
+
+        return Point
+
+    return made(make), made(reference)
+
+
+@pytest.mark.parametrize(("make", "reference"), [(frozen, attrs.frozen), (define, attrs.define)])
+def test_one_is_printed_and_compared_as_one_of_attrs(make, reference):
+    ours, theirs = pair(make, reference)
+    for x in (1, float("nan"), "text"):
+        assert repr(ours(x)) == repr(theirs(x)) == f"Point(x={x!r}, y=2, late=NOTHING)"
+    for cls in (ours, theirs):
+        one, same, other = cls(1, memo={1: 1}), cls(1), cls(2)
+        for each in (one, same, other):
+            object.__setattr__(each, "late", None)
+        assert one == same
+        assert one != other
+        assert one != (1, 2, None)
+        nan = float("nan")
+        first, second = cls(nan), cls(nan)
+        for each in (first, second):
+            object.__setattr__(each, "late", None)
+        assert first != second
+    assert ours(1).__eq__(theirs(1)) is NotImplemented
+
+
+def test_what_is_frozen_has_a_hash_and_what_is_not_has_none():
+    point = frozen(type("Point", (), {"__annotations__": {"x": int}}))
+    assert len({point(1), point(1), point(2)}) == 2
+    changing = define(type("Changing", (), {"__annotations__": {"x": int}}))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(changing(1))
+
+
+def test_one_that_holds_itself_can_be_printed():
+    knot = define(type("Knot", (), {"__annotations__": {"inside": object}}))(None)
+    knot.inside = knot
+    assert repr(knot) == "Knot(inside=...)"
+
+
+def test_methods_of_its_own_stay_and_comparison_can_be_left_out():
+    own = frozen(type("Own", (), {"__annotations__": {"x": int}, "__repr__": lambda self: "own"}))
+    assert repr(own(1)) == "own"
+    alone = frozen(eq=False)(type("Alone", (), {"__annotations__": {"x": int}}))
+    assert alone(1) != alone(1)
+    assert len({alone(1), alone(1)}) == 2
+
+
+def test_what_reads_a_ledger_imports_nothing_that_only_a_run_needs():
+    commands = ("past_runs", "records", "show")
+    heavy = ("asyncio", "yaml", "dicast._kernel.pipeline.build", "dicast._kernel.run.run")
+    imports = ", ".join(f"dicast._kernel.cli.{name}" for name in commands)
+    asked = f"import sys, dicast.commands, {imports}; print([name for name in {heavy} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
