@@ -76,3 +76,9 @@ def test_what_reads_a_ledger_imports_nothing_that_only_a_run_needs():
     asked = f"import sys, dicast.commands, {imports}; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_one_without_fields_equals_its_like():
+    empty, other = (frozen(type(name, (), {})) for name in ("Empty", "Other"))
+    assert (empty(), hash(empty()), repr(empty())) == (empty(), hash(empty()), "Empty()")
+    assert empty() != other()

@@ -45,7 +45,9 @@ def _made(make: Callable[..., Any], cls: type | None, options: dict[str, Any]) -
 def _methods(those: Sequence[Attribute[Any]]) -> tuple[Callable[..., Any], ...]:
     """What makes the repr of one of a class with the fields *those*, compares two, and makes a hash."""
     named = [each.name for each in those if each.repr]
-    values = attrgetter("__class__", *(each.name for each in those if each.eq))
+    values = attrgetter(
+        "__class__", "__module__", *(each.name for each in those if each.eq)
+    )  # of two names, it is a tuple
 
     @recursive_repr()
     def shown(self: Any) -> str:
