@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,3 +97,22 @@ def test_there_is_a_sentence_for_whatever_is_known(pairs, mean, low, high, devia
 @pytest.mark.parametrize("width", [2e15, 1e308, float("inf")])
 def test_scores_that_are_too_large_for_digits_are_said_to_be(width):
     assert sentence(5, 0.0, -width, width, width, 0.05) == "not known over 5 pairs: the scores are too large"
+
+
+def test_the_sentence_of_a_criterion_is_true_of_the_adjusted_p(results):
+    rng = np.random.default_rng(5)
+    baseline = {f"c{n:02}": list(rng.normal(0.5, 0.1, 20)) for n in range(60)}
+    noise = {name: [score + rng.normal(0, 0.1) for score in scores] for name, scores in baseline.items()}
+    variant = noise | {"c00": [score + rng.normal(0.5, 0.1) for score in baseline["c00"]]}
+    found = Paired().compare(results(baseline), results(variant))["criteria"]
+    assert found["c00"]["words"].startswith("better: +0.5")
+    lucky = {name: one for name, one in found.items() if one["p_value"] < 0.05 <= one["adjusted_p_value"]}
+    assert lucky
+    for one in lucky.values():
+        assert one["words"].startswith("no evidence either way; p adjusted for all criteria is 1 (now ")
+    alone = Paired(adjustment="none").compare(results(baseline), results(variant))["criteria"]
+    assert {alone[name]["words"].partition(": ")[0] for name in lucky} <= {"better", "worse"}
+    for name, one in lucky.items():
+        assert one["words"].endswith(f"(now {alone[name]['words'].partition(': ')[2]})")
+    pair = results({"a": baseline["c00"]}), results({"a": variant["c00"]})
+    assert Paired().compare(*pair)["criteria"]["a"]["words"] == alone["c00"]["words"]

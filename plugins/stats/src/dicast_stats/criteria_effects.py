@@ -11,7 +11,7 @@ import attrs
 from dicast import Results, Within
 
 from .rank_effect import rank_effect
-from .significance import Adjustment, adjusted, check_adjustment
+from .significance import Adjustment, adjust_all, check_adjustment
 from .table import compared, explained, few
 from .values import plain
 
@@ -63,10 +63,7 @@ def effect_of(before: Column, after: Column, needed: int) -> dict[str, Any]:
 def adjust(effects: Iterable[dict[str, Any]], adjustment: Adjustment) -> None:
     """Set ``adjusted_p_value`` of all *effects*, which are tested together, and say each in ``words``."""
     every = list(effects)
-    tested = [one for one in every if one["p_value"] is not None]
-    p_values = [one["p_value"] for one in tested]
-    for one, p_value in zip(tested, adjusted(p_values, adjustment), strict=True):
-        one["adjusted_p_value"] = p_value
+    adjust_all(every, adjustment)
     for one in every:
         one["words"] = _words(one)
 

@@ -13,7 +13,7 @@ from dicast import Results, Within
 from .cliffs_delta import together
 from .criteria_effects import effect_of
 from .scale import divided, power_of
-from .significance import Adjustment, adjusted, check_adjustment
+from .significance import Adjustment, adjust_all, check_adjustment
 from .table import Sides, compared
 from .values import plain
 
@@ -50,12 +50,8 @@ class DistributionShift:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The figures of each criterion."""
         found = compared(baseline, variant, self.criteria, self._shifted)
-        tested = [one for one in found["criteria"].values() if one["p_value"] is not None]
-        for plain_name, name in (("p_value", "adjusted_p_value"), ("ks_p_value", "adjusted_ks_p_value")):
-            for one, p_value in zip(
-                tested, adjusted([one[plain_name] for one in tested], self.adjustment), strict=True
-            ):
-                one[name] = p_value
+        for name in ("p_value", "ks_p_value"):
+            adjust_all(found["criteria"].values(), self.adjustment, name=name)
         for one in found["criteria"].values():
             one["words"] = _words(one)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from math import inf, isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ from dicast import ConfigError, DataError, InputPath, Problem, Results, Within
 from .bootstrap import interval
 from .corrected_pairs import Labels, corrected, corrected_words, read_labels
 from .scale import TOO_LARGE, divided, lengths, multiplied, power_of
-from .significance import SAMPLES, Adjustment, adjusted, check_adjustment
+from .significance import SAMPLES, Adjustment, adjust_all, check_adjustment
 from .table import Sides, Table, compared, explained, few, pairs
 from .ties import differences, varies
 from .values import plain, quiet
-from .words import sentence
+from .words import adjusted_sentence, sentence
 
 if TYPE_CHECKING:
     from .table import Rows
@@ -67,8 +67,8 @@ class Paired:
     - ``corrected``, with *gold*: the mean difference as labels would have it, because a judge's bias may differ between the runs: a fraction ``lambda`` of the judge's
       mean difference over all pairs, and what the labels add to it over the ``n_labelled`` pairs, with its 95 % interval; ``plain_bias`` is how far ``mean_difference`` lies from it. It takes 10
       labelled pairs, which were drawn with equal chances. Where pairs share a session the interval is by ``sessions``.
-    - ``words``: a sentence: ``better`` or ``worse`` where the t interval leaves out 0, else how many more pairs would tell *difference*, by
-      the power of the paired t-test (.8, at 5 %).
+    - ``words``: a sentence: ``better`` or ``worse`` where the t interval leaves out 0 and ``adjusted_p_value`` is below .05, else how many more
+      pairs would tell *difference*, by the power of the paired t-test (.8, at 5 %).
 
     What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. Where no pair differs the exact tests have a p of 1.
     ``words`` beside ``criteria`` is the sentence on the subjects' scores; where the runs have different criteria, or *criteria* names
@@ -101,7 +101,7 @@ class Paired:
         ours, theirs = pairs(before, after)
         labels = None if self.gold is None else self._labels(baseline, variant)
         found = compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, ours, theirs, labels))
-        self._adjust([one for one in found["criteria"].values() if one["p_value"] is not None])
+        self._adjust(found["criteria"].values())
         if self.criteria or before.criteria != after.criteria:
             told = (f"{criterion}: {one['words']}" for criterion, one in found["criteria"].items())
             return {**found, "words": ". ".join(told) or "no criterion is in both runs"}
@@ -124,10 +124,13 @@ class Paired:
             raise DataError(Problem(message, path="subject_id", value=labelled))
         return labels
 
-    def _adjust(self, tested: Sequence[dict[str, Any]]) -> None:
-        p_values = adjusted([one["p_value"] for one in tested], self.adjustment)
-        for one, p_value in zip(tested, p_values, strict=True):
-            one["adjusted_p_value"] = p_value
+    def _adjust(self, tests: Collection[dict[str, Any]]) -> None:
+        """Set the adjusted p-values of the criteria's *tests*, and let the sentences be true of them, and of labels."""
+        adjust_all(tests, self.adjustment)
+        for one in tests:
+            one["words"] = adjusted_sentence(one["words"], one)
+            if "corrected" in one:
+                one["words"] += f"; {corrected_words(one['corrected'])}"
 
     def _tested(self, sides: Sides, ours: Rows, theirs: Rows, labels: Labels | None) -> dict[str, Any]:
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
@@ -138,8 +141,7 @@ class Paired:
             figures["corrected"], unknown = _corrected(sides, ours, theirs, labels)
             why |= unknown
         told = explained({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
-        words = self._words(column, power, figures)
-        return {**told, "words": words if labels is None else f"{words}; {corrected_words(figures['corrected'])}"}
+        return {**told, "words": self._words(column, power, figures)}
 
     def _words(self, column: Column, power: int, ends: Mapping[str, float | None]) -> str:
         """The sentence on the differences in *column*, divided by two to that *power*, with the *ends* of the interval of their mean."""

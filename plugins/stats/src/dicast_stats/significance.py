@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -73,10 +73,7 @@ class Significance:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The test of each criterion."""
         found = compared(baseline, variant, self.criteria, self._tested)
-        tested = [one for one in found["criteria"].values() if one["p_value"] is not None]
-        p_values = [one["p_value"] for one in tested]
-        for one, p_value in zip(tested, adjusted(p_values, self.adjustment, self.family_size or 0), strict=True):
-            one["adjusted_p_value"] = p_value
+        adjust_all(found["criteria"].values(), self.adjustment, self.family_size or 0)
         for one in found["criteria"].values():
             one["words"] = _words(one)
         return found
@@ -156,6 +153,16 @@ def adjusted(p_values: Sequence[float], adjustment: Adjustment, family_size: int
         every = [*p_values, *[1.0] * (count - len(p_values))]
         return [float(p_value) for p_value in stats.false_discovery_control(every)[: len(p_values)]]
     return list(p_values)
+
+
+def adjust_all(
+    tests: Iterable[dict[str, Any]], adjustment: Adjustment, family_size: int = 0, name: str = "p_value"
+) -> None:
+    """Set the adjusted p-value of the *name* of each of *tests*, which were made together; one without a p-value has none."""
+    tested = [one for one in tests if one[name] is not None]
+    p_values = [one[name] for one in tested]
+    for one, p_value in zip(tested, adjusted(p_values, adjustment, family_size), strict=True):
+        one[f"adjusted_{name}"] = p_value
 
 
 def _holm(p_values: Sequence[float], count: int) -> list[float]:

@@ -44,6 +44,14 @@ def sentence(
     return f"no evidence either way; {_more(pairs, deviation, difference)} (now {found})"
 
 
+def adjusted_sentence(said: str, test: Mapping[str, Any]) -> str:
+    """What was *said* of one *test* of several; no evidence where its p-value is below 5 % by itself, and not when it is adjusted."""
+    verdict, _, found = said.partition(": ")
+    if verdict not in ("better", "worse") or not test["p_value"] < ALPHA <= test["adjusted_p_value"]:
+        return said
+    return f"no evidence either way; p adjusted for all criteria is {test['adjusted_p_value']:.3g} (now {found})"
+
+
 def subjects(count: int) -> str:
     """So many subjects."""
     return "1 subject" if count == 1 else f"{count:,} subjects"
