@@ -122,6 +122,7 @@ _COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
 _BESIDE = {
     *("u", "t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
     *("pass_rate_difference", "pass_rate_ci_low", "pass_rate_ci_high"),
+    *("adjusted_wilcoxon_p", "adjusted_sign_p", "adjusted_mcnemar_p"),
 }
 """What has no column: it is in the document."""
 

@@ -15,7 +15,7 @@ from scipy.spatial.distance import jensenshannon
 from statsmodels.stats.multitest import multipletests
 
 from dicast import ConfigError, Results
-from dicast_stats import Assumptions, Bayes, CategoryEffects, CriteriaEffects, DistributionShift
+from dicast_stats import Assumptions, Bayes, CategoryEffects, CriteriaEffects, DistributionShift, Flips, Paired
 
 ALL = (Bayes(), Assumptions(), DistributionShift(), CriteriaEffects())
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
@@ -116,6 +116,48 @@ def test_p_values_are_adjusted_over_all_criteria(component, adjustment, method, 
     found = component(adjustment=adjustment).compare(results(before), results(after))["criteria"]
     expected = multipletests([found[name]["p_value"] for name in "abcd"], method=method)[1]
     assert [found[name]["adjusted_p_value"] for name in "abcd"] == pytest.approx(expected.tolist(), **CLOSE)
+
+
+@pytest.mark.parametrize(("adjustment", "method"), [("holm", "holm"), ("fdr", "fdr_bh"), ("bonferroni", "bonferroni")])
+def test_each_test_of_assumptions_is_adjusted_over_all_criteria_and_decides_by_that(adjustment, method, results):
+    rng = np.random.default_rng(3)
+    names = [f"c{n:02}" for n in range(40)]
+    before = {name: rng.normal(0, 1, 20).tolist() for name in names} | {"wide": rng.normal(0, 1, 20).tolist()}
+    after = {name: rng.normal(0, 1, 20).tolist() for name in names} | {"wide": rng.normal(0, 30, 20).tolist()}
+    found = Assumptions(adjustment=adjustment).compare(results(before), results(after))["criteria"]
+    by_luck = 0
+    for part, holds in (("baseline", "is_normal"), ("variant", "is_normal"), ("variance", "equal_variance")):
+        tests = [one[part] for one in found.values()]
+        expected = multipletests([one["p_value"] for one in tests], method=method)[1]
+        assert [one["adjusted_p_value"] for one in tests] == pytest.approx(expected.tolist(), **CLOSE)
+        assert [one[holds] for one in tests] == [p_value >= 0.05 for p_value in expected]
+        by_luck += sum(one["p_value"] < 0.05 <= one["adjusted_p_value"] for one in tests)
+    assert by_luck
+    assert found["wide"]["words"] == "the scores do not vary alike (at 0.05)"
+    assert {found[name]["words"] for name in names} == {"nothing speaks against a t-test (at 0.05)"}
+
+
+@pytest.mark.parametrize(("adjustment", "method"), [("holm", "holm"), ("fdr", "fdr_bh"), ("bonferroni", "bonferroni")])
+@pytest.mark.parametrize("component", [Paired, Flips])
+def test_each_test_of_pairs_is_adjusted_over_all_criteria(component, adjustment, method, results):
+    rng = np.random.default_rng(6)
+    before = {name: rng.integers(1, 6, 40).tolist() for name in "abcd"} | {"none": [None] * 40}
+    after = {
+        name: [min(5, score + (rng.random() < place / 4)) for score in before[name]]
+        for place, name in enumerate("abcd")
+    }
+    after["none"] = [None] * 40
+    flags = [{name: [(score or 0) > 3 for score in side[name]] for name in "abcd"} for side in (before, after)]
+    flags = [side | {"none": [None] * 40} for side in flags]
+    found = component(adjustment=adjustment).compare(results(before, flags[0]), results(after, flags[1]))["criteria"]
+    for name in ("p_value", "wilcoxon_p", "sign_p", "mcnemar_p") if component is Paired else ("p_value",):
+        tested = [one for one in "abcd" if found[one][name] is not None]
+        assert len(tested) >= 3
+        expected = multipletests([found[one][name] for one in tested], method=method)[1]
+        assert [found[one][f"adjusted_{name}"] for one in tested] == pytest.approx(expected.tolist(), **CLOSE)
+        assert found["none"][f"adjusted_{name}"] is None
+    with pytest.raises(ConfigError, match="unknown adjustment"):
+        component(adjustment="hollm")
 
 
 def by_category(scores):

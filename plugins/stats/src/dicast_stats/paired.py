@@ -38,6 +38,7 @@ _DIFFERENCES = (
     *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
+_TESTS = ("p_value", "wilcoxon_p", "sign_p", "mcnemar_p")
 _PASS_INTERVAL = ("pass_rate_ci_low", "pass_rate_ci_high")
 
 _ALIKE = "the differences are all alike: there is no variance to compare them with"
@@ -63,7 +64,7 @@ class Paired:
       both runs: by a flag, or by the ``pass_at`` of the metric or judge; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
       ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
 
-    - ``adjusted_p_value``: the t-test's ``p_value``, adjusted for the number of criteria.
+    - ``adjusted_p_value``, ``adjusted_wilcoxon_p``, ``adjusted_sign_p``, ``adjusted_mcnemar_p``: the p of each test, adjusted for the number of criteria.
     - ``corrected``, with *gold*: the mean difference as labels would have it, because a judge's bias may differ between the runs: a fraction ``lambda`` of the judge's
       mean difference over all pairs, and what the labels add to it over the ``n_labelled`` pairs, with its 95 % interval; ``plain_bias`` is how far ``mean_difference`` lies from it. It takes 10
       labelled pairs, which were drawn with equal chances. Where pairs share a session the interval is by ``sessions``.
@@ -77,7 +78,7 @@ class Paired:
     :param min_samples: how many pairs there have to be, 2 or more.
     :param difference: the least difference that matters, in the scores' own scale; more than 0.
     :param criteria: only these; all by default.
-    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
+    :param adjustment: how the adjusted p-values account for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
     :param gold: a file of labels: JSON lines ``{subject_id, score, arm}`` or CSV, ``arm`` being ``baseline`` or ``variant``; or ``run``, its id. ``criterion`` may stand beside; without it a label is
         about all. Labels of one arm alone are refused.
     """
@@ -126,7 +127,8 @@ class Paired:
 
     def _adjust(self, tests: Collection[dict[str, Any]]) -> None:
         """Set the adjusted p-values of the criteria's *tests*, and let the sentences be true of them, and of labels."""
-        adjust_all(tests, self.adjustment)
+        for name in _TESTS:
+            adjust_all(tests, self.adjustment, name=name)
         for one in tests:
             one["words"] = adjusted_sentence(one["words"], one)
             if "corrected" in one:
@@ -184,8 +186,8 @@ class Paired:
         was, now = passing[ours], passes[theirs]
         gained, lost = int((both & now & ~was).sum()), int((both & was & ~now).sum())
         counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
-        figures = {**counts, "mcnemar_p": None, "pass_rate_difference": (gained - lost) / count}
-        figures |= dict.fromkeys(_PASS_INTERVAL)
+        figures = {**dict.fromkeys((*_PASSES, *_PASS_INTERVAL)), **counts}
+        figures["pass_rate_difference"] = (gained - lost) / count
         if reasons := few(self.min_samples, {"n_pass_pairs": count}):
             return figures, reasons
         kept = int((both & was & now).sum())

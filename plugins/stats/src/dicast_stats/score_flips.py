@@ -12,6 +12,7 @@ from dicast import ConfigError, Results, Within
 
 from .paired import even, rate_interval
 from .paired_scores import PairedScores, named, paired_rows
+from .significance import Adjustment, adjust_all, check_adjustment
 from .table import compared, explained
 from .ties import reaches
 from .words import subjects
@@ -25,7 +26,7 @@ class Flips:
 
     A score of *pass_at* or more passes, one of *fail_at* or less fails; what lies between does neither. For each criterion, over the ``n``
     subjects with a score in both: ``fail_to_pass`` and ``pass_to_fail``; ``major_gains`` and ``major_drops``, of *major* or more;
-    ``p_value``, McNemar's exact test of whether as many rise as fall; ``effect_size``, (``fail_to_pass`` less ``pass_to_fail``)/``n``, with
+    ``p_value``, McNemar's exact test of whether as many rise as fall, with ``adjusted_p_value``; ``effect_size``, (``fail_to_pass`` less ``pass_to_fail``)/``n``, with
     ``ci_low`` and ``ci_high`` (95 %; R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10); ``subjects``, the first of each
     direction; and ``words``. What is not defined is null, and ``reasons`` says why.
 
@@ -33,6 +34,7 @@ class Flips:
     :param fail_at: up to which score it fails; below *pass_at*.
     :param major: how large a change is a major one; more than 0.
     :param listed: how many subjects of each direction are listed.
+    :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``fdr``, ``bonferroni`` or ``none``.
     :param criteria: only these; all by default.
     """
 
@@ -42,6 +44,7 @@ class Flips:
     fail_at: float = 2.0
     major: float = attrs.field(default=2.0, validator=Within(0, inf, "more than 0", open=True))
     listed: int = attrs.field(default=20, validator=Within(0, inf, "0 or more"))
+    adjustment: Adjustment = attrs.field(default="holm", validator=check_adjustment)
     criteria: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
@@ -51,7 +54,9 @@ class Flips:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The counts for each criterion."""
         rows = paired_rows(baseline, variant)
-        return compared(baseline, variant, self.criteria, lambda sides: self._counted(PairedScores.of(sides, rows)))
+        found = compared(baseline, variant, self.criteria, lambda sides: self._counted(PairedScores.of(sides, rows)))
+        adjust_all(found["criteria"].values(), self.adjustment)
+        return found
 
     def _counted(self, scores: PairedScores) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
@@ -66,13 +71,15 @@ class Flips:
             "pass_to_fail": len(down),
             "major_gains": int(reaches(scores.change, self.major).sum()),
             "major_drops": int(reaches(-scores.change, self.major).sum()),
-            **dict.fromkeys(("p_value", "effect_size", "ci_low", "ci_high")),
+            **dict.fromkeys(("p_value", "adjusted_p_value", "effect_size", "ci_low", "ci_high")),
         }
         if not count:
             return explained({**figures, "subjects": {}, "words": _NONE}, {"n": _NONE})
         low, high = rate_interval(int((passed & passes).sum()), len(up), len(down), count)
+        p_value = even(len(up), len(down))
         figures |= {
-            "p_value": even(len(up), len(down)),
+            "p_value": p_value,
+            "adjusted_p_value": p_value,
             "effect_size": (len(up) - len(down)) / count,
             "ci_low": low,
             "ci_high": high,

@@ -158,11 +158,11 @@ def adjusted(p_values: Sequence[float], adjustment: Adjustment, family_size: int
 def adjust_all(
     tests: Iterable[dict[str, Any]], adjustment: Adjustment, family_size: int = 0, name: str = "p_value"
 ) -> None:
-    """Set the adjusted p-value of the *name* of each of *tests*, which were made together; one without a p-value has none."""
-    tested = [one for one in tests if one[name] is not None]
-    p_values = [one[name] for one in tested]
-    for one, p_value in zip(tested, adjusted(p_values, adjustment, family_size), strict=True):
-        one[f"adjusted_{name}"] = p_value
+    """Set the adjusted p-value of the *name* of each of *tests*, which were made together; null where that is null."""
+    every = list(tests)
+    known = iter(adjusted([one[name] for one in every if one[name] is not None], adjustment, family_size))
+    for one in every:
+        one[f"adjusted_{name}"] = None if one[name] is None else next(known)
 
 
 def _holm(p_values: Sequence[float], count: int) -> list[float]:
