@@ -55,11 +55,11 @@ class HasNeedsLine(Protocol):
 
 
 class HasObservesFailures(Protocol):
-    """Early stops; on the live object."""
+    """Early stops and aggregates; on the live object."""
 
     @property
     def observes_failures(self) -> bool:
-        """True where it is told of subjects that failed too: every record has ``subject_kind``, ``subject_id`` and ``session_id``, and that of one that failed no metrics. Without it, False."""
+        """True where it is told of subjects that failed too: every record has ``subject_kind``, ``subject_id`` and ``session_id``, and that of one that failed no metrics. An aggregate's has null under ``metrics.scores`` for each metric and judge that was to score the subject and did not. Without it, False."""
 
 
 class HasInterval(Protocol):

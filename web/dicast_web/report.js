@@ -129,7 +129,7 @@
       ${o?c`<div><dt>pass</dt><dd><${_} value=${e.pass_rate} path=${r("pass_rate")} form=${W} />
           <span class="soft"> (<${_} value=${o.passed} path=${r("passes","passed")} /> of <${_} value=${o.n} path=${r("passes","n")} />)</span>
           <${wt} value=${Number(e.pass_rate)} from=${o.ci_low===null?null:Number(o.ci_low)}
-            to=${o.ci_high===null?null:Number(o.ci_high)} label=${`pass rate of ${t.label}`} /></dd></div>`:kt(t.passed)?c`<div><dt>pass</dt><dd><${_} value=${t.passed} /> of <${_} value=${t.n} /></dd></div>`:null}
+            to=${o.ci_high===null?null:Number(o.ci_high)} label=${`pass rate of ${t.label}`} /></dd></div>`:kt(t.passed)?c`<div><dt>pass</dt><dd><${_} value=${t.passed} /> of <${_} value=${Number(t.n)+Number(t.failed)} /></dd></div>`:null}
       <div><dt>scored</dt><dd>${e?c`<${_} value=${e.scored} path=${r("scored")} /> of <${_} value=${e.total} path=${r("total")} />`:c`<${_} value=${t.n} />`}</dd></div>
       ${kt(e?.corrected?.mean)?c`<div><dt>corrected</dt><dd><${_} value=${e.corrected.mean} path=${r("corrected","mean")} form=${T} /></dd></div>`:null}
       ${kt(e?.basis)?c`<div><dt>rests on</dt><dd>${e.basis}</dd></div>`:null}

@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import dicast
+from dicast import Judgment, Subject
+from dicast.testing import run_pipeline
 from dicast_stats import PassRate, ScoreStats
 from dicast_stats.command import compare
 
@@ -63,6 +65,50 @@ def test_a_rate_is_that_of_the_runs_document_to_the_last_digit(run):
     stats = done.aggregates["stats/score_stats"]["criteria"]["long"]
     assert (stats["flagged"], stats["passes"], stats["pass_rate"]) == (5, 2, 0.4)
     assert "pass rate 40%" in done.aggregates["stats/recommendation"]["recommendation"]
+
+
+def test_the_missing_of_a_label_are_those_that_the_run_counts(tmp_path, monkeypatch):
+    """A metric that failed, one that the gate kept from judging, a judge that failed, and a subject of which nothing is known at all."""
+    monkeypatch.chdir(tmp_path)
+    subjects = [
+        Subject("row", "right", output="one two", reference="one two", session_id="s"),
+        Subject("row", "wrong", output="one", reference="two three", session_id="s"),
+        Subject("row", "empty", output="", reference="two"),
+        Subject("row", "noref", output="one two", session_id="t"),
+        Subject("row", "nothing", output="broken", session_id="t"),
+    ]
+
+    @dicast.judge(accepts=["row"])
+    def short(subject):
+        if subject.output == "broken":
+            raise ValueError("it is broken")
+        return Judgment(1.0 if len(subject.output) < 5 else 0.0)
+
+    file = {
+        "metrics": ["proxy/format", {"diff/match": {"as": "same"}}],
+        "judges": [{"s": {"as": "short"}}],
+        "gate": [{"on": label, "min_pass_rate": 0.1} for label in ("same", "short")],
+        "aggregates": ["stats/pass_rate", "stats/score_stats"],
+    }
+    done = run_pipeline(json.dumps(file), subjects=subjects, components={"s": short()}).document
+    rates, stats = (done["aggregates"][f"stats/{name}"]["criteria"] for name in ("pass_rate", "score_stats"))
+    assert {name: (one["n"], one["missing"], one["passes"]) for name, one in rates.items()} == {
+        "proxy/format": (5, 2, 2),
+        "same": (5, 3, 1),
+        "short": (5, 1, 2),
+    }
+    for name, one in rates.items():
+        assert (stats[name]["missing"], stats[name]["pass_rate"]) == (one["missing"], one["pass_rate"])
+    for metric in ("proxy/format", "same"):
+        passes, one = done["metrics"][metric]["passes"], rates[metric]
+        assert (passes["passed"], passes["n"], done["metrics"][metric]["pass_rate"]) == (
+            one["passes"],
+            one["n"],
+            one["pass_rate"],
+        )
+        assert (passes["ci_low"], passes["ci_high"]) == (one["ci_low"], one["ci_high"])
+    gate = {clause["on"]: clause["value"] for clause in done["gate"]["clauses"] if clause["rule"] == "min_pass_rate"}
+    assert gate == {"same": 0.2, "short": 0.4}
 
 
 @pytest.mark.parametrize("passing", [0, 5])

@@ -39,7 +39,7 @@ function Label({ label, run }) {
           <span class="soft"> (<${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} />)</span>
           <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
             to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate of ${label.label}`} /></dd></div>`
-        : known(label.passed) ? html`<div><dt>pass</dt><dd><${Figure} value=${label.passed} /> of <${Figure} value=${label.n} /></dd></div>` : null}
+        : known(label.passed) ? html`<div><dt>pass</dt><dd><${Figure} value=${label.passed} /> of <${Figure} value=${Number(label.n) + Number(label.failed)} /></dd></div>` : null}
       <div><dt>scored</dt><dd>${found ? html`<${Figure} value=${found.scored} path=${path("scored")} /> of <${Figure} value=${found.total} path=${path("total")} />`
         : html`<${Figure} value=${label.n} />`}</dd></div>
       ${known(found?.corrected?.mean) ? html`<div><dt>corrected</dt><dd><${Figure} value=${found.corrected.mean} path=${path("corrected", "mean")} form=${score} /></dd></div>` : null}

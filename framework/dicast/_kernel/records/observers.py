@@ -16,7 +16,7 @@ from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
 from ..values import Event, Record, Results, RunContext, Sizes, Subject
-from .reader import RecordReader
+from .reader import Found, RecordReader
 
 
 class RecordObservers:
@@ -52,32 +52,29 @@ class RecordObservers:
         return cls(await opened(pipeline.aggregates), await opened(pipeline.early_stop), started)
 
     @property
-    def listens(self) -> bool:
-        """Whether there is anything that records are for."""
-        return bool(self._aggregates or self._stops)
-
-    @property
     def may_stop(self) -> bool:
         """Whether a record may end the run."""
         return bool(self._stops)
 
     def observe(self, events: Iterable[Event], subject: Subject | None = None, *, whole: bool = False) -> None:
         """Take the records among *events* into account, of *subject* if that is given; *whole* says that no subject is told in parts."""
-        if self.listens:
+        if self._aggregates or self._stops:
             if subject is not None:
                 self._reader.know(subject)
             for found in chain(self._reader.read(events), self._reader.rest() if whole else ()):
-                self._take(*found)
+                self._take(found)
 
-    def _take(self, subject: tuple[str, str, str | None], record: Record | None) -> None:
-        if record is not None:
-            for slot, live in self._aggregates:
-                self._ask(slot, live.add, record)
+    def _take(self, found: Found) -> None:
+        subject, record, missing = found
+        for slot, live in self._aggregates:
+            told = _of_all(found) if missing and getattr(live, "observes_failures", False) else record
+            if told is not None:
+                self._ask(slot, live.add, told)
         for slot, live in self._stops:
-            told = _of_all(subject, record) if getattr(live, "observes_failures", False) else record
-            found = None if told is None else self._ask(slot, live.observe, told)
-            if found is not None and self.stopped is None:
-                self.stopped = {"plugin": slot.label, "row_index": self._rows, **found}
+            told = _of_all((subject, record, {})) if getattr(live, "observes_failures", False) else record
+            said = None if told is None else self._ask(slot, live.observe, told)
+            if said is not None and self.stopped is None:
+                self.stopped = {"plugin": slot.label, "row_index": self._rows, **said}
         self._rows += 1
 
     def _ask(self, slot: Slot, function: Callable[..., Any], *given: object) -> Any:
@@ -98,7 +95,7 @@ class RecordObservers:
     def finish(self) -> Iterator[tuple[Slot, Mapping[str, object] | None]]:
         """What each aggregate comes to; None where it is broken."""
         for found in self._reader.rest():
-            self._take(*found)
+            self._take(found)
         for slot, live in self._aggregates:
             yield slot, self._ask(slot, live.finish)
 
@@ -114,11 +111,14 @@ class RecordObservers:
             yield slot, self._ask(slot, slot.component.compare, baseline, variant)
 
 
-def _of_all(subject: tuple[str, str, str | None], record: Record | None) -> Record:
-    """The record of *subject* with what names it; one without metrics where it has none."""
-    kind, subject_id, session = subject
+def _of_all(found: Found) -> Record:
+    """The record of a subject that was *found*, with what names it, an empty one where it has none, and no number for what is missing."""
+    (kind, subject_id, session), record, missing = found
+    whole: Record = {"row": {}, "metrics": {}, **(record or {})}
+    metrics: Any = whole["metrics"]
+    scores = {"scores": {**metrics.get("scores", {}), **missing}} if missing else {}
     named = {"subject_kind": kind, "subject_id": subject_id, "session_id": session}
-    return {**(record or {"row": {}, "metrics": {}}), **named}
+    return {**whole, **named, "metrics": {**metrics, **scores}}
 
 
 def _sizes(pipeline: Pipeline, source: ShuffledSource, label: str) -> Sizes:

@@ -61,12 +61,9 @@ def read_portable(path: Path) -> Results | None:
         raise DataError(Problem(newer, file=file))
     said = found.pop("digest", None)
     if said != (own := _digest(found)):
+        changed = f"changed after it was saved: its digest is {said!r}, that of its content is {own!r}"
         raise DataError(
-            Problem(
-                f"this baseline was changed after it was saved: its digest is {said!r}, that of its content is {own!r}; "
-                "save it anew with dicast baseline save NAME --file",
-                file=file,
-            )
+            Problem(f"this baseline was {changed}; save it anew with dicast baseline save NAME --file", file=file)
         )
     if any(not isinstance(found.get(name), type_) for name, type_ in _MEMBERS.items()) or not all(
         isinstance(row, dict) and all(isinstance(row.get(name), type_) for name, type_ in _OF_A_ROW.items())

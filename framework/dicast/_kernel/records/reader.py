@@ -24,8 +24,8 @@ from .record import columns
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
 """The events that :class:`RecordReader` reads."""
 
-Found = tuple[tuple[str, str, str | None], Record | None]
-"""A subject's kind, id and session, and its record; None where nothing of it was completed."""
+Found = tuple[tuple[str, str, str | None], Record | None, Mapping[str, None]]
+"""A subject's kind, id and session, its record, None where nothing of it was completed, and the metrics and judges that did not score it."""
 
 
 class RecordReader:
@@ -40,6 +40,7 @@ class RecordReader:
     def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
         self.types = TYPES[:2] if started.get("extractors") else TYPES
         self._counted: Sequence[str] = started.get("counted", ())
+        self._metrics = {label: started.get("on", {}).get(label) for label in started.get("metrics", ())}
         self.is_bare = not (started.get("task") or started.get("extractors"))  # verdicts alone make the records
         self._late, self._rows = late, dict[tuple[str, str], Mapping[str, Any]]()
         self._told: list[Event] = []
@@ -81,13 +82,25 @@ class RecordReader:
         named = {"id": subject_id} if session is None else {"id": subject_id, "session_id": session}
         row = self._rows.pop((kind, subject_id), None)
         record = next((event.payload for event in reversed(told) if event.type == RECORD_COMPLETED), None)
-        if any(event.type == EVAL_COMPLETED for event in told):
-            record = record or {"row": row or named, "metrics": {}}
-            metrics: Any = record["metrics"]
-            if "score" not in metrics and "scores" not in metrics:
-                scored_by, found = _scores(told, self._counted)
-                record = {**record, "scored_by": scored_by, "metrics": {**metrics, **found}}
-        return (kind, subject_id, session), record
+        metrics: Any = record["metrics"] if record else {}
+        missing: Mapping[str, None] = {}
+        if {"score", "scores"}.isdisjoint(metrics) and any(event.type in VERDICT_ENDS for event in told):
+            scored_by, found, missing = self._scores(told)
+            if any(event.type == EVAL_COMPLETED for event in told):
+                record = {**(record or {"row": row or named}), "scored_by": scored_by, "metrics": {**metrics, **found}}
+        return (kind, subject_id, session), record, missing
+
+    def _scores(self, told: Sequence[Event]) -> tuple[str, dict[str, object], Mapping[str, None]]:
+        """The first label that counts, what the events *told* of a subject say as a record's metrics, and what has no score: no ``score`` where that label failed."""
+        newest = {str(event.payload["judge"]): event for event in told if event.type in VERDICT_ENDS}
+        verdicts: dict[str, Any] = {label: one.payload for label, one in newest.items() if one.type == EVAL_COMPLETED}
+        kind, scores = told[0].subject_kind, dict[str, object]()
+        for label, verdict in verdicts.items():
+            scores |= verdict["signals"]["metrics"] if label == METRICS else {label: verdict["score"]}
+        metrics = [label for label, on in self._metrics.items() if METRICS in newest and (not on or kind in on)]
+        missing = {label: None for label in (*newest, *metrics) if label not in (METRICS, *scores)}
+        first = next(label for label in (*self._counted, *newest) if label in newest)
+        return first, {"scores": scores} | ({"score": verdicts[first]["score"]} if first in verdicts else {}), missing
 
 
 def results(ledger: Ledger, run_id: str) -> Results:
@@ -103,7 +116,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
     def records() -> Iterator[tuple[str, Record]]:
         reader = RecordReader(started, late=True)
         events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=reader.types)))
-        for (kind, subject_id, _), record in chain(reader.read(events), reader.rest()):
+        for (kind, subject_id, _), record, _ in chain(reader.read(events), reader.rest()):
             if record is not None:
                 yield subject_id, {"subject_kind": kind, **record}
 
@@ -131,14 +144,3 @@ def _subject_of(read: Event) -> Subject:
 
 def _subject(event: Event) -> tuple[str | None, str | None]:
     return event.subject_kind, event.subject_id
-
-
-def _scores(told: Iterable[Event], counted: Iterable[str]) -> tuple[str, dict[str, object]]:
-    """The first label that counts, and what the events *told* say as a record's metrics: no ``score`` where that label failed."""
-    newest = {str(event.payload["judge"]): event for event in told if event.type in VERDICT_ENDS}
-    verdicts: dict[str, Any] = {label: event.payload for label, event in newest.items() if event.type == EVAL_COMPLETED}
-    scores: dict[str, object] = {}
-    for label, verdict in verdicts.items():
-        scores |= verdict["signals"]["metrics"] if label == METRICS else {label: verdict["score"]}
-    first = next(label for label in (*counted, *newest) if label in newest)
-    return first, {"scores": scores} | ({"score": verdicts[first]["score"]} if first in verdicts else {})

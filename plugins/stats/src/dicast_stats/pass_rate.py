@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _Z = 1.959963984540054
 """The .975 quantile of the normal distribution."""
 
+_SESSION = "session_id"
 _NO_FLAG = 2
 _FIGURES = ("passes", "pass_rate", "sessions", "design_effect", "ci_low", "ci_high", "effect_size")
 _NO_LINE = "there are scores and no flags; the option threshold says from which score on a record passes"
@@ -35,7 +36,7 @@ class PassRate:
     """How many of the records pass, with Wilson's interval, by criterion.
 
     A record passes a criterion where its flag is true or, without a flag, where its score is *threshold* or more, which for a metric or a judge is its ``pass_at``. For each criterion: ``n``,
-    the records that name it, with a score or without; ``missing``, those of them with neither a flag nor a score, which do not pass;
+    the records that name it, with a score or without, and the subjects that the metric or judge failed for or left out; ``missing``, those of them with neither a flag nor a score, which do not pass;
     ``passes``; ``pass_rate``, passes/n; ``ci_low`` and ``ci_high``, Wilson's 95 % interval (JASA 22, 1927, 209-212); ``sessions``, and
     ``design_effect``: where records share a session they are no independent trials, and the interval is that of n divided by Kish's design
     effect, the variance of the rate with sessions as clusters over that without, never less than 1 (C. Franco et al., Journal of Survey
@@ -51,7 +52,7 @@ class PassRate:
 
     threshold: float | None = None
     at_least: float = attrs.field(default=0.8, validator=Within(0, 1, "from 0 to 1"))
-    session_field: str = "session_id"
+    session_field: str = _SESSION
     criteria: tuple[str, ...] = ()
 
     @asynccontextmanager
@@ -83,6 +84,8 @@ class _Held:
 
 class Passes:
     """Takes records, and keeps each one's session, score and flag by criterion."""
+
+    observes_failures = True
 
     def __init__(self, options: PassRate, lines: Mapping[str, float]) -> None:
         self._options, self._wanted, self._lines = options, frozenset(options.criteria), lines
@@ -118,6 +121,8 @@ class Passes:
         """The number of the record's session; a record without one is a session of its own."""
         row, field = record.get("row") or {}, self._options.session_field
         name = lookup(row, field) if "." in field else row.get(field)
+        if name is None and field == _SESSION:
+            name = record.get(_SESSION)  # of a subject that has no row
         if name is MISSING or name is None:
             self._count += 1
             return self._count - 1

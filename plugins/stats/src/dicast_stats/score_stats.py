@@ -31,7 +31,7 @@ class ScoreStats:
     """Count, mean, median, least, greatest and standard deviation of the scores, and how many pass.
 
     For each criterion in ``criteria``, and in ``overall`` of all scores put together: ``count``, ``missing`` (scores that are null
-    or no finite number; a criterion that a record does not name at all is not counted), ``mean``, ``median``, ``min``, ``max``,
+    or no finite number, and those of subjects that the metric or judge failed for or left out; a criterion that a record does not name at all is not counted), ``mean``, ``median``, ``min``, ``max``,
     ``std``, ``flagged`` (how many have a flag), ``passes`` (true flags) and ``pass_rate``, which is passes/(count + missing). What
     is not defined is absent; where no record has scores, ``reason`` in ``overall`` says what there is instead. Flags are the
     extractor's, by its threshold; a metric's or judge's score has one by its ``pass_at``. Without any nothing passes, and ``flagged`` is 0.
@@ -58,6 +58,8 @@ class ScoreStats:
 
 class Stats:
     """Takes records and keeps their scores, 8 bytes each: a median needs all of them."""
+
+    observes_failures = True
 
     def __init__(
         self, source_field: str, flag_field: str, ddof: int = 0, lines: Mapping[str, float] = _NO_LINES
