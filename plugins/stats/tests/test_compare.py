@@ -16,7 +16,8 @@ import dicast
 from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, Subject
 from dicast.testing import run_pipeline
 from dicast_stats.command import COMPARISONS, Pair, compare
-from dicast_stats.flips import flips
+from dicast_stats.flips import flips, passes_alone
+from dicast_stats.text import lines
 
 ANSWER = """
 import json, sys
@@ -177,6 +178,38 @@ records = st.dictionaries(
 )
 
 
+def whole(one, other):
+    """Who passes in one run alone: by all flags, or where neither run has any by the mean of the scores."""
+    counts = {"a": 0, "b": 0, "of": 0}
+    for subject in one.keys() & other.keys():
+        sides = one[subject], other[subject]
+        flags = [[flag for flag in flags.values() if flag is not None] for _, flags in sides]
+        scores = [[score for score in scores.values() if score is not None] for scores, _ in sides]
+        if not any(flags) and all(scores):
+            passes = [sum(side) / len(side) >= 0.5 for side in scores]
+        elif all(flags):
+            passes = [all(side) for side in flags]
+        else:
+            continue
+        counts["of"] += 1
+        counts["a"] += passes == [True, False]
+        counts["b"] += passes == [False, True]
+    return counts
+
+
+def test_who_passes_alone_is_about_whole_subjects_and_flips_about_criteria(results):
+    one = results({"a": [1, 1, 0], "b": [0, 1, 1]}, {"a": [True, True, False], "b": [False, True, True]})
+    other = results({"a": [0, 1, 1], "b": [1, 0, 1]}, {"a": [False, True, True], "b": [True, False, True]})
+    found = Pair(one, other).document(["stats/paired"])
+    assert (len(found["flips"]), found["flips_of"]) == (4, 3)
+    assert found["passes_alone"] == {"a": 1, "b": 1, "of": 3}
+    text = [line for line in lines(one, other, found) if isinstance(line, str)]
+    assert text[text.index("pass in B alone: 1, in A alone: 1, of 3 subjects, by all criteria together") + 1 :][0] == (
+        "criteria that pass in A alone: 2 (dicast show ID says why)"
+    )
+    assert "criteria that pass in B alone: 2 (dicast show ID says why)" in text
+
+
 @given(records, records)
 def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
     def run(records):
@@ -185,6 +218,7 @@ def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
         }
         return Results("r", "n", lambda: iter(rows.items()))
 
+    assert passes_alone(run(one), run(other)) == whole(one, other)
     found, known = flips(run(one), run(other))
     told = {(flip["subject_id"], flip["criterion"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in found}
     expected, seen = {}, set()

@@ -32,7 +32,7 @@ from .category_effects import CategoryEffects
 from .cliffs_delta import CliffsDelta
 from .criteria_effects import CriteriaEffects
 from .distribution_shift import DistributionShift
-from .flips import flips
+from .flips import flips, passes_alone
 from .outliers import Outliers
 from .paired import Paired
 from .practical import Practical
@@ -192,6 +192,7 @@ class Pair:
             "comparisons": found,
             "flips": changed,
             "flips_of": known,
+            "passes_alone": passes_alone(self.a, self.b),
             "words": paired["words"],
         }
 

@@ -42,6 +42,26 @@ def flips(baseline: Results, variant: Results) -> tuple[list[dict[str, Any]], in
     return [one for _, one in found], int(known.sum())
 
 
+def passes_alone(baseline: Results, variant: Results) -> dict[str, int]:
+    """How many subjects pass in baseline alone (``a``), in variant alone (``b``), ``of`` how many that is known.
+
+    A subject with flags passes where all its flags are true; of one that has none in both runs the score says it, as in :func:`flips`.
+    """
+    import numpy as np
+
+    before, after = Table.of(baseline), Table.of(variant)
+    ours, theirs = pairs(before, after)
+    (flagged, was), (marked, now) = before.flags(), after.flags()
+    flagged, was, marked, now = flagged[ours], was[ours], marked[theirs], now[theirs]
+    scored = ~(flagged | marked | np.isnan(before.whole[ours]) | np.isnan(after.whole[theirs]))
+    was, now = (
+        np.where(scored, side, flags)
+        for side, flags in ((before.whole_passes[ours], was), (after.whole_passes[theirs], now))
+    )
+    known = (flagged & marked) | scored
+    return {"a": int((known & was & ~now).sum()), "b": int((known & now & ~was).sum()), "of": int(known.sum())}
+
+
 def _passes(before: Table, after: Table, rows: tuple[Rows, Rows]) -> Iterator[Known]:
     """By criterion, and by the score at last: in which of the pairs *rows* it is known in both runs, who passes, and what it scored."""
     import numpy as np

@@ -116,6 +116,17 @@ class Table:
         scores = self.scores(criterion)
         return ~np.isnan(scores), reaches(scores, line)
 
+    def flags(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows have a flag of any criterion, and of which of them all are true."""
+        import numpy as np
+
+        flagged, passes = np.zeros(len(self.rows), bool), np.ones(len(self.rows), bool)
+        for criterion in self.criteria:
+            here, passed = self.flagged(criterion), (self._bits(criterion) & _PASSED).astype(bool)
+            flagged |= here
+            passes &= ~here | passed
+        return flagged, flagged & passes
+
     def _bits(self, criterion: str) -> Marks:
         import numpy as np
 

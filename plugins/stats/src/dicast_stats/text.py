@@ -7,6 +7,8 @@ from typing import Any
 
 from dicast import Results, comparison_lines
 
+from .words import subjects
+
 Figures = Mapping[str, Any]
 
 SHOWN = 20
@@ -24,20 +26,24 @@ def lines(a: Results, b: Results, found: Figures) -> Iterator[Any]:
         yield ""
         yield from comparison_lines(name, comparison)
     yield ""
-    yield from _flips(found["flips"], found["flips_of"])
+    yield from _flips(found["flips"], found["flips_of"], found["passes_alone"])
     yield ""
     yield found["words"]
 
 
-def _flips(flips: Sequence[Figures], known: int) -> Iterator[str]:
+def _flips(flips: Sequence[Figures], known: int, whole: Figures) -> Iterator[str]:
+    by_criterion = any(one["criterion"] is not None for one in flips)
     if not known:
         yield "no subject has a flag or a score in both runs: whether one passes in one and not in the other is not known"
     elif not flips:
         yield f"no subject passes in one run and not in the other, of {known:,}"
+    elif by_criterion:
+        yield f"pass in B alone: {whole['b']:,}, in A alone: {whole['a']:,}, of {subjects(whole['of'])}, by all criteria together"
+    what = "criteria that pass" if by_criterion else "pass"
     for gained, side in ((False, "A"), (True, "B")):
         found = [one for one in flips if one["b"] is gained]
         if found:
-            yield f"pass in {side} alone: {len(found):,} (dicast show ID says why)"
+            yield f"{what} in {side} alone: {len(found):,} (dicast show ID says why)"
             yield from (f"  {_flip(one)}" for one in found[:SHOWN])
             if len(found) > SHOWN:
                 yield "  … (--json lists them all)"
