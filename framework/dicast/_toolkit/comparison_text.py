@@ -14,7 +14,7 @@ _MARGIN = "  "
 
 
 def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
-    """What the comparison *label* has *found*: a table, why some of its figures are missing, and what it says in ``words``.
+    """What the comparison *label* has *found*: a table, why some of its figures are missing, and what it says in ``words`` of each criterion.
 
     The figures are those of ``{criteria: {NAME: figures}}``, or of ``categories``; there may be none. A is the baseline, B the variant. :func:`~dicast.print_lines` prints it.
     """
@@ -32,8 +32,8 @@ def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
         yield Drawing(table, [_MARGIN + line if line else "" for line in table.lines(WIDTH - len(_MARGIN))])
     for (figure, why), names in _reasons(criteria).items():
         yield f"{_MARGIN}{figure} of {', '.join(names)}: {why}"
-    told = {name: one for name, one in criteria.items() if isinstance(one, Mapping) and not one.keys() >= {"n_pairs"}}
-    yield from (f"{_MARGIN}{name}: {one['words']}" for name, one in told.items() if "words" in one)
+    said = {name: one.get("words") for name, one in criteria.items() if isinstance(one, Mapping)}
+    yield from (f"{_MARGIN}{name}: {words}" for name, words in said.items() if words not in (None, found.get("words")))
     for side, text in (("baseline", "only in A"), ("variant", "only in B")):
         if alone := found.get(f"only_in_{side}"):
             yield f"{_MARGIN}{text}: {', '.join(alone)}"

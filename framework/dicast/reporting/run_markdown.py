@@ -122,6 +122,8 @@ def _findings(done: Document) -> Iterator[str]:
         yield f"### Compared with {code(baseline['name'])}, run {code(baseline['run_id'])}"
         for label, found in done["comparison"].items():
             yield fenced(plain_lines(comparison_lines(label, found or {})), 20_000)
+            if found and "criteria" in found and "words" in found:
+                yield code(found["words"])
     for label, found in done["aggregates"].items():
         yield f"### {code(label)}"
         yield fenced(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode(), 20_000)

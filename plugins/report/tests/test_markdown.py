@@ -171,6 +171,7 @@ def test_a_comparison_is_shown_as_on_a_terminal(tmp_path, monkeypatch):
     text = (tmp_path / "run.md").read_text()
     assert f"### Compared with `sizes`, run `{done.baseline['run_id']}`" in text
     assert "```text\nstats/paired" in text
+    assert f"```\n\n`{done.comparison['stats/paired']['words']}`\n" in text
     assert "### `stats/pass_rate`" in text
 
 

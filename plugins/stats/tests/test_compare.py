@@ -83,6 +83,23 @@ def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, made):
     assert run.comparison == found
 
 
+def test_each_criterion_has_its_sentence_in_the_text(ask):
+    text, found = (
+        ask("plain", "warm", "--compare", "paired"),
+        document(ask, "plain", "warm")["comparisons"]["stats/paired"],
+    )
+    for criterion in ("clear", "kind"):
+        assert f"  {criterion}: {found['criteria'][criterion]['words']}" in text.splitlines()
+    assert text.splitlines()[-1] == found["words"]
+
+
+def test_a_sentence_stands_once_where_one_criterion_is_all(results):
+    one, other = results({"a": [0.1, 0.2, 0.3]}), results({"a": [0.4, 0.6, 0.7]})
+    found = Pair(one, other).document(["stats/paired"])
+    text = [line for line in lines(one, other, found) if isinstance(line, str)]
+    assert [line for line in text if "better" in line] == [found["words"]]
+
+
 def test_flips_are_listed_by_criterion(ask):
     found = document(ask, "plain", "warm", "--compare", "paired")["flips"]
     clear = {
