@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -98,6 +99,49 @@ def test_a_sentence_stands_once_where_one_criterion_is_all(results):
     found = Pair(one, other).document(["stats/paired"])
     text = [line for line in lines(one, other, found) if isinstance(line, str)]
     assert [line for line in text if "better" in line] == [found["words"]]
+
+
+def test_a_scale_that_does_not_fit_is_told_and_can_be_named(ask):
+    for name, options in (("flips", "pass_at, fail_at and major"), ("practical", "success_threshold and threshold")):
+        told = document(ask, "plain", "warm", "--compare", name)["comparisons"][f"stats/{name}"]["criteria"]
+        end = f"; all scores are from 0 to 1, which is another scale: the options {options} name it"
+        assert told["kind"]["words"].endswith(end)
+        assert "all scores" not in told["clear"]["words"]  # of which some are above 1
+    given = json.dumps({"flips": {"pass_at": 0.5, "fail_at": 0.49}})
+    found = document(ask, "plain", "warm", "--compare", given, "--compare", "paired")["comparisons"]
+    assert list(found) == ["stats/flips", "stats/paired"]
+    assert (
+        found["stats/flips"]["criteria"]["clear"]["fail_to_pass"]
+        == found["stats/paired"]["criteria"]["clear"]["passes_gained"]
+        == 1
+    )
+    few = document(ask, "plain", "warm", "--compare", '{"stats/paired": {"min_samples": 9}}')["comparisons"][
+        "stats/paired"
+    ]
+    assert few["criteria"]["clear"]["reasons"] == {"n_pairs": "5 of the 9 needed", "n_pass_pairs": "5 of the 9 needed"}
+
+
+def test_referees_can_be_asked_for(ask):
+    found = document(ask, "plain", "warm", "--compare", '{"referee_alignment": {"referee_fields": ["input"]}}')
+    assert found["comparisons"]["stats/referee_alignment"]["n"] == 5
+    with pytest.raises(ConfigError, match=r"stats/referee_alignment needs options: --compare '\{.*referee_fields"):
+        ask("plain", "warm", "--compare", "referee_alignment")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ('{"flips": {"pass_att": 0.5}}', "pass_at"),
+        ('{"flips": {"pass_at": 1}}', "fail_at is 2, and has to be below pass_at, 1"),
+        ('{"flops": {}}', "did you mean 'flips'"),
+        ('{"flips": 3}', "flips"),
+        ("{flips}", "no JSON object of one comparison"),
+        ('{"flips": {}, "bayes": {}}', "no JSON object of one comparison"),
+    ],
+)
+def test_wrong_options_of_a_comparison_are_refused(ask, given, said):
+    with pytest.raises(RequestError, match=re.escape(said)):
+        ask("plain", "warm", "--compare", given)
 
 
 def test_flips_are_listed_by_criterion(ask):

@@ -61,8 +61,12 @@ def test_scales_are_named_where_scores_may_be_on_another(results):
     sides = results({"a": [0.0, 1.0]}), results({"a": [1.0, 1.0]})
     assert "0 succeeded (4 or more) before, 0 do now" in said(Practical().compare(*sides))
     assert said(Flips().compare(*sides)) == (
-        "of 2 subjects 0 went from failing (2 or less) to passing (3 or more), 0 from passing to failing"
+        "of 2 subjects 0 went from failing (2 or less) to passing (3 or more), 0 from passing to failing; "
+        "all scores are from 0 to 1, which is another scale: the options pass_at, fail_at and major name it"
     )
+    known = [Results("run", "name", side.records, pass_at={"a": 0.7}) for side in sides]
+    assert said(Flips().compare(*known)).endswith(" name it; the run itself passes from 0.7 on")
+    assert "all scores" not in said(Flips(pass_at=0.7, fail_at=0.6).compare(*sides))
 
 
 def test_a_subject_is_no_number_of_subjects(results):

@@ -19,9 +19,11 @@ from dicast import (
     Problem,
     Query,
     Results,
+    component,
     nearest,
     one_line,
     print_lines,
+    read_json,
     read_ledger,
     results,
 )
@@ -36,6 +38,7 @@ from .flips import flips, passes_alone
 from .outliers import Outliers
 from .paired import Paired
 from .practical import Practical
+from .referee_alignment import RefereeAlignment
 from .score_delta import ScoreDelta
 from .score_flips import Flips
 from .significance import Significance
@@ -50,6 +53,8 @@ COMPARISONS: Mapping[str, Callable[[], Comparison]] = {f"stats/{one.name}": one 
 """All that need no option, by the names that they have in pipelines."""
 
 _PAIRED = f"stats/{Paired.name}"
+_NEEDS_OPTIONS = f"stats/{RefereeAlignment.name}"
+_NONE_GIVEN: Mapping[str, Comparison] = {}
 
 TASK = "task"
 """The section in which two runs that are compared may differ."""
@@ -69,7 +74,7 @@ UNKNOWN = "fingerprints"
     "names",
     multiple=True,
     metavar="NAME",
-    help="Only this comparison, such as bayes or flips; may be repeated.",
+    help='Only this comparison, such as bayes, or with options: \'{"flips": {"pass_at": 0.5, "fail_at": 0.4}}\'; may be repeated.',
 )
 @click.option(
     "--difference",
@@ -104,13 +109,13 @@ def compare(
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Differences are B less A.
     """
-    chosen = [_known(name) for name in dict.fromkeys(names or [f"stats/{one.name}" for one in SHOWN])]
-
+    chosen = dict(map(_chosen, names)) if names else dict.fromkeys(f"stats/{one.name}" for one in SHOWN)
+    given = {name: one for name, one in chosen.items() if one is not None}
     paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = _pair(live, a, b, allow_incomparable=allow_incomparable)
-        return pair, pair.document(chosen, paired)
+        return pair, pair.document([*chosen], paired, given)
 
     try:
         pair, found = read_ledger(ledger, read)
@@ -179,10 +184,16 @@ class Pair:
         asked = "--allow-incomparable compares them all the same, and says what differs"
         return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {asked}"
 
-    def document(self, names: Sequence[str], with_options: Paired | None = None) -> Mapping[str, Any]:
-        """The JSON document, with the comparisons *names*; the paired one is *with_options*."""
-        paired = (with_options or Paired()).compare(self.a, self.b)
-        found = {name: paired if name == _PAIRED else COMPARISONS[name]().compare(self.a, self.b) for name in names}
+    def document(
+        self, names: Sequence[str], with_options: Paired | None = None, given: Mapping[str, Comparison] = _NONE_GIVEN
+    ) -> Mapping[str, Any]:
+        """The JSON document, with the comparisons *names*, those *given* as they are; the paired one is else *with_options*."""
+        made: Mapping[str, Comparison] = {_PAIRED: with_options or Paired(), **given}
+        paired: Mapping[str, Any] = made[_PAIRED].compare(self.a, self.b)
+        found = {
+            name: paired if name == _PAIRED else (made.get(name) or COMPARISONS[name]()).compare(self.a, self.b)
+            for name in names
+        }
         changed, known = flips(self.a, self.b)
         return {
             "comparable": self.comparable,
@@ -210,13 +221,32 @@ def _same(live: Ledger | None, run: Results, *given: str) -> str:
     return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another one, {which}"
 
 
-def _known(name: str) -> str:
+def _chosen(written: str) -> tuple[str, Comparison | None]:
+    """The whole name of the comparison that is *written* as ``NAME`` or ``{NAME: {options}}``, and itself where it has, or needs, options."""
+    options: object = {}
+    name = written
+    if written.lstrip().startswith("{"):
+        try:
+            ((name, options),) = read_json(written).items()
+        except ValueError as error:
+            message = f"it is no JSON object of one comparison and its options, {{NAME: {{OPTION: VALUE}}}}: {error}"
+            raise ConfigError(Problem(message, path="--compare", value=written)) from error
+    whole = _known(name, [*COMPARISONS, _NEEDS_OPTIONS])
+    if not options and whole in COMPARISONS:
+        return whole, None
+    if not options:
+        message = f'{whole} needs options: --compare \'{{"{whole}": {{"referee_fields": ["COLUMN"]}}}}\''
+        raise ConfigError(Problem(message, path="--compare", value=written))
+    return whole, component("comparison", {whole: options})  # type: ignore[dict-item]  # which says what is wrong with them
+
+
+def _known(name: str, names: Sequence[str] = ()) -> str:
     """The whole name of the comparison *name*, which may be without the plugin's.
 
     :raises ConfigError: when there is none.
     """
-    known = {short: whole for whole in COMPARISONS for short in (whole, whole.partition("/")[2])}
+    known = {short: whole for whole in names or COMPARISONS for short in (whole, whole.partition("/")[2])}
     if name in known:
         return known[name]
-    message = f"no comparison {name!r}; there are {', '.join(COMPARISONS)}"
+    message = f"no comparison {name!r}; there are {', '.join(names or COMPARISONS)}"
     raise ConfigError(Problem(message, path="--compare", value=name, hint=nearest(name, known)))

@@ -68,6 +68,14 @@ def mean_change(change: Column) -> dict[str, Any]:
     return found
 
 
+def other_scale(scores: PairedScores, least: float, line: float | None, options: str) -> str:
+    """What to add to a sentence that counts from *least* on where all *scores* are from 0 to 1; *line* is the ``pass_at`` that the run knows."""
+    if least <= 1 or not all(((side >= 0) & (side <= 1)).all() for side in (scores.was, scores.now)):
+        return ""
+    known = "" if line is None else f"; the run itself passes from {line:g} on"
+    return f"; all scores are from 0 to 1, which is another scale: the options {options} name it{known}"
+
+
 def paired_rows(baseline: Results, variant: Results) -> tuple[Rows, Rows]:
     """The rows of each subject that both runs have, in their tables."""
     return pairs(Table.of(baseline), Table.of(variant))

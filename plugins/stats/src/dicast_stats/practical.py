@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import Results, Within
 
-from .paired_scores import PairedScores, mean_change, paired_rows
-from .table import compared, explained
+from .paired_scores import PairedScores, mean_change, other_scale, paired_rows
+from .table import Sides, compared, explained
 from .ties import reaches
 from .words import subjects
+
+if TYPE_CHECKING:
+    from .table import Rows
 
 _SHARES = ("meaningful_change_rate", "baseline_success_rate", "variant_success_rate", "success_delta", "nnt")
 
@@ -22,7 +25,7 @@ _SHARES = ("meaningful_change_rate", "baseline_success_rate", "variant_success_r
 class Practical:
     """How many subjects changed by enough to matter, and how many more succeed, where both runs judged the same subjects.
 
-    For each criterion, over the ``n`` subjects with a score in both: ``mean_difference`` (variant less baseline) with ``ci_low``, ``ci_high``
+    The defaults are for grades from 1 to 5; where all scores are from 0 to 1, ``words`` says so. For each criterion, over the ``n`` subjects with a score in both: ``mean_difference`` (variant less baseline) with ``ci_low``, ``ci_high``
     (paired t, 95 %) and ``effect_size`` (d_z); ``meaningful_change_rate``, the share of subjects whose score changed by *threshold* or more in
     either direction; ``baseline_success_rate`` and ``variant_success_rate``, the shares at *success_threshold* or above; ``success_delta``,
     their difference; ``nnt``, 1/``success_delta``: how many subjects there are for one more success, negative for one success less, null
@@ -42,9 +45,10 @@ class Practical:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The shares for each criterion."""
         rows = paired_rows(baseline, variant)
-        return compared(baseline, variant, self.criteria, lambda sides: self._weighed(PairedScores.of(sides, rows)))
+        return compared(baseline, variant, self.criteria, lambda sides: self._weighed(sides, rows))
 
-    def _weighed(self, scores: PairedScores) -> dict[str, Any]:
+    def _weighed(self, sides: Sides, rows: tuple[Rows, Rows]) -> dict[str, Any]:
+        scores = PairedScores.of(sides, rows)
         figures, count = {**mean_change(scores.change), **dict.fromkeys(_SHARES)}, len(scores.change)
         if not count:
             return explained(
@@ -64,4 +68,6 @@ class Practical:
         if count < 2 or figures["effect_size"] is None:
             reasons["effect_size"] = "the differences are all alike: there is no variance to compare them with"
         words = f"{changed:.1%} of {subjects(count)} changed by {self.threshold:g} or more; {before:,} succeeded ({self.success_threshold:g} or more) before, {after:,} do now"
+        line = sides.variant.line(sides.criterion)
+        words += other_scale(scores, self.success_threshold, line, "success_threshold and threshold")
         return explained({**figures, **dict(zip(_SHARES, rates, strict=True)), "words": words}, reasons)

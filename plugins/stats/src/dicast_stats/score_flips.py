@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dicast import ConfigError, Results, Within
 
 from .paired import even, rate_interval
-from .paired_scores import PairedScores, named, paired_rows
+from .paired_scores import PairedScores, named, other_scale, paired_rows
 from .significance import Adjustment, adjust_all, check_adjustment
-from .table import compared, explained
+from .table import Sides, compared, explained
 from .ties import reaches
 from .words import subjects
+
+if TYPE_CHECKING:
+    from .table import Rows
 
 _NONE = "no subject has a score in both runs"
 
@@ -24,7 +27,7 @@ _NONE = "no subject has a score in both runs"
 class Flips:
     """How many subjects went from failing to passing and back, and how many changed by a lot, where both runs judged the same subjects.
 
-    A score of *pass_at* or more passes, one of *fail_at* or less fails; what lies between does neither. For each criterion, over the ``n``
+    The defaults are for grades from 1 to 5; where all scores are from 0 to 1, ``words`` says so. A score of *pass_at* or more passes, one of *fail_at* or less fails; what lies between does neither. For each criterion, over the ``n``
     subjects with a score in both: ``fail_to_pass`` and ``pass_to_fail``; ``major_gains`` and ``major_drops``, of *major* or more;
     ``p_value``, McNemar's exact test of whether as many rise as fall, with ``adjusted_p_value``; ``effect_size``, (``fail_to_pass`` less ``pass_to_fail``)/``n``, with
     ``ci_low`` and ``ci_high`` (95 %; R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10); ``subjects``, the first of each
@@ -54,13 +57,14 @@ class Flips:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """The counts for each criterion."""
         rows = paired_rows(baseline, variant)
-        found = compared(baseline, variant, self.criteria, lambda sides: self._counted(PairedScores.of(sides, rows)))
+        found = compared(baseline, variant, self.criteria, lambda sides: self._counted(sides, rows))
         adjust_all(found["criteria"].values(), self.adjustment)
         return found
 
-    def _counted(self, scores: PairedScores) -> dict[str, Any]:
+    def _counted(self, sides: Sides, rows: tuple[Rows, Rows]) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
+        scores = PairedScores.of(sides, rows)
         count = len(scores.change)
         passed, passes = reaches(scores.was, self.pass_at), reaches(scores.now, self.pass_at)
         failed, fails = reaches(-scores.was, -self.fail_at), reaches(-scores.now, -self.fail_at)
@@ -90,4 +94,5 @@ class Flips:
         }
         scale = f"failing ({self.fail_at:g} or less)", f"passing ({self.pass_at:g} or more)"
         words = f"of {subjects(count)} {len(up):,} went from {scale[0]} to {scale[1]}, {len(down):,} from passing to failing"
+        words += other_scale(scores, self.pass_at, sides.variant.line(sides.criterion), "pass_at, fail_at and major")
         return explained({**figures, "subjects": listed, "words": words}, {})

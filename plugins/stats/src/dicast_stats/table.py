@@ -127,6 +127,10 @@ class Table:
             passes &= ~here | passed
         return flagged, flagged & passes
 
+    def line(self, criterion: str) -> float | None:
+        """The least score that passes where a metric or judge gave it; None where that is not known."""
+        return self._lines.get(criterion)
+
     def _bits(self, criterion: str) -> Marks:
         import numpy as np
 
