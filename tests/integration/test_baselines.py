@@ -256,3 +256,19 @@ def test_what_is_written_is_read_back(tmp_path, rows):
     read = read_portable(path)
     assert [(id_, record["metrics"]) for id_, record in read.records()] == rows
     assert (read.run_id, read.name, read.differs(made)) == ("RUN", "name", [])
+
+
+def test_a_file_has_no_message_of_a_failure_which_may_quote_a_row(folder, say):
+    failing = {"metrics": ["proxy/format", "diff/match"], "gate.min_coverage": 0}
+    (folder / "rows.jsonl").write_text(
+        '{"id": "1", "output": "Ankara", "reference": "Ankara"}\n{"id": "2", "output": "Bonn"}'
+    )
+    done = run(folder, **failing)
+    assert "reference" in done.failed_subjects[0]["error_message"]
+    assert say("baseline", "save", "main", "--file", "main.json")[0] == 0
+    text = (folder / "main.json").read_text()
+    assert json.loads(text)["document"]["failed_subjects"] == [
+        {"subject_kind": "row", "subject_id": "2", "judge": "metrics", "failure_mode": "missing_input"}
+    ]
+    assert "error_message" not in text
+    assert run(folder, **failing, baseline={"run": "main.json", "compare": ["stats/paired"]}).comparison is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -80,3 +82,32 @@ def test_a_ledger_that_stores_no_content_has_no_columns(judged, tmp_path):
     run = judged("after", 4, ledger=ledger, baseline={"run": "before", "compare": ["stats/category_effects"]})
     assert run.comparison["stats/category_effects"]["categories"] == {}
     assert run.comparison["stats/category_effects"]["without"] == 48
+    assert run.comparison["stats/category_effects"]["reason"].endswith(
+        f"; the rows of baseline and variant {NONE_KEPT}"
+    )
+
+
+NONE_KEPT = "have no columns: a file of dicast baseline save and a ledger with content: digest keep none"
+
+
+def test_a_baseline_in_a_file_says_that_it_has_no_columns(judged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judged("before", 3)
+    save = [sys.executable, "-m", "dicast", "baseline", "save", "kept", "before"]
+    subprocess.run([*save, "--file", "before.json", "--ledger", "ledger.db"], check=True, capture_output=True)
+    compare = ["stats/category_effects", {"stats/referee_alignment": {"referee_fields": ["mark"]}}]
+    run = judged("after", 4, baseline={"run": "before.json", "compare": compare})
+    said = f"; the rows of baseline {NONE_KEPT}"
+    assert run.comparison["stats/category_effects"]["reason"] == (
+        f"no category is in both runs: the rows' column 'category' says it{said}"
+    )
+    referees = run.comparison["stats/referee_alignment"]
+    assert referees["words"] == f"no subject has a score and a referee's mark in both runs{said}"
+
+
+def test_a_column_that_no_row_has_is_not_said_to_be_unkept(judged):
+    judged("before", 3)
+    run = judged("after", 4, baseline={"run": "before", "compare": ["stats/category_effects"]})
+    assert run.comparison["stats/category_effects"]["reason"] == (
+        "no category is in both runs: the rows' column 'category' says it"
+    )

@@ -26,10 +26,11 @@ _START = 4096
 
 
 def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
-    """The file for *run*: its document, fingerprints, each subject's numbers, and the ledger's *head*; without any text of its rows.
+    """The file for *run*: its document, fingerprints, each subject's numbers, and the ledger's *head*; without any text of its rows, nor messages of failures, which may quote them.
 
     A line a subject. ``digest`` is the hex SHA-256 of the canonical JSON of all other members.
     """
+    failed = [{k: v for k, v in one.items() if k != "error_message"} for one in document.get("failed_subjects", ())]
     told = {
         "format": FORMAT,
         "name": run.name,
@@ -37,7 +38,7 @@ def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
         "fingerprints": dict(run.fingerprints),
         "models": {label: sorted(models) for label, models in run.models.items()},
         "pass_at": dict(run.pass_at),
-        "document": document,
+        "document": {**document, "failed_subjects": failed},
         "ledger": {"head": {"seq": head.seq, "digest": head.digest}},
     }
     rows = [_row(subject_id, record) for subject_id, record in run.records()]

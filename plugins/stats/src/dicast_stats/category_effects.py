@@ -12,7 +12,7 @@ import attrs
 from dicast import MISSING, Results, Within
 
 from .criteria_effects import adjust, effect_of
-from .row_values import row_values
+from .row_values import row_values, unkept
 from .significance import Adjustment, check_adjustment
 from .table import there
 from .values import quiet, score_of
@@ -55,11 +55,10 @@ class CategoryEffects:
             "only_in_baseline": sorted(before.keys() - after.keys()),
             "only_in_variant": sorted(after.keys() - before.keys()),
         }
-        none = (
-            {}
-            if found
-            else {"reason": f"no category is in both runs: the rows' column {self.category_field!r} says it"}
-        )
+        none = {}
+        if not found:
+            why = f"no category is in both runs: the rows' column {self.category_field!r} says it"
+            none["reason"] = why + unkept(baseline=baseline, variant=variant)
         return {"categories": found, **there(alone), **there({"without": nowhere + without}), **none}
 
     def _scores(self, results: Results) -> tuple[Mapping[str, Column], int]:

@@ -11,7 +11,7 @@ import attrs
 from dicast import ConfigError, Record, Results, Within
 
 from .paired_scores import mean_change
-from .row_values import row_values
+from .row_values import row_values, unkept
 from .scale import TOO_LARGE, divided, multiplied, power_of
 from .table import explained
 from .ties import differences, reaches, varies
@@ -63,6 +63,8 @@ class RefereeAlignment:
         with quiet():
             sides = {"baseline": self._close(before), "variant": self._close(after)}
             change = self._change(before, after)
+        if not change["n"]:
+            change["words"] += unkept(baseline=baseline, variant=variant)
         better = {
             f"{name.partition('_')[0]}_improved": _improved(
                 sides["baseline"][name], sides["variant"][name], less=name in ("mae", "rmse")
