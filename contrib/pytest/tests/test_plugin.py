@@ -312,3 +312,24 @@ def test_a_run_of_pytest_that_does_not_use_it_imports_nothing_of_dicast(tmp_path
         tmp_path, "-p", "no:hypothesispytest", "-p", "no:schemathesis", "-p", "no:xdist", autoload=True
     )
     assert outcomes == {"test_a": "passed"}, done.stdout
+
+
+CRITERIA = """
+import json, sys
+row = json.load(sys.stdin)
+print(json.dumps({"responses": {name: {"content": json.dumps({"score": score})} for name, score in row["scores"].items()}}))
+"""
+
+
+def test_a_row_that_a_criterion_fails_is_a_failing_item(tmp_path):
+    rows = {"1": {"kind": 0.9, "clear": 0.7}, "2": {"kind": 0.9, "clear": 0.2}}
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"id": id_, "scores": rows[id_]}) for id_ in rows))
+    (tmp_path / "ask.py").write_text(CRITERIA)
+    (tmp_path / "tones.dicast.yaml").write_text(
+        f"name: tones\nsource: {{rows/jsonl: {{path: rows.jsonl}}}}\n"
+        f"task: {{task/command: {{command: [{json.dumps(sys.executable)}, ask.py]}}}}\n"
+        "extractors: [score_extractor/scores: {threshold: 0.5}]\ngate: {on: kind, min_score: 0.5}\n"
+    )
+    outcomes, done = run(tmp_path, "--dicast")
+    assert outcomes == {"row:1": "passed", "row:2": "failed", "gate": "passed"}
+    assert "clear: 0.2000, flagged as failing" in done.stdout

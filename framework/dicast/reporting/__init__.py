@@ -6,6 +6,7 @@ summary on a terminal.
 
 from __future__ import annotations
 
+from .criteria import criteria
 from .figures import answer, exact, figure, money, share
 from .markdown import code, fenced, table
 from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader, facts
@@ -19,6 +20,7 @@ __all__ = [
     "OutcomeReader",
     "answer",
     "code",
+    "criteria",
     "exact",
     "facts",
     "fenced",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
+from math import isfinite
 from typing import Any
 
 import attrs
@@ -30,13 +31,15 @@ _Key = tuple[str | None, str | None]
 class Outcome:
     """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
 
-    *pass_at* is the least score that passes; *basis* what the score rests on; *reason* what was said of it, or why it failed;
-    *cost_usd* what it cost, as decimal text, None where that is not known or not told apart; *milliseconds* how long it took.
+    *pass_at* is the least score that passes; a criterion and a record have none, and a *flag* that says whether they pass, where that is
+    known. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
+    where that is not known or not told apart; *milliseconds* how long it took.
     """
 
     label: str
-    pass_at: float
+    pass_at: float | None
     score: float | None = None
+    flag: bool | None = None
     basis: str | None = None
     failure: str | None = None
     skipped: str | None = None
@@ -46,8 +49,21 @@ class Outcome:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the score is at least *pass_at*; None without a score."""
-        return None if self.score is None else self.score >= self.pass_at - TOLERANCE
+        """Whether the score is at least *pass_at*, or what the *flag* says; None without either."""
+        if self.score is None or self.pass_at is None:
+            return self.flag
+        return self.score >= self.pass_at - TOLERANCE
+
+    @property
+    def did_not_pass(self) -> bool:
+        """Whether it did not pass: it failed, was skipped, or is under its line. A score without a line or a flag says neither."""
+        return self.passed is False or self.failure is not None or self.skipped is not None
+
+    @property
+    def shortfall(self) -> str:
+        """Of an outcome that does not pass: its score, and what it is below."""
+        below = "flagged as failing" if self.pass_at is None else f"below {self.pass_at:g}"
+        return below if self.score is None else f"{figure(self.score)}, {below}"
 
 
 @attrs.frozen
@@ -63,7 +79,7 @@ class JudgedSubject:
     def worst(self, labels: Sequence[str]) -> Outcome | None:
         """Of *labels* the first that failed, else the first under its *pass_at*, else the first that was skipped; None where all passed."""
         found = [self.outcomes[label] for label in labels if label in self.outcomes]
-        return min((one for one in found if one.passed is not True), key=_rank, default=None)
+        return min((one for one in found if one.did_not_pass), key=_rank, default=None)
 
 
 def _rank(one: Outcome) -> int:
@@ -93,19 +109,26 @@ class OutcomeReader:
         self._told: dict[_Key, _Told] = {}
         self._newest: _Key | None = None
         self._texts: TableTexts | None = None
+        self._criteria: dict[str, None] = {}
 
     @property
     def labels(self) -> list[str]:
-        """The labels of the run: of all metrics together, of each, and of the judges; :data:`RECORD` where it has none."""
+        """The labels of the run: of all metrics together, of each, and of the judges, or :data:`RECORD` where it has none; and the criteria so far."""
+        return [*self._judging, *self._criteria]
+
+    @property
+    def counted(self) -> list[str]:
+        """The labels that decide whether a subject passes: where nothing judges, its record and all criteria."""
+        if self.started is None:
+            return []
+        return [*self.started["counted"]] or self.labels
+
+    @property
+    def _judging(self) -> list[str]:
         if self.started is None:
             return []
         metrics = self.started["metrics"]
         return [*([ALL_METRICS] if metrics else []), *metrics, *self.started["judges"]] or [RECORD]
-
-    @property
-    def counted(self) -> list[str]:
-        """The labels that decide whether a subject passes."""
-        return [] if self.started is None else [*self.started["counted"]] or [RECORD]
 
     def take(self, events: Sequence[Event]) -> list[JudgedSubject]:
         """Note *events*; return the subjects that are finished with them, in the order in which they were read.
@@ -158,9 +181,11 @@ class OutcomeReader:
         if self.started is None or self._texts is None:
             return
         texts, started = self._texts.found(None, told.ended, told.record), self.started
-        for label in self.labels:
+        judging = self._judging
+        for label in judging:
             reason: Any = texts.get(self._texts.reasons[label])
-            outcome = Outcome(label, started.get("pass_at", {}).get(label, 0.5), reason=reason and str(reason))
+            line = None if label == RECORD else started.get("pass_at", {}).get(label, 0.5)
+            outcome = Outcome(label, line, reason=reason and str(reason))
             said = told.ended.get(ALL_METRICS if label in started["metrics"] else label)
             if told.kind not in (started.get("on", {}).get(label) or (told.kind,)):  # where none is named, any
                 continue
@@ -170,6 +195,10 @@ class OutcomeReader:
                 yield _of_metric(outcome, said)
             else:
                 yield _of_verdict(outcome, said)
+        for found in _of_criteria(told.record.get("metrics")):
+            if found.label not in judging:
+                self._criteria.setdefault(found.label)
+                yield found
 
 
 def facts(signals: Mapping[str, Any]) -> str:
@@ -188,12 +217,24 @@ def _in_words(metric: Outcome) -> str:
     return f"{metric.label} {metric.skipped or figure(metric.score)}" + ("" if metric.skipped else said)
 
 
+def _of_criteria(metrics: object) -> Iterator[Outcome]:
+    """The outcomes of the criteria that a record's *metrics* name."""
+    found = metrics if isinstance(metrics, Mapping) else {}
+    scores, flags = (one if isinstance(one := found.get(name), Mapping) else {} for name in ("scores", "score_flags"))
+    for label in dict.fromkeys([*scores, *flags]):
+        score: Any = scores.get(label)
+        flag = flags.get(label)
+        known = type(score) in (int, float) and isfinite(score)
+        skipped = None if known or flag is not None else "the record has no score of it"
+        yield Outcome(label, None, score if known else None, None if flag is None else bool(flag), skipped=skipped)
+
+
 def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:
     """The outcome of a label that has judged nothing: that of the task, where it failed or nothing judges what it made."""
     if "failure_mode" in record:
         yield attrs.evolve(outcome, failure=record["failure_mode"], reason=record.get("error"))
     elif record and outcome.label == RECORD:
-        yield attrs.evolve(outcome, score=1.0)
+        yield attrs.evolve(outcome, flag=True)
 
 
 def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:

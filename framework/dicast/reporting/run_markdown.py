@@ -10,6 +10,7 @@ import orjson
 from .._kernel.values import BASES
 from .._toolkit.comparison_text import comparison_lines
 from .._toolkit.terminal import plain_lines
+from .criteria import criteria
 from .figures import answer, figure, money, share
 from .markdown import code, fenced, table
 from .outcomes import JudgedSubject, Outcome
@@ -54,7 +55,7 @@ def _parts(done: Document) -> Iterator[str]:
     if clauses := gate.get("clauses"):
         heads = ("gate on", "clause", "value", "95 % interval", "answer")
         yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
-    if labels := {**done["metrics"], **done["judges"]}:
+    if labels := {**done["metrics"], **done["judges"], **criteria(done)}:
         heads = ("label", "mean", "pass rate", "scored", "basis")
         rows = [_label(name, tally) for name, tally in labels.items()]
         yield _lines(table(heads, rows, right=("mean", "pass rate", "scored")))
@@ -98,9 +99,9 @@ def _clause(clause: Document) -> tuple[str, ...]:
 
 
 def _label(name: str, tally: Document) -> tuple[str, ...]:
-    scored = f"{tally['scored']:,} of {tally['total']:,}"
+    scored = f"{tally['scored']:,} of {tally['total']:,}" if "scored" in tally else ""
     rate = figure(tally["pass_rate"]) if "pass_rate" in tally else ""
-    return code(name), figure(tally["mean"]), rate, scored, tally.get("basis") or ""
+    return code(name), figure(tally.get("mean")), rate, scored, tally.get("basis") or ""
 
 
 def _warnings(done: Document) -> Iterator[str]:
@@ -147,11 +148,13 @@ def _failing(subjects: Sequence[JudgedSubject], of: int, counted: Sequence[str],
 def _shown(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
     """The outcomes that say why a subject did not pass, of the labels that count."""
     own = [subject.outcomes[label] for label in counted if label in subject.outcomes]
-    return [one for one in own if one.passed is not True]
+    return [one for one in own if one.did_not_pass]
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:
-    return "" if outcome.score is None else figure(outcome.score), f"{outcome.pass_at:g}"
+    return "" if outcome.score is None else figure(
+        outcome.score
+    ), "" if outcome.pass_at is None else f"{outcome.pass_at:g}"
 
 
 def _why(outcome: Outcome) -> str:

@@ -13,7 +13,7 @@ import attrs
 
 import dicast
 from dicast import Event, RequestError, Run, Subject
-from dicast.reporting import JudgedSubject, OutcomeReader, answer, figure
+from dicast.reporting import JudgedSubject, OutcomeReader, answer
 
 _BATCH = 1_000
 _TEXT = 600
@@ -134,7 +134,7 @@ def _subject(one: JudgedSubject, counted: Sequence[str]) -> dict[str, Any]:
     if worst.failure is not None:
         said = f"{worst.label}: {worst.failure}: {worst.reason or 'no reason was given'}"
     else:
-        said = f"{worst.label}: {figure(worst.score)}, below {worst.pass_at:g}"
+        said = f"{worst.label}: {worst.shortfall}"
         said += f": {worst.reason}" if worst.reason else ""
     lines = (part.replace("\n", _AGAIN) for part in (said, *_content(one)))
     return {"scores": scores, "why": "\n".join(lines), "skipped": None}

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from dicast import Problem, one_line
-from dicast.reporting import JudgedSubject, Outcome, answer, figure
+from dicast.reporting import JudgedSubject, Outcome, answer
 
 Level = Literal["error", "warning", "notice"]
 
@@ -77,10 +77,10 @@ def of_run(
 def _words(subject: JudgedSubject, outcome: Outcome) -> str:
     if outcome.failure is not None:
         said = f"{outcome.failure}: {outcome.reason or ''}"
-    elif outcome.score is None:
+    elif outcome.skipped is not None:
         said = f"skipped: {outcome.skipped}"
     else:
-        said = f"{figure(outcome.score)}, below {outcome.pass_at:g}" + (f": {outcome.reason}" if outcome.reason else "")
+        said = outcome.shortfall + (f": {outcome.reason}" if outcome.reason else "")
     return f"{subject.kind} {subject.id}, {outcome.label}: {said}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast.reporting import JudgedSubject, Outcome, exact, figure
+from dicast.reporting import JudgedSubject, Outcome, exact
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML 1.0 document can hold (https://www.w3.org/TR/xml/#charsets)."""
@@ -69,7 +69,7 @@ def _result(outcome: Outcome) -> Any:
         return Skipped(_message(outcome.skipped))
     elif outcome.passed is False:
         why = f": {outcome.reason}" if outcome.reason else ""
-        made = Failure(_message(f"{figure(outcome.score)}, below {outcome.pass_at:g}{why}"), "score")
+        made = Failure(_message(f"{outcome.shortfall}{why}"), "score")
     else:
         return None
     if outcome.reason:

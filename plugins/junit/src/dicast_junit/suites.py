@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dicast.reporting import answer, exact
+from dicast.reporting import answer, criteria, exact
 
 from .cases import Counts, add_properties, as_xml_text
 
@@ -48,7 +48,9 @@ def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
 def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:
     """What the document says of *label*: of all metrics together, or the only judge, it is the run's score."""
     score = done["score"] or {}
-    told = score if score.get("label") == label else {**done["metrics"], **done["judges"]}.get(label, {})
+    told = (
+        score if score.get("label") == label else {**done["metrics"], **done["judges"], **criteria(done)}.get(label, {})
+    )
     numbers = {name: exact(told.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
     bases = ", ".join(f"{basis} {count}" for basis, count in (told.get("by_basis") or {}).items())
     return {**numbers, "basis": told.get("basis") or bases}

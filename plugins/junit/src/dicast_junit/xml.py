@@ -23,10 +23,10 @@ ENDS = ("run.completed", "run.stopped")
 
 @attrs.frozen
 class Xml:
-    r"""The run as JUnit XML: a suite for each label (all metrics together, each metric, each judge), a case for each subject.
+    r"""The run as JUnit XML: a suite for each label (all metrics together, each metric, each judge, each criterion), a case for each subject.
 
-    A subject whose score is below the label's ``pass_at`` is a ``failure`` with its reason, one without a score an ``error`` with its kind,
-    one that was not judged ``skipped``. Numbers stand in ``properties`` with all their digits: of a case ``score``, ``pass_at``, ``basis``,
+    A subject whose score is below the label's ``pass_at``, or whose flag says that it does not pass a criterion, is a ``failure`` with its
+    reason, one without a score an ``error`` with its kind, one that was not judged ``skipped``. Numbers stand in ``properties`` with all their digits: of a case ``score``, ``pass_at``, ``basis``,
     ``cost_usd``; of a suite the run's id, gate and cost, and the label's mean and pass rate. A character that XML cannot hold is written
     as an escape (``\u0000``). The file appears under its name when the run ends, also when it is interrupted.
 
@@ -84,16 +84,16 @@ class XmlFile:
     def write(self, events: Sequence[Event]) -> int:
         """Take *events*; return how many subjects are finished with them."""
         finished = self._reader.take(events)
-        if not self._suites and self._reader.started is not None:
+        if not self._began and self._reader.started is not None:
             self._began = events[0].time
-            wanted = self._options.labels
-            self._suites = {
-                label: _Suite(self._spool()) for label in self._reader.labels if not wanted or label in wanted
-            }
         ended = [event.payload for event in events if event.type in ENDS]
         if ended:
             finished += self._reader.end()
             self._done = ended[-1]
+        wanted = self._options.labels
+        for label in self._reader.labels:  # a criterion is known once a record names it
+            if label not in self._suites and (not wanted or label in wanted):
+                self._suites[label] = _Suite(self._spool())
         for subject in finished:
             self._add(subject)
         return len(finished)

@@ -13,14 +13,12 @@ from xml.sax.saxutils import escape
 import attrs
 
 from dicast import AtomicFile, DataError, Event, RunContext, nearest, one_line, output_path
-from dicast.reporting import answer, figure
+from dicast.reporting import answer, criteria, figure
 
 from .markdown import ENDS
 
 _COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "undecided": "#7d5400"}
 """Each gives white text a contrast of 4.5 to 1 or more (WCAG 2.1, 1.4.3)."""
-_OF_MEANS = ("min_score", "max_score")
-"""The rules of the gate whose value is a mean."""
 _LONGEST = 60
 _WIDE = 7.0
 """What a letter takes at 11 px, at most, but for the widest; ``textLength`` makes it so whatever font there is."""
@@ -34,7 +32,7 @@ class Badge:
 
     :param path: the file to write; folders above it are made.
     :param on: what it shows: ``gate`` (``passed``, ``failed`` or ``undecided``), ``score`` (the run's mean), or the label of a metric or judge, whose mean it shows. Of a criterion
-        it shows the mean that a clause of the gate holds against a line.
+        it shows the mean that a clause of the gate holds against a line, or ``stats/score_stats`` has.
     :param text: what stands before it; the run's name by default.
     :param base_path: a folder that *path* must lie in, links resolved; any by default.
     """
@@ -103,13 +101,12 @@ def shown(done: Mapping[str, Any], on: str) -> str:
     score = done["score"]
     if on == "score" or (score is not None and on == score["label"]):
         return figure(None if score is None else score["mean"])
-    means = {clause["on"]: clause["value"] for clause in done["gate"]["clauses"] if clause["rule"] in _OF_MEANS}
-    means |= {label: told["mean"] for label, told in {**done["metrics"], **done["judges"]}.items()}
-    if on not in means:
-        hint = nearest(on, ["gate", "score", *means])
+    labels = {**done["metrics"], **done["judges"], **criteria(done)}
+    if on not in labels:
+        hint = nearest(on, ["gate", "score", *labels])
         more = f", did you mean {hint!r}?" if hint else ""
-        raise DataError(f"report/badge: on is {on!r}, and the run has gate, score, {', '.join(means)}{more}")
-    return figure(means[on])
+        raise DataError(f"report/badge: on is {on!r}, and the run has gate, score, {', '.join(labels)}{more}")
+    return figure(labels[on].get("mean"))
 
 
 def badge(left: str, right: str, colour: str) -> str:
