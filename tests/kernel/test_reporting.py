@@ -105,3 +105,24 @@ def test_numbers_for_readers_and_for_programs():
     assert (exact(0.1 + 0.2), exact(None)) == ("0.30000000000000004", "")
     assert money({"usd": "0", "msat": "0"}) == "nothing"
     assert money({"usd": None, "msat": "12"}) == "unknown usd, 12 msat"
+
+
+def test_a_label_that_another_clause_of_the_gate_is_on_decides_too():
+    text = "metrics: [cheap, other]\njudges: [dear]\ngate: [{min_score: 0.3}, {on: dear, min_pass_rate: 0.9}, {on: cheap, min_score: 0.1}]\n"
+    cheap, other = FakeMetric([Score(1.0), Score(1.0), Score(0.2)]), FakeMetric(Score(1.0))
+    dear = FakeJudge([Judgment(score, 0.8, "llm", "m", Cost.zero()) for score in (0.9, 0.1, 0.9)])
+    found, reader, _ = read(text, rows("a", "b", "c"), cheap=cheap, other=other, dear=dear)
+    assert reader.counted == ["metrics", "dear", "cheap"]
+    worst = [one.worst(reader.counted) for one in found]
+    assert [None if one is None else (one.label, one.shortfall) for one in worst] == [
+        None,
+        ("dear", "0.1000, below 0.5"),
+        ("cheap", "0.2000, below 0.5"),
+    ]
+
+
+def test_a_metric_of_the_gate_that_was_spared_is_no_subject_that_did_not_pass():
+    text = "metrics: {proxy: [cheap], truth: [other]}\nscoring: {threshold: 0.9}\ngate: {on: other, min_score: 0.1}\n"
+    (one,), reader, _ = read(text, rows("a"), cheap=FakeMetric(Score(0.8)), other=FakeMetric(Score(1.0)))
+    assert one.outcomes["other"].skipped == "spared by the gate"
+    assert (reader.counted, one.worst(reader.counted)) == (["metrics", "other"], None)

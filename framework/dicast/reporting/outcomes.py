@@ -32,7 +32,7 @@ class Outcome:
     """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
 
     *pass_at* is the least score that passes; a criterion and a record have none, and a *flag* that says whether they pass, where that is
-    known. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
+    known. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
     where that is not known or not told apart; *milliseconds* how long it took.
     """
 
@@ -43,6 +43,7 @@ class Outcome:
     basis: str | None = None
     failure: str | None = None
     skipped: str | None = None
+    spared: bool = False
     reason: str | None = None
     cost_usd: str | None = None
     milliseconds: int | None = None
@@ -56,8 +57,8 @@ class Outcome:
 
     @property
     def did_not_pass(self) -> bool:
-        """Whether it did not pass: it failed, was skipped, or is under its line. A score without a line or a flag says neither."""
-        return self.passed is False or self.failure is not None or self.skipped is not None
+        """Whether it did not pass: it failed, was skipped (and not *spared*), or is under its line. A score without a line or a flag says neither."""
+        return self.passed is False or self.failure is not None or (self.skipped is not None and not self.spared)
 
     @property
     def shortfall(self) -> str:
@@ -118,10 +119,11 @@ class OutcomeReader:
 
     @property
     def counted(self) -> list[str]:
-        """The labels that decide whether a subject passes: where nothing judges, its record and all criteria."""
+        """The labels that decide whether a subject passes: those that count and those of the gate; where nothing judges, its record and all criteria."""
         if self.started is None:
             return []
-        return [*self.started["counted"]] or self.labels
+        counted = [*self.started["counted"]] or self.labels
+        return [*dict.fromkeys([*counted, *self.started.get("gated", ())])]
 
     @property
     def _judging(self) -> list[str]:
@@ -254,10 +256,11 @@ def _of_metric(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     if "failure_mode" in said:
         if said.get("skipped") is None and outcome.reason is not None:  # which stands with the metric that failed
             return attrs.evolve(outcome, failure=said["failure_mode"])
-        return attrs.evolve(outcome, skipped="the subject has no verdict of its metrics together", reason=None)
+        why = "the subject has no verdict of its metrics together"
+        return attrs.evolve(outcome, skipped=why, spared=True, reason=None)
     value = said["signals"]["metrics"].get(label)
     if value is None:
-        return attrs.evolve(outcome, skipped=outcome.reason or "not asked")
+        return attrs.evolve(outcome, skipped=outcome.reason or "not asked", spared=True)
     items = [item for item in said["scores"] if item["metric"] == label]
     bases = [item.get("basis") or item["tier"] for item in items]
     return attrs.evolve(outcome, score=value, basis=weakest(bases) if bases else None)

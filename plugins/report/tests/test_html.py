@@ -482,3 +482,22 @@ def test_labels_are_set_against_the_run_that_they_are_about(run, tmp_path, dicas
     assert one["document"]["run_id"] == done["run_id"]
     (judge,) = one["reliability"]
     assert (judge["label"], judge["n"], judge["agree"]) == ("metrics", 2, 0.5)
+
+
+def test_a_row_that_fails_another_label_of_the_gate_fails_and_says_why(run, tmp_path):
+    pipeline = PIPELINE.replace("[diff/match]", "[check/contains: {as: lima, value: Lima}, diff/match: {weight: 9}]")
+    pipeline += "gate: [{min_score: 0.3, min_coverage: 0.3}, {on: lima, min_pass_rate: 0.9}]\n"
+    run(pipeline=pipeline, rows=ROWS[:2], code=1)
+    (table,) = rows(tmp_path / "out/report.html")
+    assert (table["scores"].split(",")[0], table["outcomes"]) == ("0.9", ["fail", "fail"])
+    assert table["reasons"][0].startswith("lima: ")
+
+
+def test_only_flags_of_the_gate_decide_beside_verdicts():
+    told = Told(
+        "row", "1", None, 0, {"judge": {"score": 0.7}}, {"metrics": {"score_flags": {"kind": False, "x": None}}}
+    )
+    outcomes = {
+        gated: Marking((), ("judge",), ("judge",), {}, gated).outcome(told) for gated in ((), ("kind",), ("x",))
+    }
+    assert outcomes == {(): "pass", ("kind",): "fail", ("x",): "pass"}

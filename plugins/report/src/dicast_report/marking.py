@@ -28,12 +28,14 @@ class Marking:
     judges: tuple[str, ...]
     counted: tuple[str, ...]
     pass_at: Mapping[str, float]
+    gated: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, started: Mapping[str, Any]) -> Self:
         """Read the payload of ``run.started``."""
-        metrics, judges, counted = (tuple(started.get(name) or ()) for name in ("metrics", "judges", "counted"))
-        return cls(metrics, judges, counted, started.get("pass_at") or {})
+        names = "metrics", "judges", "counted", "gated"
+        metrics, judges, counted, gated = (tuple(started.get(name) or ()) for name in names)
+        return cls(metrics, judges, counted, started.get("pass_at") or {}, gated)
 
     def line(self, label: str) -> float:
         """The least value with which a subject passes *label*."""
@@ -45,16 +47,28 @@ class Marking:
         return mine or tuple(told.ended)
 
     def outcome(self, told: Told) -> Outcome:
-        """Whether *told* passes."""
-        labels = self.deciding(told)
+        """Whether *told* passes: all labels that decide on it, and all of the gate."""
+        labels, values = self.asked(told), self.values(told)
         if any("failure_mode" in told.ended[label] for label in labels):
             return "none"
-        if labels:
-            return "pass" if all(told.ended[label]["score"] >= self.line(label) for label in labels) else "fail"
+        passes = [self.passes(told, label) for label in labels]
+        passes += [
+            values[label] >= self.line(label) for label in self.gated if label in self.metrics and label in values
+        ]
         flags = _metrics(told).get("score_flags")
-        if isinstance(flags, Mapping) and (known := [flag for flag in flags.values() if flag is not None]):
-            return "pass" if all(known) else "fail"
-        return "open"
+        for label, flag in flags.items() if isinstance(flags, Mapping) else ():
+            if flag is not None and (not labels or label in self.gated):
+                passes.append(bool(flag))
+        return ("pass" if all(passes) else "fail") if passes else "open"
+
+    def asked(self, told: Told) -> tuple[str, ...]:
+        """The labels whose verdicts decide whether *told* passes: those of its score, and those of the gate."""
+        return tuple(dict.fromkeys((*self.deciding(told), *(label for label in self.gated if label in told.ended))))
+
+    def passes(self, told: Told, label: str) -> bool:
+        """Whether the verdict of *label* on *told* is one, and passes."""
+        score = told.ended[label].get("score")
+        return score is not None and score >= self.line(label)
 
     def score(self, told: Told) -> float | None:
         """The score of *told*; None where it has none, or several."""

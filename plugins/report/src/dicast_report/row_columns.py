@@ -82,7 +82,7 @@ class RowColumns:
 
     def _why(self, told: Told) -> str:
         """Why the subject has no score, or the one it has: the first of those below their line that says why."""
-        for label in self.marking.deciding(told):
+        for label in sorted(self.marking.asked(told), key=lambda label: self.marking.passes(told, label)):
             ended = told.ended[label]
             if "failure_mode" in ended:
                 return f"{ended['failure_mode']}: {ended.get('error_message') or ''}"
