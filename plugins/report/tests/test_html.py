@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ from dicast_report.human_labels import Reliability, wilson
 from dicast_report.marking import Marking
 from dicast_report.page import inert
 from dicast_report.row_columns import RowColumns
-from dicast_report.spread import Spreads
+from dicast_report.spread import Spread, Spreads
 from dicast_report.told import Told
 
 PIPELINE = """name: capitals
@@ -501,3 +502,15 @@ def test_only_flags_of_the_gate_decide_beside_verdicts():
         gated: Marking((), ("judge",), ("judge",), {}, gated).outcome(told) for gated in ((), ("kind",), ("x",))
     }
     assert outcomes == {(): "pass", ("kind",): "fail", ("x",): "pass"}
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30))
+def test_the_mean_of_a_label_is_exact_and_rounded_once(values):
+    spread = Spread()
+    for value in values:
+        spread.add(value)
+    assert spread.mean() == float(sum(map(Fraction, values)) / len(values))
+
+
+def test_without_values_there_is_no_mean():
+    assert Spread().mean() is None

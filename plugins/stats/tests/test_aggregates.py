@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from fractions import Fraction
 from math import inf, ldexp, nan
 
 import pytest
@@ -18,6 +19,7 @@ from dicast_stats import (
     LatencySummary,
     Leaderboard,
     PassRate,
+    Power,
     Recommendation,
     ScoreStats,
     VariantRanking,
@@ -371,3 +373,12 @@ def test_among_thousands_of_records_scores_stay_beside_those_of_their_record(agg
 
 def is_number(value):
     return value not in (None, "none", inf)
+
+
+@given(st.lists(st.floats(-1e50, 1e50), min_size=1, max_size=40))
+def test_a_mean_is_exact_and_rounded_once_as_a_runs_document_has_it(aggregated, values):
+    expected = float(sum(map(Fraction, values)) / len(values))
+    records = [{"metrics": {"scores": {"a": value}}} for value in values]
+    for component in (ScoreStats(), Distribution(), Power()):
+        assert aggregated(component, records)["criteria"]["a"]["mean"] == expected
+    assert aggregated(VariantRanking(), records)["mean"] == expected

@@ -14,6 +14,8 @@ from .marking import METRICS, Marking, is_number
 from .told import RECORD, Told
 
 BINS = 20
+_FINEST = 1074
+"""The smallest float above 0 is 2 to the power of minus this; values are added up in units of it."""
 _DISTINCT, _DIGITS = 4096, 3
 """So many different values are counted exactly, and of others three digits are: memory must not grow with the run."""
 
@@ -23,7 +25,7 @@ class Spread:
     """One label's values and verdicts."""
 
     n: int = 0
-    total: float = 0.0
+    total: int = 0
     passed: int = 0
     flagged: int = 0
     unit: list[int] = attrs.field(factory=lambda: [0] * BINS)
@@ -36,10 +38,15 @@ class Spread:
     def add(self, value: float) -> None:
         """Count a value."""
         self.n += 1
-        self.total += value
+        numerator, denominator = value.as_integer_ratio()
+        self.total += numerator << (_FINEST + 1 - denominator.bit_length())
         if 0 <= value <= 1:
             self.unit[min(BINS - 1, int(value * BINS))] += 1
         _count(self.others, value)
+
+    def mean(self) -> float | None:
+        """The mean of the values, rounded once, as the run's document has its means; None without any."""
+        return self.total / (self.n << _FINEST) if self.n else None
 
     def spend(self, payload: Mapping[str, Any]) -> None:
         """Count what a verdict, or a failure, cost and how long it took."""
@@ -137,7 +144,7 @@ class Spreads:
             "counted": label in self._marking.counted,
             "pass_at": None if role == "criterion" else self._marking.line(label),
             "n": spread.n,
-            "mean": spread.total / spread.n if spread.n else None,
+            "mean": spread.mean(),
             "passed": spread.passed if knows and spread.n else None,
             **(spread.histogram() if spread.n else {"bins": [], "low": 0, "high": 1}),
             "failed": sum(spread.failures.values()),

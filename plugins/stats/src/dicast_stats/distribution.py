@@ -12,7 +12,7 @@ import attrs
 from dicast import RunContext, Within
 
 from .columns import ScoreColumns
-from .scale import divided, multiplied, power_of
+from .scale import divided, mean_of, multiplied, power_of
 from .table import explained
 from .ties import varies
 from .values import plain, quiet
@@ -71,7 +71,7 @@ class Spread:
             return explained({**figures, "words": "no scores"}, {"n": "no scores"})
         power = power_of(scores)
         scaled = divided(scores, power)
-        lengths = {"mean": scaled.mean(), "min": scaled.min(), "max": scaled.max()}
+        lengths = {"mean": mean_of(scaled), "min": scaled.min(), "max": scaled.max()}
         lengths |= dict(zip((f"p{share}" for share in _QUANTILES), np.percentile(scaled, _QUANTILES), strict=True))
         reasons, alike = {}, not varies(scaled)
         if not alike:

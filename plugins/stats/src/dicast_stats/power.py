@@ -12,7 +12,7 @@ import attrs
 from dicast import RunContext, Within
 
 from .columns import ScoreColumns
-from .scale import divided, multiplied, power_of
+from .scale import divided, mean_of, multiplied, power_of
 from .table import explained
 from .ties import varies
 from .values import plain, quiet
@@ -83,7 +83,7 @@ class Scores:
     def _planned(self, scores: Column) -> dict[str, Any]:
         options, figures = self._options, {"n": len(scores), **dict.fromkeys(_FIGURES)}
         if len(scores):
-            figures["mean"] = multiplied(divided(scores, power_of(scores)).mean(), power_of(scores))
+            figures["mean"] = multiplied(mean_of(divided(scores, power_of(scores))), power_of(scores))
         if len(scores) < 2 or not varies(scores):  # a variance needs two
             why = "the scores are all alike" if len(scores) > 1 else f"{len(scores)} of the 2 needed"
             return explained({**figures, "words": f"not known: {why}"}, {"effect_size": why})

@@ -6,8 +6,10 @@ by it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import frexp
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import chain
+from math import frexp, fsum
 from typing import TYPE_CHECKING
 
 from .values import plain
@@ -19,6 +21,7 @@ TOO_LARGE = "the scores are too large"
 
 _LEAST, _MOST = 1e-60, 1e60
 """What is as large as this can be squared and cubed, and summed up a million times."""
+_PART = 1 << 16
 
 
 def power_of(*columns: Column) -> int:
@@ -47,6 +50,19 @@ def multiplied(value: float, power: int) -> float | None:
     import numpy as np
 
     return plain(np.ldexp(value, power) if power else value)
+
+
+def mean_of(column: Column) -> float:
+    """The mean of *column*, exact and rounded once, as a run's document has its means; the column is one that can be added up."""
+    total = fsum(_listed(column))
+    rest = fsum(chain((-total,), _listed(column)))  # what rounding the sum has left out
+    return float((Fraction(total) + Fraction(rest)) / len(column))
+
+
+def _listed(column: Column) -> Iterator[float]:
+    """The numbers of *column*, without a second copy of all."""
+    parts = (column[start : start + _PART] for start in range(0, len(column), _PART))
+    return chain.from_iterable(part.tolist() for part in parts)
 
 
 def lengths(

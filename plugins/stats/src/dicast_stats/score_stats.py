@@ -14,7 +14,7 @@ import attrs
 from dicast import Record, RunContext, Within
 
 from .columns import ScoreColumns
-from .scale import divided, multiplied, power_of
+from .scale import divided, mean_of, multiplied, power_of
 from .table import SCORES
 from .ties import reaches
 from .values import finder, finite, quiet
@@ -121,5 +121,5 @@ def distribution(values: Column, ddof: int) -> dict[str, float | None]:
     values = divided(values, power)
     with quiet():
         spread = values.std(ddof=ddof) if len(values) > max(1, ddof) else 0.0 if len(values) == 1 else nan
-        figures = {"mean": values.mean(), "median": np.median(values), "min": values.min(), "max": values.max()}
+        figures = {"mean": mean_of(values), "median": np.median(values), "min": values.min(), "max": values.max()}
         return {name: multiplied(value, power) for name, value in {**figures, "std": spread}.items()}

@@ -10,7 +10,7 @@ import attrs
 
 from dicast import Record, RunContext
 
-from .scale import divided, multiplied, power_of
+from .scale import divided, mean_of, multiplied, power_of
 from .ties import reaches
 from .values import plain, score_of
 
@@ -65,7 +65,7 @@ class Ranking:
             return {}
         values = np.frombuffer(self._values)
         power, passes = power_of(values), int(reaches(values, options.threshold).sum())
-        mean = multiplied(divided(values, power).mean(), power)
+        mean = multiplied(mean_of(divided(values, power)), power)
         pass_rate = passes / (samples + self._missing)
         return {
             "samples": samples,
