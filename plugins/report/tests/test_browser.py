@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,28 @@ def test_a_rows_numbers_are_those_of_its_verdict(open_page, capitals, dicast):
     assert numbers['rows[peru].values["like.ness"]'] == values["like.ness"]
     assert numbers["rows[peru].verdicts.metrics.scores[0].value"] == values["proxy/length"]
     assert numbers["rows[peru].verdicts.metrics.confidence"] == verdict["confidence"]
+
+
+def test_the_card_of_what_counts_has_the_documents_number_and_its_place(open_page, capitals):
+    document = exactly((capitals / "document.json").read_text())
+    with open_page(capitals / "out/report.html") as page:
+        card = page.locator(".card", has=page.get_by_role("heading", name="metrics all metrics, counts"))
+        mean, *others = card.locator("data").evaluate_all(
+            "all => all.map(one => [one.dataset.path, one.dataset.value])"
+        )
+    assert mean == ["score.mean", document["score"]["mean"]]
+    assert ["score.passes.n", document["score"]["passes"]["n"]] in others
+
+
+def test_the_gates_answers_are_in_sight_on_a_phone(open_page, capitals):
+    with open_page(capitals / "out/report.html", width=400) as page:
+        table = page.locator(".clauses")
+        assert table.evaluate("one => one.parentElement.scrollWidth <= one.parentElement.clientWidth")
+        assert table.locator("tbody tr").first.locator("td").first.inner_text() in (
+            "✓ passed",
+            "! undecided",
+            "✗ failed",
+        )
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -311,6 +334,41 @@ def test_prompts_stand_side_by_side(open_page, tmp_path, dicast, write_rows):
         texts = page.locator("dialog .side").all_inner_texts()
         assert "It is Lima" in texts[0]
         assert "It is" not in texts[1]
+
+
+RATE = """
+import json, sys
+row, more = json.load(sys.stdin), float(sys.argv[1])
+print(json.dumps({"responses": {name: {"content": json.dumps({"score": row[name] + more})} for name in ("kind", "clear")}}))
+"""
+
+
+def test_criteria_stand_side_by_side_with_one_mean_everywhere(open_page, tmp_path, dicast, write_rows):
+    (tmp_path / "rate.py").write_text(RATE)
+    write_rows(tmp_path / "rows.jsonl", [{"id": str(n), "kind": n / 70, "clear": 0.1} for n in range(1, 21)])
+    command = json.dumps([sys.executable, "rate.py", "${MORE:-0}"])
+    (tmp_path / "suite.yaml").write_text(
+        f"name: tones\nsource: {{rows/jsonl: {{path: rows.jsonl}}}}\ntask: {{task/command: {{command: {command}}}}}\n"
+        "extractors: [score_extractor/scores: {threshold: 0.3}]\naggregates: [stats/score_stats, stats/power]\n"
+        "gate: {on: kind, min_score: 0.9}\nledger: {ledger/sqlite: {path: ledger.db}}\n"
+        "experiments: {plain: {variables: {MORE: '0'}}, warm: {variables: {MORE: '0.3'}}}\n"
+    )
+    document = exactly(dicast(tmp_path, "run", "suite.yaml", "--json", code=1))
+    dicast(tmp_path, "report", "--ledger", "ledger.db", "--out", "report.html")
+    plain = document["experiments"]["plain"]
+    means = {name: one["mean"] for name, one in plain["aggregates"]["stats/score_stats"]["criteria"].items()}
+    assert means["kind"] == plain["gate"]["clauses"][1]["value"]
+    with open_page(tmp_path / "report.html") as page:
+        cards = page.locator(".card .figure data").evaluate_all(
+            "all => all.map(one => [one.dataset.path, one.dataset.value])"
+        )
+        assert sorted(value for _, value in cards) == sorted(means.values())
+        assert [found_at(document, path) == value for path, value in cards] == [True, True]
+        numbers = [one for one in steps_of(page) if "rows[" not in one[0]]
+        assert [one for one in numbers if found_at(document, one[0]) != one[1]] == []
+        heads = page.locator(".rows-section [role=columnheader]").all_inner_texts()
+        assert {"kind, plain", "kind, warm", "clear, plain", "clear, warm"} <= {head.strip(" ▲▼") for head in heads}
+        assert "–" not in page.locator(".virtual-row").first.inner_text()
 
 
 @pytest.mark.outside_data

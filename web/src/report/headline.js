@@ -27,18 +27,17 @@ function Gate({ gate, at_ }) {
     <p class="verdict"><${Mark} outcome=${outcome} word=${`gate ${word}`} /></p>
     ${gate.reasons.length ? html`<ul class="reasons">${gate.reasons.map((reason) => html`<li dir="auto">${reason}</li>`)}</ul>` : null}
     ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Clauses of the gate"><table class="clauses">
-      <thead><tr><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
-        <th scope="col" class="num">found</th><th scope="col">95 % interval</th><th scope="col">answer</th></tr></thead>
+      <thead><tr><th scope="col">answer</th><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
+        <th scope="col" class="num">found</th><th scope="col">95 % interval</th></tr></thead>
       <tbody>${clauses.map((clause, number) => {
         const [kind, said] = answer(clause.passed);
         const path = (key) => at_("gate", "clauses", number, key);
         const isText = (value) => value !== null && typeof value !== "object";
-        return html`<tr><td dir="auto">${clause.on ?? "–"}</td><td>${clause.rule.replaceAll("_", " ")}</td>
+        return html`<tr><td><${Mark} outcome=${kind} word=${said} /></td><td dir="auto">${clause.on ?? "–"}</td><td>${clause.rule.replaceAll("_", " ")}</td>
           <td class="num">${isText(clause.line) ? clause.line : html`<${Figure} value=${clause.line} path=${path("line")} />`}</td>
           <td class="num">${isText(clause.value) ? clause.value : html`<${Figure} value=${clause.value} path=${path("value")} />`}</td>
           <td>${clause.low === null || clause.low === undefined ? "–" : html`<${Figure} value=${clause.low} path=${path("low")} form=${score} /> to${" "}
-            <${Figure} value=${clause.high} path=${path("high")} form=${score} />`}</td>
-          <td><${Mark} outcome=${kind} word=${said} /></td></tr>`;
+            <${Figure} value=${clause.high} path=${path("high")} form=${score} />`}</td></tr>`;
       })}</tbody></table></div>` : null}
   </div>`;
 }

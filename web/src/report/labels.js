@@ -1,6 +1,7 @@
 // Each metric, judge and criterion: how its values are spread, how many pass, what failed, what it cost.
 import { html } from "../html.js";
 import { at, Figure, milliseconds, percent, score } from "../figures.js";
+import { criteria } from "./criteria.js";
 import { useFirst } from "./first_of.js";
 import { Axis, Histogram, Interval } from "../charts.js";
 
@@ -16,12 +17,21 @@ export function Labels({ run }) {
   </section>`;
 }
 
+/** What the document says of a label, and the path to it there. */
 function place(label, run) {
-  const metric = run.document.metrics[label.label];
-  const judge = run.document.judges[label.label];
-  if (label.role === "metric" && metric) return { found: metric, path: (...keys) => at(run.prefix, "metrics", label.label, ...keys) };
-  if (label.role === "judge" && judge) return { found: judge, path: (...keys) => at(run.prefix, "judges", label.label, ...keys) };
+  const { metrics, judges, score: whole } = run.document;
+  const under = (...keys) => (...more) => at(run.prefix, ...keys, ...more);
+  if (label.role === "metric" && metrics[label.label]) return { found: metrics[label.label], path: under("metrics", label.label) };
+  if (label.role === "judge" && judges[label.label]) return { found: judges[label.label], path: under("judges", label.label) };
+  if (label.role === "all metrics" && whole?.label === label.label) return { found: whole, path: under("score") };
   return { found: null, path: () => undefined };
+}
+
+/** The path to the mean of a criterion, where the document has it. */
+function meanOf(label, run) {
+  const same = ([criterion, mean]) => criterion === label.label && Number(mean) === Number(label.mean);
+  const [, , keys] = (label.role === "criterion" && criteria(run.document).find(same)) || [];
+  return keys && at(run.prefix, ...keys);
 }
 
 function Label({ label, run }) {
@@ -31,7 +41,7 @@ function Label({ label, run }) {
   const passes = found?.passes;
   return html`<article class="card">
     <h3 dir="auto">${label.label} <span class="role">${label.counted ? `${label.role}, counts` : label.role}</span></h3>
-    <div class="pair"><span class="figure"><${Figure} value=${mean} path=${path("mean")} form=${score} none="no score" /></span><span class="small">mean</span></div>
+    <div class="pair"><span class="figure"><${Figure} value=${mean} path=${path("mean") ?? meanOf(label, run)} form=${score} none="no score" /></span><span class="small">mean</span></div>
     ${Number(label.n) ? html`<${Histogram} bins=${label.bins} low=${label.low} high=${label.high} cut=${cut}
       label=${`How the values of ${label.label} are spread`} height=${110} /><${Axis} low=${label.low} high=${label.high} />` : null}
     <dl class="facts">
@@ -39,8 +49,8 @@ function Label({ label, run }) {
           <span class="soft"> (<${Figure} value=${passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${passes.n} path=${path("passes", "n")} />)</span>
           <${Interval} value=${Number(found.pass_rate)} from=${passes.ci_low === null ? null : Number(passes.ci_low)}
             to=${passes.ci_high === null ? null : Number(passes.ci_high)} label=${`pass rate of ${label.label}`} /></dd></div>`
-        : known(label.passed) ? html`<div><dt>pass</dt><dd><${Figure} value=${label.passed} /> of <${Figure} value=${Number(label.n) + Number(label.failed)} /></dd></div>` : null}
-      <div><dt>scored</dt><dd>${found ? html`<${Figure} value=${found.scored} path=${path("scored")} /> of <${Figure} value=${found.total} path=${path("total")} />`
+        : known(label.passed) ? html`<div><dt>pass</dt><dd><${Figure} value=${label.passed} /> of <${Figure} value=${Number(label.n) + (label.role === "criterion" ? 0 : Number(label.failed))} /></dd></div>` : null}
+      <div><dt>scored</dt><dd>${known(found?.total) ? html`<${Figure} value=${found.scored} path=${path("scored")} /> of <${Figure} value=${found.total} path=${path("total")} />`
         : html`<${Figure} value=${label.n} />`}</dd></div>
       ${known(found?.corrected?.mean) ? html`<div><dt>corrected</dt><dd><${Figure} value=${found.corrected.mean} path=${path("corrected", "mean")} form=${score} /></dd></div>` : null}
       ${known(found?.basis) ? html`<div><dt>rests on</dt><dd>${found.basis}</dd></div>` : null}

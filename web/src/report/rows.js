@@ -42,7 +42,7 @@ export function Rows({ report, rows, whole, ask, onOpen }) {
     return sorted(found, sort);
   }, [within, wanted.outcome, sort]);
   const labels = useMemo(() => labelsOf(report, rows, within), [report, rows, within]);
-  const columns = columnsOf(report, labels, narrow);
+  const columns = columnsOf(report, labels, rows.subjects, narrow);
   const onSort = useCallback((key) => setSort((before) => ({ key, down: before.key === key ? !before.down : false })), []);
   const bases = useMemo(() => counted(rows.subjects, (subject) => subject.first.basis ?? "").filter(([basis]) => basis), [rows]);
   const hasFlips = report.runs.length > 1 || report.runs.some((run) => run.flips);
@@ -75,7 +75,7 @@ export function Rows({ report, rows, whole, ask, onOpen }) {
     ${shown.length ? html`<${VirtualTable} columns=${columns} rows=${shown} height=${narrow ? 72 : 44} sort=${sort} onSort=${onSort} label="Subjects"
       keyOf=${(subject) => subject.key} onOpen=${(subject) => onOpen(subject, shown)} template=${columns.map((column) => column.width).join(" ")} />`
       : html`<p class="empty">No subject matches.</p>`}
-    <${Printed} columns=${columnsOf(report, labels, false)} rows=${shown} />
+    <${Printed} columns=${columnsOf(report, labels, rows.subjects, false)} rows=${shown} />
   </div>`;
 }
 
@@ -167,12 +167,15 @@ function labelsOf(report, rows, subjects) {
 
 const MANY = 5; // columns of values that fit beside the texts
 
-function columnsOf(report, labels, narrow) {
+function columnsOf(report, labels, subjects, narrow) {
   const several = report.runs.length > 1;
   const subject = { key: "subject", head: "subject", width: several ? "minmax(9rem, 1.4fr)" : "minmax(7rem, 1fr)", cell: (one) => html`<span class="id" dir="auto">${one.id}</span>` };
   const outcome = { key: "outcome", head: several ? "worst outcome" : "outcome", width: several ? "8rem" : "6.5rem", cell: (one) => html`<${Mark} outcome=${one.outcome} />` };
-  const values = several
-    ? report.runs.map((run, number) => ({ key: `${number}:`, head: run.title, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }))
+  const unscored = !subjects.some((one) => one.rows.some((row) => row !== null && row.score !== null));
+  const values = several && unscored && labels.length
+    ? labels.slice(0, Math.max(1, Math.floor(MANY / report.runs.length))).flatMap((label) => report.runs.map((run, number) => ({ key: `${number}:${label}`, head: `${label}, ${run.title}`,
+      width: "minmax(5rem, .6fr)", className: "num", cell: (one) => valued(one.rows[number], label) })))
+    : several ? report.runs.map((run, number) => ({ key: `${number}:`, head: run.title, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }))
     : [{ key: "0:", head: "score", width: "4.5rem", className: "num", cell: (one) => scored(one.rows[0]) }];
   const texts = { key: "texts", head: "reason or output", sorts: false, width: "minmax(10rem, 3fr)", className: "preview", cell: (one) => preview(telling(one)) };
   if (narrow) {
@@ -180,8 +183,12 @@ function columnsOf(report, labels, narrow) {
       { ...values[0], width: "4rem" }];
   }
   const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",
-    cell: (one) => html`<${Figure} value=${one.rows[0]?.value(label)} path=${`${one.rows[0]?.path}.${at("values", label)}`} form=${score} />` }));
+    cell: (one) => valued(one.rows[0], label) }));
   return [outcome, subject, ...values, ...more, texts];
+}
+
+function valued(row, label) {
+  return html`<${Figure} value=${row?.value(label)} path=${`${row?.path}.${at("values", label)}`} form=${score} />`;
 }
 
 function scored(row) {

@@ -2,19 +2,9 @@
 import { html } from "../html.js";
 import { at, Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
+import { criteria } from "./criteria.js";
 import { MANY } from "./first_of.js";
 import { answer, Mark } from "../marks.js";
-
-function criteria(done) {
-  for (const [name, found] of Object.entries(done.aggregates ?? {})) {
-    if (found?.criteria && typeof found.criteria === "object" && !Array.isArray(found.criteria)) {
-      return Object.entries(found.criteria)
-        .filter(([, one]) => one?.mean !== undefined)
-        .map(([criterion, one]) => [criterion, one.mean, ["aggregates", name, "criteria", criterion, "mean"]]);
-    }
-  }
-  return [];
-}
 
 const means = (done) => [
   ...Object.entries(done.metrics).map(([label, one]) => [label, one.mean, ["metrics", label, "mean"]]),
