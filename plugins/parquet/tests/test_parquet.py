@@ -214,3 +214,8 @@ def test_no_value_is_lost_whatever_they_are(tmp_path_factory, values):
             )
         else:
             assert found == (value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value)
+
+
+def test_texts_that_csv_has_are_no_columns(tmp_path):
+    read = event("subject.read", {"digest": "0", "content": {"input": "q", "output": "a", "reference": None}}, "1")
+    assert write(tmp_path, [started(), read, judged("1")]).column_names == SUBJECT

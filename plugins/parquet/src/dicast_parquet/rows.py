@@ -23,7 +23,7 @@ _GROUP_CHARS = 32_000_000
 class Rows:
     """One row per subject, in the order they were read, as a Parquet file (zstd) with typed columns.
 
-    The columns are those of ``csv/rows``. A column holds booleans, whole numbers (64 bits), floats or text; ``cost_usd`` holds decimals.
+    The columns are those of ``csv/rows`` without what was judged, reasons and rationales. A column holds booleans, whole numbers (64 bits), floats or text; ``cost_usd`` holds decimals.
     Where its values differ in type it holds text, lists and mappings are JSON, and what is missing is null. The file's key-value metadata has ``run_id``, ``name``,
     ``fingerprints`` as JSON and, where a task says them, ``security_level`` and ``determinism_level``. It appears under its name when the run ends, also
     when that is interrupted; until then an older one stays.
