@@ -149,6 +149,21 @@ def test_a_persons_verdict_enters_agreement(client):
     assert (found["n"], found["different_content"]) == (1, 0)
 
 
+def test_a_persons_verdict_is_a_label_that_other_commands_read(client, ledger):
+    for judge, score in (("ann", 1), ("ann", 0.5), ("ben", 0)):
+        label = {"subject_id": "s/1", "score": score, "judge": judge}
+        assert client.post("/labels", json=label, headers=LABELLING).status_code == 201
+    printed = CliRunner().invoke(COMMANDS["labels"].load(), ["export", "--ledger", str(ledger)], catch_exceptions=False)
+    lines = [json.loads(line) for line in printed.stdout.splitlines()]
+    assert [(one["subject_id"], one["labeller"], one["score"]) for one in lines] == [
+        ("s/1", "ann", 0.5),
+        ("s/1", "ben", 0.0),
+    ]
+    assert {(one["subject_kind"], one["session_id"], one["drawn"], one.get("weight", 1)) for one in lines} == {
+        ("turn", "s", None, 1)
+    }
+
+
 def test_labels_need_their_own_token_and_a_right_body(client):
     assert client.post("/labels", json={"subject_id": "s/1", "score": 1}).status_code == 403
     done = client.post("/labels", json={"subject_id": "s/1", "scre": 2, "judge": "a b"}, headers=LABELLING)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
 import orjson
 
 import dicast
-from dicast import Judgment, Ledger, LedgerError, Problem, Query, Rubric, Subject, Verdict, nearest
+from dicast import (
+    Judgment,
+    Ledger,
+    LedgerError,
+    Problem,
+    Query,
+    Rubric,
+    RunContext,
+    Subject,
+    TraceEvent,
+    Verdict,
+    nearest,
+)
 
 from .documents import without_rationale
 from .parameters import BadRequest
@@ -53,7 +66,6 @@ class Person:
 
     _said: list[Label] = attrs.field(init=False, factory=list, eq=False, repr=False)
 
-    accepts = ()
     judge_kind = "human"
     needs_output = False
 
@@ -64,12 +76,35 @@ class Person:
         person._said.append(label)
         return person
 
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Saying]:
+        """Give the live judge, which records the label, too."""
+        yield Saying(self._said[0], run)
+
+
+@attrs.frozen
+class Saying:
+    """The live object of :class:`Person`: its verdict, and the event ``label.given``, which ``dicast labels`` and ``calibrate`` read.
+
+    The labeller is the name that the person judges by. How the subject was drawn is not known, and not said.
+    """
+
+    label: Label
+    run: RunContext
+
+    accepts = ()
+    judge_kind = "human"
+    needs_output = False
+
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment:
         """The verdict."""
-        label = self._said[0]
+        label = self.label
+        score = float(label.score)
+        given = {"subject": subject.id, "subject_kind": subject.kind, "score": score, "labeller": label.judge}
+        self.run.record([TraceEvent("label.given", given, session_id=subject.session_id)])
         signals = {"reason": label.reason} if label.reason else {}
         rubric = Rubric("human", "1")
-        return Judgment(float(label.score), float(label.confidence), "human", signals=signals, rubric=rubric)
+        return Judgment(score, float(label.confidence), "human", signals=signals, rubric=rubric)
 
 
 def label_of(body: bytes) -> Label:
