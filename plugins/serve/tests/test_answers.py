@@ -164,6 +164,18 @@ def test_a_persons_verdict_is_a_label_that_other_commands_read(client, ledger):
     }
 
 
+def test_a_person_has_no_judges_name(client, ledger):
+    label = {"subject_id": "s/1", "score": 1, "judge": "a"}
+    done = client.post("/labels", json=label, headers=LABELLING)
+    assert done.status_code == 409
+    (said,) = done.json()["error"]["errors"]
+    assert (said["parameter"], said["value"]) == ("judge", "a")
+    assert "heuristic" in said["message"]
+    assert not rows_of(ledger, "label.given")
+    for _ in range(2):  # a person's own name is taken again
+        assert client.post("/labels", json={**label, "judge": "ann"}, headers=LABELLING).status_code == 201
+
+
 def test_labels_need_their_own_token_and_a_right_body(client):
     assert client.post("/labels", json={"subject_id": "s/1", "score": 1}).status_code == 403
     done = client.post("/labels", json={"subject_id": "s/1", "scre": 2, "judge": "a b"}, headers=LABELLING)

@@ -11,6 +11,7 @@ import orjson
 
 import dicast
 from dicast import (
+    ConfigError,
     Judgment,
     Ledger,
     LedgerError,
@@ -23,6 +24,7 @@ from dicast import (
     Verdict,
     nearest,
 )
+from dicast.reading import judged
 
 from .documents import without_rationale
 from .parameters import BadRequest
@@ -161,6 +163,7 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     """Record *label* in *ledger*, and return the verdict with its run.
 
     :raises NotFound: when nothing was read under this id.
+    :raises ConfigError: when somebody else than a person has judged under the name.
     """
     subject = ledger.read(lambda live: _subject(live, label))
     pipeline = {
@@ -177,7 +180,12 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
 
 
 def _subject(ledger: Ledger, label: Label) -> Subject:
-    """The subject as it was read last."""
+    """The subject as it was read last, where the name is a person's."""
+    if kinds := {maker.judge_kind for maker in judged(ledger).makers if maker.judge == label.judge} - {"human", None}:
+        message = (
+            f"judge {label.judge!r} is no person, but {' and '.join(sorted(map(str, kinds)))}; judge by another name"
+        )
+        raise ConfigError(Problem(message, path="judge", value=label.judge))
     query = Query(
         types=("subject.read",), subject_id=label.subject_id, subject_kind=label.subject_kind, newest_first=True
     )
