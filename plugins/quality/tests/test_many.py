@@ -58,6 +58,7 @@ qualities = st.fixed_dictionaries(
         "run": st.sampled_from([None, "R1"]),
         "latest": st.booleans(),
         "without_human": st.booleans(),
+        "saved": st.booleans(),
     }
 )
 agreements = st.fixed_dictionaries(

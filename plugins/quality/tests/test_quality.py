@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from click.testing import CliRunner
@@ -12,10 +15,12 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Entry, Event
 from dicast.reading import Judged
+from dicast.testing import MemoryLedger
 from dicast_quality.percentile import percentile
-from dicast_quality.quality import quality
+from dicast_quality.quality import quality, read_quality
 from dicast_quality.verdicts import Verdicts
 
+DAYS = {"start": datetime(2026, 3, 1, tzinfo=UTC), "end": datetime(2026, 3, 8, tzinfo=UTC)}
 MARCH = ("--from", "2026-03-01", "--to", "2026-03-08")
 
 
@@ -329,3 +334,29 @@ def test_mean_is_that_of_the_sure_ones_and_lies_among_them(given_, least):
     if sure:
         assert sure[0] <= group.tenth <= group.median <= sure[-1]
         json.dumps([group.mean, group.tenth], allow_nan=False)
+
+
+def test_saved_is_of_judges_that_escalate_and_of_the_runs_in_which_they_did(ledger):
+    on = {"escalated": True}
+    for turn, cost, signals in (
+        ("T1", "0.02", on),
+        ("T2", "0", {}),
+        ("T3", "0", {}),
+        ("T4", "0.04", on),
+        ("T5", "0", {}),
+    ):
+        ledger.routed(turn, "large" if turn == "T5" else "small")
+        ledger.judged(turn, 0.5, "cascade", cost=cost, signals=signals)
+    ledger.judged("T1", 0.5, "cascade", cost="7", run_id="R2")  # another judge by that name: it asks nobody else
+    ledger.judged("T1", 0.5, "expensive", cost="5")
+    ledger.judged("T1", 0.5, "second", cost="0.3", signals=on)
+    ledger.judged("T2", 0.5, "second", cost="0.1")
+
+    async def ask():
+        async with MemoryLedger().open() as live:
+            live.append(ledger.events)
+            return read_quality(live, **DAYS, saved=True)["data"]
+
+    found = {row["chosen_model"]: row["judge_cost_usd_saved"] for row in asyncio.run(ask())}
+    cascade, second = (Decimal("0.06") * 4 / 2 - Decimal("0.06")), (Decimal("0.4") * 2 - Decimal("0.4"))
+    assert found == {"small": cascade + second, "large": None}

@@ -144,6 +144,28 @@ def _group(rows, found, kind, least, floor):
     return figures
 
 
+def saved(rows, start, end):
+    """By model what judging would have cost more, had each verdict been escalated of the judges that escalate in a run."""
+
+    def escalated(row):
+        return row["payload"]["signals"].get("escalated") is True
+
+    verdicts = of(rows, "eval.completed")
+    able = {(row["run_id"], row["payload"]["judge"]) for row in verdicts if escalated(row)}
+    shares = defaultdict(lambda: [0.0, 0, 0])
+    for row in of(verdicts, "eval.completed", kind="turn"):
+        judge = row["payload"]["judge"]
+        if (row["run_id"], judge) in able and start <= instant(row["time"]) < end:
+            share = shares[model_of(rows, row), judge]
+            for place, value in enumerate((float(row["payload"]["judge_cost_usd"] or 0), 1, escalated(row))):
+                share[place] += value
+    found = defaultdict(float)
+    for (model, _), (cost, count, some) in shares.items():
+        if some:
+            found[model] += cost * count / some - cost
+    return dict(found)
+
+
 def percentile(scores, share):
     if not scores:
         return None

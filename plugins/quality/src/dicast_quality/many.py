@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from decimal import Decimal
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 from dicast import Cost
 from dicast.reading import (
@@ -110,9 +111,24 @@ class ManyVerdicts(Verdicts):
 
     def groups(self, min_confidence: float) -> Iterator[Group]:
         """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
+        for key, rows in self._grouped().items():
+            yield self._figures(key, rows, min_confidence)
+
+    def _grouped(self) -> Mapping[Key, Any]:
         keys, numbers = self._numbered()
-        for number, places in rows_by_key(self._np, numbers):
-            yield self._figures(keys[number], self._chosen[places], min_confidence)
+        return {keys[number]: self._chosen[places] for number, places in rows_by_key(self._np, numbers)}
+
+    def _escalating(self) -> Collection[int]:
+        found: list[int] = self._np.unique(self._codes[self._flags & ESCALATED != 0]).tolist()
+        return found
+
+    def _shares(self, rows: Any, names: Mapping[int, str]) -> Iterator[tuple[Decimal, int, int]]:
+        np, judges = self._np, {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
+        numbers = np.array([judges.get(names.get(code, ""), -1) for code in range(len(self._judged.makers))], "i")
+        for number, places in rows_by_key(np, numbers[self._codes[rows]]):
+            if number >= 0:
+                found, flags = rows[places], self._flags[rows[places]]
+                yield self._amount("usd", found, flags), len(found), int(np.count_nonzero(flags & ESCALATED))
 
     def _numbered(self) -> tuple[Mapping[int, Key], Array]:
         """The keys of the groups by number, and the number of each chosen row."""
@@ -146,15 +162,18 @@ class ManyVerdicts(Verdicts):
         return Group(key, len(rows), len(counted), *figures, *costs, down, escalated, exhausted, people)
 
     def _sum(self, unit: Literal["usd", "msat"], rows: Array, flags: Array) -> Cost:
+        amount = self._amount(unit, rows, flags)
+        return Cost(amount, unit) if amount else Cost.zero(unit)
+
+    def _amount(self, unit: Literal["usd", "msat"], rows: Array, flags: Array) -> Decimal:
         np, judged = self._np, self._judged
         amounts = view(np, judged.usd if unit == "usd" else judged.msat)[rows]
         paid = np.flatnonzero((amounts != 0) | (flags & EXACT != 0))
         if not len(paid):
-            return Cost.zero(unit)
+            return Decimal(0)
         exact = rows[paid][flags[paid] & EXACT != 0].tolist()
         digits = int(judged.decimals(flags[paid], unit).max())
-        amount = judged.amount(unit, exact_sum(np, amounts[paid]), digits, exact)
-        return Cost(amount, unit) if amount else Cost.zero(unit)
+        return judged.amount(unit, exact_sum(np, amounts[paid]), digits, exact)
 
     def _thumbs_down(self, rows: Array, flags: Array) -> int:
         """How many subjects of *rows* were given a thumb down last."""

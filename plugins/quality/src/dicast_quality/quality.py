@@ -85,12 +85,13 @@ def read_quality(
     run: str | None = None,
     without_human: bool = False,
     latest: bool = False,
+    saved: bool = False,
 ) -> dict[str, Any]:
-    """What ``dicast quality --json`` prints of *ledger*.
+    """What ``dicast quality --json`` prints of *ledger*; with *saved* each row has ``judge_cost_usd_saved`` besides, a Decimal or null.
 
     :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
     """
     asked = Asked.about(
         group_by, subject_kind, start, end, min_confidence, floor, judge, latest=latest, without_people=without_human
     )
-    return asked.read(ledger, run).document()
+    return asked.read(ledger, run, saved=saved).document()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ from dicast.reading import CALLED, FAILED, ROUTED, Judged, begun, judged, millis
 
 from .many import verdicts_of
 from .options import check_labels, shown, written
-from .verdicts import NOTHING, Group, Grouping
+from .verdicts import NOTHING, Group, Grouping, Key
 
 DAYS = 7
 KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
@@ -55,8 +56,8 @@ class Asked:
             group, kind, start or end - timedelta(days=DAYS), end, min_confidence, floor, labels, latest, without_people
         )
 
-    def read(self, ledger: Ledger, run_id: str | None) -> Report:
-        """Add up what *ledger* has.
+    def read(self, ledger: Ledger, run_id: str | None, *, saved: bool = False) -> Report:
+        """Add up what *ledger* has; with *saved* also what not escalating every verdict has saved.
 
         :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
         """
@@ -79,7 +80,8 @@ class Asked:
         verdicts.thumb(entry.event for entry in ledger.read(Query(types=("feedback.explicit",))))
         groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)
-        return Report(self, groups, self._backlog(open_), elsewhere, _newest_prices(rows))
+        more = verdicts.saved() if saved else None
+        return Report(self, groups, self._backlog(open_), elsewhere, _newest_prices(rows), more)
 
     def _backlog(self, events: Iterable[Event]) -> int:
         """How many judgments were begun in the window, of *events* that have not ended."""
@@ -129,6 +131,7 @@ class Report:
     backlog: int
     elsewhere: str | None
     pricing_version: str | None = None
+    saved: Mapping[Key, Decimal] | None = None
 
     @property
     def groups(self) -> list[Group]:
@@ -163,9 +166,11 @@ class Report:
 
     def _figures(self, group: Group) -> dict[str, Any]:
         known = group.cost.decimal
-        extra = {"judge_cost_usd_known": known, "unpriced": group.unpriced} if group.unpriced else {}
+        extra: dict[str, Any] = {"judge_cost_usd_known": known, "unpriced": group.unpriced} if group.unpriced else {}
         if not group.msat.is_zero:
             extra["judge_cost_msat_total"] = group.msat.decimal
+        if self.saved is not None:
+            extra["judge_cost_usd_saved"] = self.saved.get(group.key)
         return {
             "verdict_count": group.count,
             "human_count": group.people,

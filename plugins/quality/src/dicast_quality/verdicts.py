@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Literal, get_args
 
@@ -124,7 +125,39 @@ class Verdicts:
             if rows:
                 yield self._group(key, rows, min_confidence)
 
-    def _grouped(self) -> Mapping[Key, list[int]]:
+    def saved(self) -> dict[Key, Decimal]:
+        """By group, what verdicts of judges that escalate would have cost more in usd, had each of them been escalated.
+
+        A judge has the runs in which it escalated, and what it cost in the group is shared by what it escalated there. A group in which
+        nothing was escalated is left out.
+        """
+        codes = {code: self._judged.makers[code] for code in self._escalating()}
+        judges = {(maker.run_id, maker.judge) for maker in codes.values()}
+        names = {
+            code: maker.judge for code, maker in enumerate(self._judged.makers) if (maker.run_id, maker.judge) in judges
+        }
+        found = dict[Key, Decimal]()
+        for key, rows in self._grouped().items():
+            for cost, count, escalated in self._shares(rows, names):
+                if escalated:
+                    found[key] = found.get(key, Decimal(0)) + cost * count / escalated - cost
+        return found
+
+    def _escalating(self) -> Collection[int]:
+        """The codes of verdicts that were escalated."""
+        return {code for code, flag in zip(self._judged.codes, self._judged.flags, strict=True) if flag & ESCALATED}
+
+    def _shares(self, rows: Any, names: Mapping[int, str]) -> Iterator[tuple[Decimal, int, int]]:
+        """What each judge of *names*, by code, has cost in *rows*, with how many there are and how many were escalated."""
+        judged = self._judged
+        by_judge = defaultdict[str, list[int]](list)
+        for row in rows:
+            if judged.codes[row] in names:
+                by_judge[names[judged.codes[row]]].append(row)
+        for found in by_judge.values():
+            yield judged.usd_of(found), len(found), sum(judged.flags[row] & ESCALATED != 0 for row in found)
+
+    def _grouped(self) -> Mapping[Key, Any]:
         found = defaultdict[Key, list[int]](list)
         for code, rows in self._rows.items():
             if self.joins:

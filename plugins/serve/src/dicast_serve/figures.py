@@ -47,7 +47,7 @@ def compare(ledger: Ledger, given: Values) -> Document:
 
 def savings(ledger: Ledger, given: Values) -> Document:
     """What judging has cost by model, beside what it would have cost had every verdict been escalated, and how good the work was."""
-    found = reader("quality")(ledger, group_by="model", subject_kind="turn", **_asked(ledger, given))
+    found = reader("quality")(ledger, group_by="model", subject_kind="turn", saved=True, **_asked(ledger, given))
     spent = {row["model"]: row for row in reader("cost")(ledger, group_by="model")["data"]}
     return {
         "window": found["window"],
@@ -57,15 +57,15 @@ def savings(ledger: Ledger, given: Values) -> Document:
 
 
 def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
-    judged, escalated, paid = row["verdict_count"], row["escalated_count"], row["judge_cost_usd_total"]
+    paid, more = row["judge_cost_usd_total"], row["judge_cost_usd_saved"]
     all_escalated = saved = None
-    if escalated and paid is not None:
-        whole = (Decimal(paid) * judged / escalated).quantize(Decimal("0.000001"))
+    if paid is not None and more is not None:
+        whole = (Decimal(paid) + more).quantize(Decimal("0.000001"))
         all_escalated, saved = f"{whole:f}", f"{whole - Decimal(paid):f}"
     names = ("chosen_model", "verdict_count", "scored_count", "mean_score", "p50_score", "p10_score", "below_floor")
     return {
         **{name: row[name] for name in names},
-        "escalated_count": escalated,
+        "escalated_count": row["escalated_count"],
         "judge_cost_usd_total": paid,
         **({"judge_cost_msat_total": msat} if (msat := row.get("judge_cost_msat_total")) is not None else {}),
         "judge_cost_usd_all_escalated": all_escalated,
