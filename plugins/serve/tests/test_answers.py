@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
+from time import monotonic, sleep
 
 import jsonschema
 import pytest
@@ -136,6 +138,29 @@ def test_an_answer_is_not_sent_again_until_the_ledger_grows(client):
     again = client.get("/runs", headers=tag)
     assert again.status_code == 200
     assert again.json()["data"][0]["name"] == "labels"
+
+
+@pytest.mark.parametrize("path", ["/runs?limit=1", "/runs/last"])
+def test_a_run_whose_lease_ends_goes_on_no_longer_though_the_ledger_stands_still(client, ledger, path):
+    def asked(**headers):
+        answer = client.get(path, headers=headers)
+        document = answer.json() if answer.status_code == 200 else {}
+        return answer, (document.get("run") or document.get("data", [{}])[0]).get("state")
+
+    assert asked()[1] == "completed"
+    until = (datetime.now(UTC) + timedelta(seconds=4)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        connection.execute("UPDATE leases SET owner = 'elsewhere 1 another-machine 1', until = ?", (until,))
+    end = monotonic() + 30
+    while asked()[1] != "running":
+        assert monotonic() < end
+    first, _ = asked()
+    tag = {"if-none-match": first.headers["etag"]}
+    assert asked(**tag)[0].status_code == 304
+    while asked(**tag)[0].status_code == 304:
+        assert monotonic() < end
+        sleep(0.2)
+    assert asked(**tag)[1] == "completed"
 
 
 def test_a_persons_verdict_enters_agreement(client):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, cast
 
 import attrs
@@ -78,9 +78,9 @@ class Answers:
 
     def __init__(self, served: Served) -> None:
         self.served = served
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
         self._size = 0
-        self._making: dict[str, asyncio.Task[bytes]] = {}
+        self._making: dict[bytes, asyncio.Task[bytes]] = {}
         self._columns: dict[ServedLedger, Columns] = {}
         self._rounds: dict[ServedLedger, Rounds] = {}
         self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
@@ -104,19 +104,23 @@ class Answers:
         ledger = self.served.ledger(name)
         given = {name: value for name, value in values.items() if name != "ledger"}
         head = await self.rounds(ledger).head(request.headers.get(ROUND), lambda: asyncio.to_thread(ledger.head))
-        tag = _tag(route, values, head, name)
-        if tag in (one.strip() for one in request.headers.get("if-none-match", "").split(",")):
-            return Response(status_code=304, headers={"etag": tag})
-        body = self._kept.get(tag)
+        key = _key(route, values, head, name)
+        had = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
+        if not route.by_clock and _tag(key) in had:
+            return Response(status_code=304, headers={"etag": _tag(key)})
+        body = self._kept.get(key)
         if body is None:
-            task = self._making.get(tag)
+            task = self._making.get(key)
             if task is None:
-                task = self._making[tag] = asyncio.create_task(self._make(tag, route, ledger, given, head))
+                task = self._making[key] = asyncio.create_task(self._make(key, route, ledger, given, head))
             body = await asyncio.shield(task)
+        tag = _tag(body if route.by_clock else key)
+        if tag in had:
+            return Response(status_code=304, headers={"etag": tag})
         return Response(body, media_type="application/json", headers={"etag": tag})
 
     async def _make(
-        self, tag: str, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None
+        self, key: bytes, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None
     ) -> bytes:
         try:
             if route.light:
@@ -127,8 +131,8 @@ class Answers:
                     self._heavy, self._timed, route, ledger, given, head
                 )
         finally:
-            del self._making[tag]
-        self._keep(tag, body)
+            del self._making[key]
+        self._keep(key, body)
         return body
 
     def _timed(self, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None) -> bytes:
@@ -138,8 +142,8 @@ class Answers:
         finally:
             self.rounds(ledger).took(monotonic() - began)
 
-    def _keep(self, tag: str, body: bytes) -> None:
-        self._kept[tag] = body
+    def _keep(self, key: bytes, body: bytes) -> None:
+        self._kept[key] = body
         self._size += len(body)
         while self._size > KEPT_BYTES:
             self._size -= len(self._kept.popitem(last=False)[1])
@@ -172,8 +176,8 @@ def prepared(ledger: ServedLedger, columns: Columns) -> None:
         ask(path, query)
 
 
-def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> str:
-    """What tells one answer from another: the route, its values, and how far the ledger goes."""
+def _key(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> bytes:
+    """What tells one answer from another: the route, its values, how far the ledger goes, and the time where that matters."""
     told: list[object] = [
         route.path,
         ledger,
@@ -181,11 +185,12 @@ def _tag(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str
         head and head.digest,
     ]
     if {"from", "to"} <= values.keys() and values["to"] is None:
-        told.append(_minute())  # the window moves with the clock
-    return f'"{sha256(orjson.dumps(told)).hexdigest()[:32]}"'
+        told.append(int(time() // 60))  # the window moves with the clock
+    if route.by_clock:
+        told.append(int(time()))
+    return orjson.dumps(told)
 
 
-def _minute() -> int:
-    from time import time
-
-    return int(time() // 60)
+def _tag(told: bytes) -> str:
+    """The ETag of what is *told*."""
+    return f'"{sha256(told).hexdigest()[:32]}"'

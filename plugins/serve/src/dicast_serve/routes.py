@@ -27,6 +27,8 @@ class Route:
     members: tuple[str, ...]
     light: bool = False
     """Whether the answer takes little time and memory, however many verdicts there are."""
+    by_clock: bool = False
+    """Whether the answer may change while the ledger stands still: it tells runs that go on from those that are dead."""
 
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
@@ -130,6 +132,7 @@ ROUTES = (
         ),
         ("data", "next_cursor"),
         light=True,
+        by_clock=True,
     ),
     Route(
         "/runs/{run_id}",
@@ -138,6 +141,7 @@ ROUTES = (
         (in_path("run_id", "An id, its first or last characters, or last."),),
         ("run", "document"),
         light=True,
+        by_clock=True,
     ),
     Route(
         "/runs/{run_id}/rows",
