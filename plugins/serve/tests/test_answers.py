@@ -13,7 +13,10 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+import dicast
 from dicast_serve.command import serve
+
+from .conftest import trace
 
 COMMANDS = entry_points(group="dicast.commands")
 
@@ -127,6 +130,36 @@ def test_every_wrong_parameter_is_named_at_once(client):
         "min_confidence": (None, "nan"),
         "floor": (None, "0.5"),
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter", "value"),
+    [
+        ("/analytics/quality?from=2027-01-01", "from", "2027-01-01T00:00:00+00:00"),
+        ("/analytics/quality?judge=e", "judge", "e"),
+        ("/analytics/quality?subject_kind=tuna", "subject_kind", "tuna"),
+        ("/analytics/agreement?subject_kind=turn", "judge", None),
+        ("/analytics/agreement/days?judge=a&between=rubrics", "judge", ["a"]),
+        ("/analytics/agreement?between=runs", "between", "runs"),
+        ("/compare?a=O&b=N&compare=x", "compare", "x"),
+        ("/compare?a=O&b=N", "allow_incomparable", None),
+    ],
+)
+def test_what_is_wrong_is_said_of_parameters_and_not_of_options(client, ledger, path, parameter, value):
+    dicast.run(
+        {
+            "source": {"traces/events": {"path": str(trace(ledger.parent)), "subjects": ["turn"]}},
+            "judges": [{"heuristic/turn": {"as": judge}} for judge in "cd"],
+            "ledger": {"ledger/sqlite": {"path": str(ledger)}},
+        }
+    )
+    newest, oldest = (client.get("/runs").json()["data"][place]["run_id"] for place in (0, -1))
+    done = client.get(path.replace("O", oldest).replace("N", newest))
+    assert done.status_code == 409, done.text
+    (said,) = done.json()["error"]["errors"]
+    assert (said["parameter"], said["value"]) == (parameter, value)
+    for text in (said["message"], done.json()["error"]["message"]):
+        assert "--" not in text.replace("the command's --gold FILE", "")
 
 
 def test_an_answer_is_not_sent_again_until_the_ledger_grows(client):

@@ -16,12 +16,12 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dicast import Head, Ledger, nearest
+from dicast import ConfigError, Head, Ledger, nearest
 
 from .documents import dumped
 from .first_page import asked
 from .kept import Columns, Remembering
-from .parameters import BadRequest, values_of
+from .parameters import BadRequest, in_parameters, values_of
 from .reading import ServedLedger
 from .rounds import Rounds
 from .routes import ROUTES, Route
@@ -160,7 +160,10 @@ def answered(
 
     def answer(live: Ledger) -> Mapping[str, Any]:
         known = live if columns is None else cast(Ledger, Remembering(live, columns, head or live.head()))
-        return route.answer(known, given)
+        try:
+            return route.answer(known, given)
+        except ConfigError as error:
+            raise type(error)(in_parameters(error, given)) from error
 
     return dumped(ledger.read(answer))
 

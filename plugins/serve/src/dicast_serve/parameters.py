@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,9 @@ from dicast import Problem, RequestError, nearest
 
 Read = Callable[[str], Any]
 """Makes a value of a text; it raises ValueError that says what is wrong."""
+
+OPTION = re.compile(r"--[a-z][a-z-]*")
+"""An option of a command, in what a reader says."""
 
 MOST = 2**53
 """The largest whole number: every reader of JSON knows it exactly."""
@@ -129,6 +133,32 @@ def values_of(
     if problems:
         raise BadRequest(problems)
     return found
+
+
+def in_parameters(error: RequestError, given: Mapping[str, Any]) -> list[Problem]:
+    """The problems of *error*, which says what options of a command are wrong, about the parameters that were *given*."""
+    return [_about(problem, given) for problem in error.problems]
+
+
+def _about(problem: Problem, given: Mapping[str, Any]) -> Problem:
+    options = [_parameter_of(option) for option in OPTION.findall(problem.message)]
+    named = [name for name in options if name in given] or [
+        name
+        for name, value in given.items()
+        if isinstance(problem.value, str) and problem.value in (value if isinstance(value, tuple) else (value,))
+    ]
+    path = _parameter_of(problem.path) if problem.path else next(iter(named), None)
+    value = given.get(path) or None if problem.value is None and path is not None else problem.value
+
+    def said(found: re.Match[str]) -> str:
+        name = _parameter_of(found[0])
+        return name if name in given else f"the command's {found[0]}"
+
+    return attrs.evolve(problem, message=OPTION.sub(said, problem.message), path=path, value=value)
+
+
+def _parameter_of(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
 
 
 def _value(parameter: Parameter, given: Sequence[str]) -> Any:
