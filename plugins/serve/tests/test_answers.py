@@ -141,8 +141,8 @@ def test_every_wrong_parameter_is_named_at_once(client):
         ("/analytics/agreement?subject_kind=turn", "judge", None),
         ("/analytics/agreement/days?judge=a&between=rubrics", "judge", ["a"]),
         ("/analytics/agreement?between=runs", "between", "runs"),
-        ("/compare?a=O&b=N&compare=x", "compare", "x"),
-        ("/compare?a=O&b=N", "allow_incomparable", None),
+        ("/compare?a={old}&b={new}&compare=x", "compare", "x"),
+        ("/compare?a={old}&b={new}", "allow_incomparable", None),
     ],
 )
 def test_what_is_wrong_is_said_of_parameters_and_not_of_options(client, ledger, path, parameter, value):
@@ -153,8 +153,8 @@ def test_what_is_wrong_is_said_of_parameters_and_not_of_options(client, ledger, 
             "ledger": {"ledger/sqlite": {"path": str(ledger)}},
         }
     )
-    newest, oldest = (client.get("/runs").json()["data"][place]["run_id"] for place in (0, -1))
-    done = client.get(path.replace("O", oldest).replace("N", newest))
+    new, old = (client.get("/runs").json()["data"][place]["run_id"] for place in (0, -1))
+    done = client.get(path.format(old=old, new=new))
     assert done.status_code == 409, done.text
     (said,) = done.json()["error"]["errors"]
     assert (said["parameter"], said["value"]) == (parameter, value)
@@ -171,6 +171,22 @@ def test_an_answer_is_not_sent_again_until_the_ledger_grows(client):
     again = client.get("/runs", headers=tag)
     assert again.status_code == 200
     assert again.json()["data"][0]["name"] == "labels"
+
+
+@pytest.mark.parametrize("path", ["/judges", "/runs"])
+def test_an_answer_that_the_client_has_is_known_by_weak_tags_and_any(client, path):
+    tag = client.get(path).headers["etag"]
+    for given in (f"W/{tag}", f'"x", W/{tag}', f'W/"x",{tag}', "*"):
+        answer = client.get(path, headers={"if-none-match": given})
+        assert (answer.status_code, answer.headers["etag"]) == (304, tag), given
+    assert client.get(path, headers=[("if-none-match", '"x"'), ("if-none-match", f"W/{tag}")]).status_code == 304
+    for given in ('W/"x"', '"*"', tag.strip('"'), ""):
+        assert client.get(path, headers={"if-none-match": given}).status_code == 200, given
+
+
+def test_of_what_is_not_there_the_client_has_nothing(client):
+    assert client.get("/runs/nothing", headers={"if-none-match": "*"}).status_code == 404
+    assert client.get("/analytics/turns/nothing", headers={"if-none-match": "*"}).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/runs?limit=1", "/runs/last"])

@@ -29,6 +29,9 @@ from .routes import ROUTES, Route
 ROUND = "dicast-round"
 """The header by which a viewer says which round it asks in."""
 
+ANY = "*"
+"""In place of the ETags that a client has: any answer, as long as there is one."""
+
 AT_ONCE = 1
 """Answers about all verdicts that are made at the same time; the others wait. Two would take no less time, and twice the memory."""
 
@@ -105,7 +108,7 @@ class Answers:
         given = {name: value for name, value in values.items() if name != "ledger"}
         head = await self.rounds(ledger).head(request.headers.get(ROUND), lambda: asyncio.to_thread(ledger.head))
         key = _key(route, values, head, name)
-        had = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
+        had = tags_of(request)
         if not route.by_clock and _tag(key) in had:
             return Response(status_code=304, headers={"etag": _tag(key)})
         body = self._kept.get(key)
@@ -115,7 +118,7 @@ class Answers:
                 task = self._making[key] = asyncio.create_task(self._make(key, route, ledger, given, head))
             body = await asyncio.shield(task)
         tag = _tag(body if route.by_clock else key)
-        if tag in had:
+        if had & {tag, ANY}:
             return Response(status_code=304, headers={"etag": tag})
         return Response(body, media_type="application/json", headers={"etag": tag})
 
@@ -147,6 +150,12 @@ class Answers:
         self._size += len(body)
         while self._size > KEPT_BYTES:
             self._size -= len(self._kept.popitem(last=False)[1])
+
+
+def tags_of(request: Request) -> set[str]:
+    """The ETags that the client has, weak ones as if they were strong (RFC 9110, 13.1.2)."""
+    given = ",".join(request.headers.getlist("if-none-match"))
+    return {one.strip().removeprefix("W/") for one in given.split(",")}
 
 
 def answered(
