@@ -97,6 +97,21 @@ def test_ledgers_are_kept_apart(ledger, readings, tmp_path):
     assert len(readings) == 2
 
 
+def test_ledgers_of_one_file_name_are_numbered(ledger, tmp_path):
+    others = [
+        tmp_path / folder / name for folder, name in (("b", "ledger.db"), ("c", "ledger.db"), ("d", "ledger-2.db"))
+    ]
+    for path, judges in zip(others, ("a", "ab", "abc"), strict=True):
+        path.parent.mkdir()
+        run(path, "other", judges)
+    app = application([ledger, *others, ledger], Tokens(READING), [HOST], "dicast")
+    with TestClient(app, f"http://{HOST}", headers={"authorization": f"Bearer {READING}"}) as client:
+        names = [one["name"] for one in client.get("/ledgers").json()["data"]]
+        found = [count(client, f"{QUALITY}&ledger={name}") for name in names]
+    assert names == ["ledger", "ledger-2", "ledger-3", "ledger-2-2"]
+    assert found == [8, 2, 4, 6]
+
+
 def test_people_are_left_out_of_the_figures_and_counted(client):
     label = {"subject_id": "s/1", "subject_kind": "turn", "score": 0}
     headers = {"authorization": f"Bearer {LABELLING}"}

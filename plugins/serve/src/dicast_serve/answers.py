@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from itertools import chain, count
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, cast
@@ -53,10 +54,9 @@ class Served:
         """The ledgers at *paths*, each named after its file, and of several alike with a number."""
         found: dict[str, ServedLedger] = {}
         for path in dict.fromkeys(paths):
-            name = path.stem or "ledger"
-            while name in found:
-                name += "+"
-            found[name] = ServedLedger(path)
+            stem = path.stem or "ledger"
+            names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+            found[next(name for name in names if name not in found)] = ServedLedger(path)
         return cls(found)
 
     def ledger(self, name: str | None) -> ServedLedger:
