@@ -28,7 +28,7 @@ _REFUSALS = {
     "401": "The token is missing or another one.",
     "403": "The request comes from another origin's page, or the token does not allow it.",
     "404": "The ledger has no such subject, or no such run.",
-    "409": "The ledger as it is has no answer: no such judge or kind, not two raters, a window that ends before it begins.",
+    "409": "The ledger as it is has no answer: no such judge or kind, not two raters, a window that ends before it begins, a person by a judge's name.",
     "503": "The ledger cannot be read now.",
 }
 
@@ -95,7 +95,7 @@ def _others(ledger: Parameter) -> dict[str, Any]:
         "parameters": [_parameter(ledger)],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("Label")}}},
         "responses": {
-            **{code: said for code, said in _responses(None, "404").items() if code != "200"},
+            **{code: said for code, said in _responses(None, "404", "409").items() if code != "200"},
             "201": _response("The verdict that was recorded.", _object(("run_id", "verdict"))),
         },
     }
