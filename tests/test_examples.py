@@ -12,38 +12,41 @@ from pathlib import Path
 
 import pytest
 
+from dicast._kernel.cli import main
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PIPELINES = sorted(EXAMPLES.glob("*/*.yaml"))
 
 
-def run(pipeline: Path, folder: Path) -> dict:
-    """The run document of *pipeline*, run from a copy in *folder*."""
-    copy = folder / "examples"
-    shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("out"))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DICAST_")}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "dicast", "run", str(copy / pipeline.relative_to(EXAMPLES)), "--json"],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    """``run(PIPELINE)``: the run document of a pipeline, run from a copy in *tmp_path*."""
+
+    def inside(pipeline: Path) -> dict:
+        copy = tmp_path / "examples"
+        shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("out"))
+        monkeypatch.chdir(tmp_path)
+        for name in [name for name in os.environ if name.startswith("DICAST_")]:
+            monkeypatch.delenv(name)
+        capfd.readouterr()
+        code = main(["run", str(copy / pipeline.relative_to(EXAMPLES)), "--json"])
+        printed = capfd.readouterr()
+        assert code == 0, printed.out + printed.err
+        return json.loads(printed.out)
+
+    return inside
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda path: path.parent.name)
-def test_example_judges_every_subject_and_spends_nothing(pipeline, tmp_path):
-    document = run(pipeline, tmp_path)
+def test_example_judges_every_subject_and_spends_nothing(run, pipeline):
+    document = run(pipeline)
     assert document["scored"] == document["subjects"] > 0
     assert document["failed"] == 0
     assert [float(amount) for amount in document["cost"].values()] == [0, 0]
 
 
-def test_support_turns_tells_the_bad_turns(tmp_path):
-    document = run(EXAMPLES / "support-turns" / "pipeline.yaml", tmp_path)
+def test_support_turns_tells_the_bad_turns(run, tmp_path):
+    document = run(EXAMPLES / "support-turns" / "pipeline.yaml")
     with (tmp_path / "examples" / "support-turns" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["subject_id"]: row for row in csv.DictReader(file)}
     assert document["subjects"] == len(rows) == 13
@@ -56,16 +59,16 @@ def test_support_turns_tells_the_bad_turns(tmp_path):
     assert float(rows["empty-answer/1"]["metric_proxy_format"]) == 0.0
 
 
-def test_qa_rows_asks_the_truth_only_where_the_proxies_pass(tmp_path):
-    document = run(EXAMPLES / "qa-rows" / "pipeline.yaml", tmp_path)
+def test_qa_rows_asks_the_truth_only_where_the_proxies_pass(run, tmp_path):
+    document = run(EXAMPLES / "qa-rows" / "pipeline.yaml")
     assert document["score"]["by_tier"] == {"truth": 9, "proxy": 1}
     assert document["metrics"]["correct"]["scored"] == 9
     assert document["gate"]["passed"] is True
     assert document["score"]["mean"] == pytest.approx((7 + 0.4 + 0.88 + 0.5) / 10)
 
 
-def test_judge_asks_about_the_turns_that_the_heuristic_is_not_sure_of(tmp_path):
-    document = run(EXAMPLES / "judge" / "pipeline.yaml", tmp_path)
+def test_judge_asks_about_the_turns_that_the_heuristic_is_not_sure_of(run, tmp_path):
+    document = run(EXAMPLES / "judge" / "pipeline.yaml")
     with (tmp_path / "examples" / "judge" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["subject_id"]: row for row in csv.DictReader(file)}
     read = {name: float(row["score"]) for name, row in rows.items() if row["judge_turn_kind"] == "hybrid"}
@@ -87,8 +90,8 @@ def test_an_example_has_the_replies_that_its_script_writes(example, tmp_path):
     assert shipped == asked(replies), f"run examples/{example}/by_hand.py: data, options or rubric have changed"
 
 
-def test_metis_asks_a_model_about_unsure_turns_alone_and_judges_cycles_and_sessions_by_heuristics(tmp_path):
-    run(EXAMPLES / "metis" / "pipeline.yaml", tmp_path)
+def test_metis_asks_a_model_about_unsure_turns_alone_and_judges_cycles_and_sessions_by_heuristics(run, tmp_path):
+    run(EXAMPLES / "metis" / "pipeline.yaml")
     with (tmp_path / "examples" / "metis" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["subject_id"]: row for row in csv.DictReader(file)}
     scores = {name: float(row["score"]) for name, row in rows.items()}
@@ -102,8 +105,8 @@ def test_metis_asks_a_model_about_unsure_turns_alone_and_judges_cycles_and_sessi
     assert scores["lost"] == pytest.approx(0.5 * 0.2 + 0.3 * 0.2)
 
 
-def test_agent_steps_asks_what_came_of_a_step_only_where_its_form_passes(tmp_path):
-    document = run(EXAMPLES / "agent-steps" / "pipeline.yaml", tmp_path)
+def test_agent_steps_asks_what_came_of_a_step_only_where_its_form_passes(run, tmp_path):
+    document = run(EXAMPLES / "agent-steps" / "pipeline.yaml")
     folder = tmp_path / "examples" / "agent-steps"
     written = (folder / "out" / "labels.jsonl").read_text(encoding="utf-8")
     labels = {label["id"]: label["outcome_score"] for label in map(json.loads, written.splitlines())}

@@ -12,6 +12,7 @@ import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring
 
 
+@cache
 def functions(folder: Path) -> dict[str, int]:
     """The length of every function under *folder*, by place."""
     found = {}
@@ -131,6 +133,7 @@ def test_no_module_is_longer_than_the_bar(folder):
     assert {name: count for name, count in lines.items() if count > MODULE_LINES} == {}
 
 
+@cache
 def code_lines(path: Path) -> int:
     """Lines that hold code: no blank lines, comments and docstrings."""
     source = path.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -59,11 +60,17 @@ class Repository:
         return json.loads(self.dicast(*words, "--json", code=code).stdout)
 
     def init(self, *words, scope="slow.py"):
+        """Begin a session, in this process."""
         python = shlex.quote(sys.executable)
-        self.dicast(
-            "init", "--primary", "cost", "--direction", "lower", "--command", f"{python} measure.py",
-            "--checks", f"{python} checks.py", "--scope", scope, *words,
-        )  # fmt: skip
+        (command,) = entry_points(group="console_scripts", name="dicast")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.root)
+            patch.setenv("HOME", str(self.root))
+            patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+            assert command.load()([
+                "autoresearch", "init", "--primary", "cost", "--direction", "lower", "--command", f"{python} measure.py",
+                "--checks", f"{python} checks.py", "--scope", scope, *words,
+            ]) == 0  # fmt: skip
 
     def proposer(self, code):
         """The command of a proposer with *code*; ``n`` is the number of the experiment, ``source`` makes slow.py."""

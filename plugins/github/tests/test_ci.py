@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -17,6 +20,8 @@ source: {rows/jsonl: {path: rows.jsonl}}
 metrics: [check/contains: {value: Ankara}]
 gate: {min_score: %s}
 """
+OURS = ("GITHUB_", "GITLAB_", "DICAST_", "CI")
+"""What CI systems and dicast put into the environment."""
 HOSTILE = "::error::forged ##[error]forged\n::stop-commands::x\n::add-mask::a"
 
 
@@ -30,11 +35,17 @@ def folder(tmp_path):
 
 
 def ci(folder, *arguments, **environment):
-    ours = ("GITHUB_", "GITLAB_", "DICAST_", "CI")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    command = [sys.executable, "-m", "dicast", "ci", *arguments]
-    done = subprocess.run(command, cwd=folder, env=clean | environment, capture_output=True, check=False)
-    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+    """Run ``dicast ci`` in this process."""
+    (command,) = entry_points(group="console_scripts", name="dicast")
+    printed, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(said):
+        patch.chdir(folder)
+        for name in [name for name in os.environ if name.startswith(OURS)]:
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        code = command.load()(["ci", *arguments])
+    return subprocess.CompletedProcess(arguments, code, *(text.buffer.getvalue().decode() for text in (printed, said)))
 
 
 def github(folder, *arguments):
@@ -61,6 +72,13 @@ def followed(text):
 )
 def test_the_exit_code_is_that_of_the_run(folder, name, code, where):
     assert ci(folder, f"{name}.yaml", **where).returncode == code
+
+
+def test_a_process_of_its_own_ends_with_the_exit_code_of_the_run(folder):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    command = [sys.executable, "-m", "dicast", "ci", "fails.yaml"]
+    done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, check=False)
+    assert (done.returncode, done.stdout.startswith(b"answers  run ")) == (1, True)
 
 
 def test_elsewhere_it_prints_what_dicast_run_prints(folder):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -16,3 +17,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DICAST_LEDGER", raising=False)
     return Project(tmp_path)
+
+
+@pytest.fixture
+def judged(project: Project, judged_once: Path) -> Project:
+    """A copy of what the module has judged once: ``judged_once`` is the folder."""
+    shutil.copytree(judged_once, project.folder, dirs_exist_ok=True)
+    return project

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from trust_project import CHEAP, Row, cascade, rows_of
+from trust_project import CHEAP, Row, cascade, judge, rows_of
 
 ROWS = rows_of(60, wrong=lambda confidence: 0.0 if confidence > 0.6 else 0.4, seed=1)
 
 
-@pytest.fixture
-def judged(project):
+@pytest.fixture(scope="module")
+def judged_once(tmp_path_factory):
     """Sixty rows, judged by both stages, with labels of all."""
-    project.write(ROWS)
-    project.run()
-    return project
+    return judge(tmp_path_factory.mktemp("judged"), ROWS)
 
 
 def events(project):

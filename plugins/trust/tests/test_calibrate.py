@@ -8,7 +8,7 @@ from hashlib import sha256
 import orjson
 import pytest
 from scipy import stats
-from trust_project import CHEAP, Row, cascade, rows_of
+from trust_project import CHEAP, Row, cascade, judge, rows_of
 
 
 def good_above(line, *, below=0.4):
@@ -16,12 +16,10 @@ def good_above(line, *, below=0.4):
     return lambda confidence: 0.02 if confidence >= line else below
 
 
-@pytest.fixture
-def judged(project):
+@pytest.fixture(scope="module")
+def judged_once(tmp_path_factory):
     """A project with 200 rows, all judged by both stages."""
-    project.write(rows_of(200, wrong=good_above(0.8)))
-    project.run()
-    return project
+    return judge(tmp_path_factory.mktemp("judged"), rows_of(200, wrong=good_above(0.8)))
 
 
 def calibrate(project, *options, code=0):

@@ -14,7 +14,7 @@ import krippendorff
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trust_project import Row, rows_of
+from trust_project import Row, judge, rows_of
 
 from dicast import GoldLabel, Subject
 from dicast_trust.labellers import Labellers
@@ -64,11 +64,9 @@ def test_asking_ends_where_it_is_enough():
     assert (len(labels), said[-1]) == (2, "enough")
 
 
-@pytest.fixture
-def judged(project):
-    project.write(rows_of(40, wrong=lambda _: 0))
-    project.run()
-    return project
+@pytest.fixture(scope="module")
+def judged_once(tmp_path_factory):
+    return judge(tmp_path_factory.mktemp("judged"), rows_of(40, wrong=lambda _: 0))
 
 
 def test_without_a_terminal_it_says_what_to_do(judged):

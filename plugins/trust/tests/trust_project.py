@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 import yaml
 from click.testing import CliRunner, Result
 
@@ -122,6 +123,17 @@ class Project:
         """The verdicts of a run."""
         found: list[dict[str, Any]] = self.document("verdicts", "--run", run, "--ledger", "ledger.db")["verdicts"]
         return found
+
+
+def judge(folder: Path, rows: Sequence[Row]) -> Path:
+    """Write *rows* and let both judges judge them in *folder*; return it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.delenv("DICAST_LEDGER", raising=False)
+        project = Project(folder)
+        project.write(rows)
+        project.run()
+    return folder
 
 
 def _command(main: Any) -> Any:
