@@ -6,12 +6,15 @@
 - Each ends with exit code 0, or N where the fence says ``exit=N``.
 - ``norun`` in the fence says that a command needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
 - ``JUDGE_URL`` is a model of the tests' own, as a reader would have one.
+- What a new user reads first is run as a reader runs it, and so is the first use of every command. Of the other pages, a ``dicast`` that asks
+  nothing of the shell is run in the tests' process, which spares the start of another, unless the page installs something.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +22,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
+from dicast._kernel.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGES_THE_CLONE = {"docs/how-to/first-contribution.md"}
@@ -83,6 +88,37 @@ def first(page):
     return page.parent in (ROOT, ROOT / "docs" / "start")
 
 
+def first_uses():
+    """Where each command of dicast is run first: on which page, in which block, and how."""
+    found = {}
+    for page in sorted(FOLLOWED, key=first, reverse=True):
+        for number, (language, info, text) in enumerate(blocks(page)):
+            for command in commands(language, text) if is_run(info) else ():
+                found.setdefault(tuple(command.split()[:2]), (page, number, command))
+    return set(found.values())
+
+
+FIRST_USES = first_uses()
+
+
+def spared(page, number, command):
+    """Whether *command* of a page's block is run in this process."""
+    own = first(page) or installs(page) or (page, number, command) in FIRST_USES
+    return not own and command.startswith("dicast ") and not set("|<>&;$`*~#\n") & set(re.sub("'[^']*'", "", command))
+
+
+def in_bash(command, kept, monkeypatch):
+    """Run *command* in bash, and keep what it exports; return the exit code and the end of what was printed."""
+    done = subprocess.run(
+        ["bash", "-c", f"{command}\ncode=$?\nenv -0 > {kept}\nexit $code"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    for line in kept.read_text(encoding="utf-8").split("\0")[:-1]:
+        name, _, value = line.partition("=")
+        monkeypatch.setenv(name, value)
+    return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
+
+
 @pytest.mark.parametrize(
     "page",
     [
@@ -92,25 +128,26 @@ def first(page):
         for page in FOLLOWED
     ],
 )
-def test_a_page_can_be_followed_literally(page, tmp_path, chat_server):
+def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, monkeypatch, capfd):
     if page.stem in ("sandbox", "sandboxes") and shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap here (apt install bubblewrap)")
     chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
-    kept = tmp_path.parent / f"{tmp_path.name}.environment"
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DICAST_", "PYTEST_", "COV_", "UV_"))
-    }
+    for name in [name for name in os.environ if name.startswith(("DICAST_", "PYTEST_", "COV_", "UV_"))]:
+        if name != "PYTEST_CURRENT_TEST":  # which pytest removes itself
+            monkeypatch.delenv(name)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if installs(page):
-        environment |= own_environment(kept.with_suffix(".venv"))
+        environment = own_environment(tmp_path.parent / f"{tmp_path.name}.venv")
         path = f"{environment['VIRTUAL_ENV']}/bin:{path}"
-    environment |= {
-        "PATH": path,
-        "JUDGE_URL": chat_server.url,
-        "JUDGE_KEY": "no-key",
-    }
-    for language, info, text in blocks(page):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("JUDGE_URL", chat_server.url)
+    monkeypatch.setenv("JUDGE_KEY", "no-key")
+    monkeypatch.chdir(tmp_path)
+    before = set(sys.modules)
+    for number, (language, info, text) in enumerate(blocks(page)):
         title = re.search(r'title="([^"]+)"', info)
         if title:
             (tmp_path / title[1]).parent.mkdir(parents=True, exist_ok=True)
@@ -118,12 +155,15 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server):
                 file.write(text)
         expected = int((re.search(r"exit=(\d+)", info) or [0, 0])[1])
         for command in commands(language, text) if is_run(info) else ():
-            script = f"[ ! -f {kept} ] || . {kept}\n{command}\ncode=$?\nexport -p > {kept}\nexit $code"
-            done = subprocess.run(
-                ["bash", "-c", script], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, timeout=SECONDS, check=False,
-            )  # fmt: skip
-            assert done.returncode == expected, f"$ {command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            if spared(page, number, command):
+                capfd.readouterr()
+                code, said = main(shlex.split(command)[1:]), "".join(part[-2000:] for part in capfd.readouterr())
+            else:
+                code, said = in_bash(command, tmp_path.parent / f"{tmp_path.name}.environment", monkeypatch)
+            assert code == expected, f"$ {command}\n{said}"
+    for name in set(sys.modules) - before:  # another page may have a module of this name
+        if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(tmp_path):
+            del sys.modules[name]
 
 
 def test_few_commands_are_left_out():

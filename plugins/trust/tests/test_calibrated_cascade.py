@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 
 import pytest
-from trust_project import CHEAP, Row, cascade, rows_of
+from trust_project import CHEAP, Row, cascade, judge, rows_of
 
 SURE = rows_of(120, wrong=lambda confidence: 0 if confidence >= 0.8 else 0.4)
 
 
+@pytest.fixture(scope="module")
+def judged_once(tmp_path_factory):
+    return judge(tmp_path_factory.mktemp("judged"), SURE)
+
+
 @pytest.fixture
-def calibrated(project):
+def calibrated(judged):
     """A project that is calibrated, and goes by it."""
-    project.write(SURE)
-    project.run()
-    project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
-    project.pipeline(cascade(calibration="calibration.json"))
-    return project
+    judged.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    judged.pipeline(cascade(calibration="calibration.json"))
+    return judged
 
 
 def test_what_reaches_the_threshold_is_kept_and_says_so(calibrated):
