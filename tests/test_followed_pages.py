@@ -6,8 +6,8 @@
 - Each ends with exit code 0, or N where the fence says ``exit=N``.
 - ``norun`` in the fence says that a command needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
 - ``JUDGE_URL`` is a model of the tests' own, as a reader would have one.
-- What a new user reads first is run as a reader runs it, and so is the first use of every command. Of the other pages, a ``dicast`` that asks
-  nothing of the shell is run in the tests' process, which spares the start of another, unless the page installs something.
+- README.md and the first ten minutes are run as a reader runs them, and so is the first use of every command. Of the other pages, a ``dicast``
+  that asks nothing of the shell is run in the tests' process, which spares the start of another, unless the page installs something.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ FIRST_USES = first_uses()
 
 def spared(page, number, command):
     """Whether *command* of a page's block is run in this process."""
-    own = first(page) or installs(page) or (page, number, command) in FIRST_USES
+    own = page.parent == ROOT or page.stem == "ten-minutes" or installs(page) or (page, number, command) in FIRST_USES
     return not own and command.startswith("dicast ") and not set("|<>&;$`*~#\n") & set(re.sub("'[^']*'", "", command))
 
 
