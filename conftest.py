@@ -9,7 +9,7 @@ import resource
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,38 +140,25 @@ def metadata_read_once() -> Iterator[None]:
     """Read once what the environment's distributions say of themselves; what a test installs is read each time."""
     from importlib.metadata import Distribution, PathDistribution
 
-    site, read, found = sysconfig.get_path("purelib"), PathDistribution.read_text, {}
-    parse, parsed = Distribution.metadata.fget, {}
-    enter, entered = Distribution.entry_points.fget, {}
+    site = sysconfig.get_path("purelib")
 
-    def read_once(self: Any, filename: str) -> str | None:
-        key = str(self._path), filename
-        if not key[0].startswith(site):
-            return read(self, filename)
-        if key not in found:
-            found[key] = read(self, filename)
-        return found[key]
+    def once(read: Callable[..., Any]) -> Callable[..., Any]:
+        found = {}
 
-    def parse_once(self: Any) -> Any:
-        key = str(self._path)
-        if not key.startswith(site):
-            return parse(self)
-        if key not in parsed:  # parsing takes longer than reading
-            parsed[key] = parse(self)
-        return parsed[key]
+        def known(self: Any, *about: str) -> Any:
+            key = str(self._path), *about
+            if not key[0].startswith(site):
+                return read(self, *about)
+            if key not in found:
+                found[key] = read(self, *about)
+            return found[key]
 
-    def enter_once(self: Any) -> Any:
-        key = str(self._path)
-        if not key.startswith(site):
-            return enter(self)
-        if key not in entered:
-            entered[key] = enter(self)
-        return entered[key]
+        return known
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PathDistribution, "read_text", read_once)
-        patch.setattr(PathDistribution, "metadata", property(parse_once))
-        patch.setattr(PathDistribution, "entry_points", property(enter_once))
+        patch.setattr(PathDistribution, "read_text", once(PathDistribution.read_text))
+        patch.setattr(PathDistribution, "metadata", property(once(Distribution.metadata.fget)))
+        patch.setattr(PathDistribution, "entry_points", property(once(Distribution.entry_points.fget)))
         yield
 
 
