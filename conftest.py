@@ -119,20 +119,25 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def probed_once() -> Iterator[None]:
-    """Import a plugin in a fresh process once for all its components, and again only where that was slow."""
+    """Import a plugin in a fresh process once for all its components, and again only where that was slow.
+
+    Those that a test installs have a process that nothing was prepared in.
+    """
     from dicast.testing import conformance  # the kernel, which not every process of pytest needs
 
-    probe, found = conformance.probe, {}
+    probe, found, path, probes = conformance.probe, {}, os.environ.get("PYTHONPATH"), load("probes").Probes()
 
     def probed(plugin: str) -> dict[str, Any]:
-        key = plugin, os.environ.get("PYTHONPATH")
-        if key not in found or found[key]["seconds"] > conformance.IMPORT_SECONDS:
-            found[key] = probe(plugin)
-        return found[key]
+        if os.environ.get("PYTHONPATH") != path:
+            return probe(plugin)
+        if plugin not in found or found[plugin]["seconds"] > conformance.IMPORT_SECONDS:
+            found[plugin] = probes.probe(plugin)
+        return found[plugin]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conformance, "probe", probed)
         yield
+    probes.stop()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -154,9 +154,8 @@ def run(python: Path, *arguments: object, folder: Path) -> str:
     return ran.stdout
 
 
-@pytest.fixture(scope="module")
-def tested(wheels, authors):
-    """What pytest says of each kind's own tests, a line a test; all kinds are tested by one process."""
+def test_new_plugins_pass_their_own_tests_from_their_wheels(wheels, authors, subtests):
+    """All kinds are tested by one process, which says a line a test."""
     folders = [wheels[1] / f"dicast-my-{kind.replace('_', '-')}" / "tests" for kind in KINDS]
     options = (
         "-v",
@@ -165,14 +164,12 @@ def tested(wheels, authors):
         "--rootdir",
         wheels[1],
     )  # in pytest's own import mode, as their authors do
-    return run(authors, "-m", "pytest", *options, *folders, folder=wheels[1])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_new_plugin_passes_its_own_tests_from_its_wheel(kind, tested):
-    found = re.findall(rf"^dicast-my-{kind.replace('_', '-')}/tests/\S+ (\w+)", tested, re.MULTILINE)
-    assert len(found) >= 10, tested
-    assert set(found) == {"PASSED"}, tested
+    tested = run(authors, "-m", "pytest", *options, *folders, folder=wheels[1])
+    for kind in KINDS:
+        with subtests.test(kind):
+            found = re.findall(rf"^dicast-my-{kind.replace('_', '-')}/tests/\S+ (\w+)", tested, re.MULTILINE)
+            assert len(found) >= 10, tested
+            assert set(found) == {"PASSED"}, tested
 
 
 def test_a_new_plugin_passes_its_own_tests_in_its_folder(wheels, authors):

@@ -145,7 +145,7 @@ def test_cancelled_call_ends_and_the_next_is_answered(model_file):
 
 
 def test_package_that_ships_a_model_is_put_together(model_file):
-    (reply,) = ask(Chat(package=PACKAGE), asking("Say hello.", max_output_tokens=2))
+    (reply,) = ask(Chat(package=PACKAGE, threads=1), asking("Say hello.", max_output_tokens=2))
     assert reply.model == model_file.name
 
 
@@ -198,7 +198,7 @@ def test_damaged_file_is_refused_when_it_is_loaded(model_file, tmp_path, capfd):
 
 
 def test_says_nothing_on_the_terminal(model_file, capfd):
-    ask(Chat(model_file), asking("Say hello.", max_output_tokens=2))
+    ask(Chat(model_file, threads=1), asking("Say hello.", max_output_tokens=2))
     assert capfd.readouterr() == ("", "")
 
 
@@ -207,7 +207,7 @@ def test_port_that_the_library_opens_is_closed_to_strangers(model_file):
     import urllib.request
 
     async def run():
-        async with Chat(model_file).open(RunContext("r1", "test", Path())) as live:
+        async with Chat(model_file, threads=1).open(RunContext("r1", "test", Path())) as live:
             address = live._server.listening_address
             assert address.startswith("http://127.0.0.1:")
             body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -240,7 +240,7 @@ from dicast_llamacpp import Chat
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started to ignore it
 
 async def main():
-    async with Chat(Path(sys.argv[1]), context=4096).open(RunContext("r1", "test", Path())) as live:
+    async with Chat(Path(sys.argv[1]), context=4096, threads=1).open(RunContext("r1", "test", Path())) as live:
         print("ready", flush=True)
         await live.complete(ChatRequest((Message("user", "word " * 100),), max_output_tokens=3000))
 

@@ -30,7 +30,8 @@ def _refuse(*args: object, **options: object) -> None:
     raise OSError("the network was used while the plugin was imported")
 
 
-def _load(plugin: str) -> dict[str, object]:
+def load(plugin: str) -> dict[str, object]:
+    """What :func:`probe` returns, of this process."""
     from .._kernel.contract.registry import Registry
     from .._kernel.values.errors import PluginError
 
@@ -54,4 +55,4 @@ def _load(plugin: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_load(sys.argv[1])))
+    print(json.dumps(load(sys.argv[1])))
