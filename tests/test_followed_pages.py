@@ -7,7 +7,7 @@
 - ``norun`` in the fence says that a command needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
 - ``JUDGE_URL`` is a model of the tests' own, as a reader would have one.
 - README.md and the first ten minutes are run as a reader runs them, and so is the first use of every command. Of the other pages, a ``dicast``
-  that asks nothing of the shell is run in the tests' process, which spares the start of another, unless the page installs something.
+  that asks nothing of the shell is run in the tests' process, which spares the start of another.
 """
 
 from __future__ import annotations
@@ -83,6 +83,20 @@ def installs(page):
     )
 
 
+def find_installed(environment, kept, monkeypatch):
+    """Let this process find what a page has installed into its *environment*; *kept* is for the metadata."""
+    ours = Path(sysconfig.get_path("purelib"))
+    (theirs,) = environment.glob("lib/python*/site-packages")
+    for metadata in {path.name for path in theirs.glob("*.dist-info")} - {
+        path.name for path in ours.glob("*.dist-info")
+    }:
+        shutil.copytree(theirs / metadata, kept / metadata, dirs_exist_ok=True)
+    monkeypatch.syspath_prepend(str(kept))
+    for paths in set(theirs.glob("*.pth")) - {theirs / "ours.pth"}:
+        for path in filter(os.path.isdir, paths.read_text(encoding="utf-8").splitlines()):
+            monkeypatch.syspath_prepend(path)
+
+
 def first(page):
     """Whether a new user reads *page* first: those are followed in every run of the tests, the others in the whole suite."""
     return page.parent in (ROOT, ROOT / "docs" / "start")
@@ -103,8 +117,19 @@ FIRST_USES = first_uses()
 
 def spared(page, number, command):
     """Whether *command* of a page's block is run in this process."""
-    own = page.parent == ROOT or page.stem == "ten-minutes" or installs(page) or (page, number, command) in FIRST_USES
+    own = page.parent == ROOT or page.stem == "ten-minutes" or (page, number, command) in FIRST_USES
     return not own and command.startswith("dicast ") and not set("|<>&;$`*~#\n") & set(re.sub("'[^']*'", "", command))
+
+
+def in_this_process(command, folder, capfd):
+    """Run a *command* of dicast, and forget the modules in *folder*; return the exit code and the end of what was printed."""
+    before = set(sys.modules)
+    capfd.readouterr()
+    code = main(shlex.split(command)[1:])
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(folder):
+            del sys.modules[name]
+    return code, "".join(part[-2000:] for part in capfd.readouterr())
 
 
 def in_bash(command, kept, monkeypatch):
@@ -146,7 +171,6 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, monkeypat
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
     monkeypatch.setenv("JUDGE_KEY", "no-key")
     monkeypatch.chdir(tmp_path)
-    before = set(sys.modules)
     for number, (language, info, text) in enumerate(blocks(page)):
         title = re.search(r'title="([^"]+)"', info)
         if title:
@@ -156,14 +180,13 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, monkeypat
         expected = int((re.search(r"exit=(\d+)", info) or [0, 0])[1])
         for command in commands(language, text) if is_run(info) else ():
             if spared(page, number, command):
-                capfd.readouterr()
-                code, said = main(shlex.split(command)[1:]), "".join(part[-2000:] for part in capfd.readouterr())
+                code, said = in_this_process(command, tmp_path, capfd)
             else:
                 code, said = in_bash(command, tmp_path.parent / f"{tmp_path.name}.environment", monkeypatch)
+                if "pip install" in command:
+                    kept = tmp_path.parent / f"{tmp_path.name}.metadata"
+                    find_installed(Path(environment["VIRTUAL_ENV"]), kept, monkeypatch)
             assert code == expected, f"$ {command}\n{said}"
-    for name in set(sys.modules) - before:  # another page may have a module of this name
-        if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(tmp_path):
-            del sys.modules[name]
 
 
 def test_few_commands_are_left_out():
