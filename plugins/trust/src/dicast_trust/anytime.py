@@ -54,8 +54,8 @@ class Anytime:
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
-        """The label that is watched."""
-        return {"on": (self.on,)}
+        """The label that is watched, where one is named."""
+        return {} if self.on == METRICS else {"on": (self.on,)}
 
     @property
     def needs_line(self) -> bool:
