@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import inf, ldexp, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dicast import ConfigError
@@ -376,6 +376,8 @@ def is_number(value):
 
 
 @given(st.lists(st.floats(-1e50, 1e50), min_size=1, max_size=40))
+@example([0.0, 0.0, 0.0, 1.0, 9.353610478917779e49, 9.353610478917779e49, 9.382928716654072e49, -8.591343011531182e49])
+@example([5e-324, 0.1, -0.1])
 def test_a_mean_is_exact_and_rounded_once_as_a_runs_document_has_it(aggregated, values):
     expected = float(sum(map(Fraction, values)) / len(values))
     records = [{"metrics": {"scores": {"a": value}}} for value in values]
