@@ -245,7 +245,7 @@ def test_names_are_stable_and_of_one_line(folder):
     from dicast import Subject
     from dicast_pytest.collection import item_name
 
-    odd = ["a::b", "a[1]", "line\nline", "x" * 300, "\u202e", "ordinary id", "a:.b", "a(1]"]
+    odd = ["a::b", "a[1]", "line\nline", "x" * 300, "\u202e", "ordinary id", "a:.b", "a(1]", ":y", "::x", ".y"]
     names = [item_name(Subject("row", id_)) for id_ in odd]
     assert len(set(names)) == len(odd)
     assert all("::" not in name and "[" not in name and "\n" not in name and len(name) < 100 for name in names)

@@ -160,6 +160,7 @@ def item_name(subject: Subject) -> str:
     A long id is cut; it has no ``::`` and no ``[``, by which pytest takes names apart. One that was changed for it has a digest.
     """
     shown = one_line(subject.id).replace("::", ":.").replace("[", "(")[:_LONGEST]
+    shown = f".{shown[1:]}" if shown.startswith(":") else shown  # behind the kind's colon
     if shown != subject.id:
         digest = hashlib.sha256(subject.id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         shown = f"{shown}…{digest}"
