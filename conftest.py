@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,19 +126,21 @@ def probed_once() -> Iterator[None]:
     """
     from dicast.testing import conformance  # the kernel, which not every process of pytest needs
 
-    probe, found, path, probes = conformance.probe, {}, os.environ.get("PYTHONPATH"), load("probes").Probes()
+    probe, found, path = conformance.probe, {}, os.environ.get("PYTHONPATH")
+    probes = cache(lambda: load("probes").Probes())
 
     def probed(plugin: str) -> dict[str, Any]:
         if os.environ.get("PYTHONPATH") != path:
             return probe(plugin)
         if plugin not in found or found[plugin]["seconds"] > conformance.IMPORT_SECONDS:
-            found[plugin] = probes.probe(plugin)
+            found[plugin] = probes().probe(plugin)
         return found[plugin]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conformance, "probe", probed)
         yield
-    probes.stop()
+    if probes.cache_info().currsize:
+        probes().stop()
 
 
 @pytest.fixture(scope="session", autouse=True)
