@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
+
+SECONDS = 120
+ANSWERED = 17
+"""The code with which a process ends that has said what it found: no plugin ends it so."""
 
 
 class Probes:
@@ -24,6 +29,9 @@ class Probes:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._process.stdin.write(f"{plugin}\n")
         self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], SECONDS)[0]:
+            self._process.kill()
+            raise TimeoutError(f"importing {plugin} takes more than {SECONDS} s")
         return json.loads(self._process.stdout.readline())
 
     def stop(self):
@@ -40,8 +48,8 @@ def main():
     for line in sys.stdin:
         if (child := os.fork()) == 0:
             os.write(answers, json.dumps(load(line.strip())).encode() + b"\n")
-            os._exit(0)
-        if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            os._exit(ANSWERED)
+        if (code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) != ANSWERED:
             found = {"seconds": 0.0, "heavy": [], "others": [], "error": f"its process ended with {code}"}
             os.write(answers, json.dumps(found).encode() + b"\n")
 

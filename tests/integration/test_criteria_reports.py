@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dicast import Subject
-from dicast.reporting import OutcomeReader
+from dicast.reporting import OutcomeReader, criteria
 from dicast.testing import run_pipeline
 
 TEXT = """
@@ -103,4 +103,6 @@ def test_without_flags_no_row_passes_or_fails(tmp_path, monkeypatch):
     assert reader.labels == reader.counted
     assert set(reader.labels) == {"record", "kind", "clear"}
     assert [one.outcomes["kind"].passed for one in found] == [None] * 4
+    told = criteria(done.document)
+    assert told["kind"] == {"mean": pytest.approx(0.65), "scored": 4, "total": 4}  # nobody says who passes
     assert [one.worst(reader.counted) is None for one in found] == [True, True, True, False]

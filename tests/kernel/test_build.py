@@ -287,6 +287,7 @@ def test_a_sink_names_labels_that_exist():
     assert found == [(5, "sinks[0].labels", "helpfull", "helpful"), (6, "sinks[1].on", "tidyy", "tidy")]
     build(judged + text.replace("full", "ful").replace("tidyy", "gate"), metrics="")
     build("extractors: [extract/json_path: {into: scores, path: $.a}]\n" + judged + text, metrics="")  # may make others
+    build("task: {task/command: {command: [cat]}}\n" + text.replace("tidy", "record"), metrics="")  # so may a task
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ def criteria(done: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         listed = aggregate.get("criteria") if isinstance(aggregate, Mapping) else None
         for label, figures in listed.items() if isinstance(listed, Mapping) else ():
             if isinstance(figures, Mapping) and "count" in figures and "missing" in figures:
-                told = {name: figures[name] for name in ("mean", "pass_rate") if name in figures}
+                known = ("mean", "pass_rate") if figures.get("flagged") else ("mean",)
+                told = {name: figures[name] for name in known if name in figures}
                 counts = {"scored": figures["count"], "total": figures["count"] + figures["missing"]}
                 found.setdefault(str(label), told | counts)
     for clause in done["gate"].get("clauses", ()):

@@ -260,7 +260,8 @@ def _of_metric(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
         return attrs.evolve(outcome, skipped=why, spared=True, reason=None)
     value = said["signals"]["metrics"].get(label)
     if value is None:
-        return attrs.evolve(outcome, skipped=outcome.reason or "not asked", spared=True)
+        failed = any(skip["metric"] == label for skip in said["skipped"])
+        return attrs.evolve(outcome, skipped=outcome.reason or "not asked", spared=not failed)
     items = [item for item in said["scores"] if item["metric"] == label]
     bases = [item.get("basis") or item["tier"] for item in items]
     return attrs.evolve(outcome, score=value, basis=weakest(bases) if bases else None)

@@ -6,8 +6,7 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -164,13 +163,3 @@ class CallScope:
 
 SCOPE: ContextVar[CallScope | None] = ContextVar("dicast_scope", default=None)
 """The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
-
-
-@contextmanager
-def under_way(scope: CallScope | None) -> Iterator[None]:
-    """Let what is inside a component find *scope* while the block runs."""
-    token = SCOPE.set(scope)
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)

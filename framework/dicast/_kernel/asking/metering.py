@@ -15,12 +15,12 @@ from ..contract.protocols import ChatModel, Judge, estimate
 from ..pipeline.plain_values import unstructure
 from ..pipeline.sections import Slot
 from ..stream.opening import Opener
-from ..timing.turns import call_turn
+from ..timing.turns import call_turn, holding
 from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
 from .call import Call
-from .call_scope import SCOPE, CallScope, under_way
+from .call_scope import SCOPE, CallScope
 
 
 @frozen
@@ -70,9 +70,8 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
 
     *scope* notes what came back and what it cost, what was given up, and what ended without an answer.
     """
-    token = WIRE.set(wire := RequestTrace())
     scope.asking.add(ended := asyncio.get_running_loop().create_future())
-    with under_way(None):
+    with holding(WIRE, wire := RequestTrace()), holding(SCOPE, None):
         try:
             answer: object = await maybe_await(model.complete(request))
         except asyncio.CancelledError:
@@ -90,7 +89,6 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             scope.cut = True
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
         finally:
-            WIRE.reset(token)
             scope.asking.discard(ended)
             ended.set_result(None)
     if not isinstance(answer, Reply | Failure):

@@ -15,12 +15,12 @@ from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import Slot
 from ..report.tally import nothing
 from ..resume.units import EarlierUnits, ReplyKey
-from ..timing.turns import call_turn
+from ..timing.turns import call_turn, holding
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
 from .budget import BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
-from .call_scope import Asker, CallScope, throttled, under_way
+from .call_scope import SCOPE, Asker, CallScope, throttled
 from .scoring import Answer, Skip
 
 Payload = dict[str, Any]
@@ -155,7 +155,7 @@ class PaidCalls(Asker):
             return answer
         if call.lacks_output(subject, children):  # before anything is reserved
             return no_output(subject)
-        with under_way(scope):
+        with holding(SCOPE, scope):
             projected = self._run.caller.estimate(call, subject)
         if isinstance(projected, Failure):
             return projected
@@ -167,7 +167,7 @@ class PaidCalls(Asker):
         if (refused := await self.cover(scope, projected)) is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:
-            with under_way(scope):
+            with holding(SCOPE, scope):
                 answer = await self._run.caller.call(call, subject, children)
         except BaseException as error:
             self._break_off(call, scope, error)
@@ -188,7 +188,7 @@ class PaidCalls(Asker):
         """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
         if call.fallback is None:
             return skip
-        with under_way(scope):
+        with holding(SCOPE, scope):
             answer = await maybe_await(call.fallback.judge(scope.subject, children))
         if isinstance(answer, Judgment):
             why = {"throttled_reason": skip.reason, "escalation_skipped": "budget_exhausted"}

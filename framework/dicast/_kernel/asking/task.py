@@ -23,11 +23,11 @@ from ..records.record import columns, new_record, put_metrics
 from ..report.tally import nothing
 from ..source.read_only import seal
 from ..stream.stream import Stream
-from ..timing.turns import call_turn
+from ..timing.turns import call_turn, holding
 from ..values import ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
-from .call_scope import SCOPE, Asker, CallScope, under_way
+from .call_scope import SCOPE, Asker, CallScope
 from .metering import completed, written
 from .paid_calls import RunServices
 
@@ -198,7 +198,7 @@ class Producer:
         purchase, history = TaskReplies(self.run, self.stream, task, subject, rollout), list[dict[str, object]]()
         most = task.slot.retries + 1
         while True:
-            with under_way(purchase.begin()):
+            with holding(SCOPE, purchase.begin()):
                 answer: Subject | Failure = await self.run.caller.call(task, subject)
             if isinstance(answer, Subject):
                 return _same(answer, subject, task)

@@ -106,7 +106,7 @@ class _Building(GateParts):
         ledger = self._single("ledger", "ledger")
         self._check_labels([*metrics, *judges])
         scored, open_ended = (_slots(metrics), _slots(judges)), bool(extractors) and not self._scored
-        self._check_gate(gate, *scored, [*stops, *sinks], open_ended=open_ended)
+        self._check_gate(gate, *scored, () if task or extractors else (*stops, *sinks), open_ended=open_ended)
         self._check_stops(stops, gate, source, scored)
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])

@@ -100,12 +100,12 @@ class GateParts(ExperimentParts):
     def _check_gate(
         self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], others: Sequence[Placed], *, open_ended: bool
     ) -> None:
-        """Hold the labels of the clauses, and those that *others* name, against those that there are; with *open_ended* records may have further ones."""
+        """Hold the labels of the clauses, and those that *others* name, against those that there are; with *open_ended* records may have further ones, which a clause may be about."""
         if self.faults:
             return  # labels of components that could not be built are not known
         labels = [*([METRICS] if metrics else []), *(slot.label for slot in (*metrics, *judges))]
         known = [*labels, *self._scored]
-        for path, slot in () if open_ended else others:
+        for path, slot in others:
             for option, named in getattr(slot.component, "label_options", {}).items():
                 for label in (each for each in named if each not in known):
                     self._fault_of_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, known)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -47,15 +48,26 @@ TURN: ContextVar[Turn | None] = ContextVar("dicast_turn", default=None)
 """The turn of what is under way in the current task; None where calls are not counted."""
 
 
+@contextmanager
+def holding(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Let *variable* have *value* while the block runs.
+
+    A coroutine that was given up is thrown away later, in a context that is not its own: there is nothing to set back there.
+    """
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        if not isinstance(sys.exception(), GeneratorExit):
+            variable.reset(token)
+
+
 @asynccontextmanager
 async def subject_turn(free: asyncio.Semaphore) -> AsyncIterator[None]:
     """Wait for one of the *free* turns, for a subject."""
     async with free:
-        token = TURN.set(Turn(free))
-        try:
+        with holding(TURN, Turn(free)):
             yield
-        finally:
-            TURN.reset(token)
 
 
 @asynccontextmanager
@@ -74,9 +86,8 @@ async def call_turn(given_up: Callable[[], None] | None = None) -> AsyncIterator
         if given_up is not None:
             given_up()
         raise
-    token = TURN.set(Turn(around.free))
     try:
-        yield
+        with holding(TURN, Turn(around.free)):
+            yield
     finally:
-        TURN.reset(token)
         give_back()

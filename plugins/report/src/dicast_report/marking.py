@@ -53,7 +53,9 @@ class Marking:
             return "none"
         passes = [self.passes(told, label) for label in labels]
         passes += [
-            values[label] >= self.line(label) for label in self.gated if label in self.metrics and label in values
+            label in values and values[label] >= self.line(label)
+            for label in self.gated
+            if label in self.metrics and (label in values or label in _left_out(told))
         ]
         flags = _metrics(told).get("score_flags")
         for label, flag in flags.items() if isinstance(flags, Mapping) else ():
@@ -101,6 +103,12 @@ class Marking:
         if label == METRICS:
             return "all metrics"
         return "metric" if label in self.metrics else "judge" if label in self.judges else "criterion"
+
+
+def _left_out(told: Told) -> set[str]:
+    """The metrics that were asked about *told*, or due, and gave no score; those that the proxies spared are none of them."""
+    combined = told.ended.get(METRICS, {})
+    return set() if "failure_mode" in combined else {skip["metric"] for skip in combined.get("skipped", ())}
 
 
 def _metrics(told: Told) -> Mapping[str, Any]:

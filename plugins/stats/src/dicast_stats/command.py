@@ -110,7 +110,10 @@ def compare(
     Differences are B less A.
     """
     chosen = dict(map(_chosen, names)) if names else dict.fromkeys(f"stats/{one.name}" for one in SHOWN)
-    given = {name: one for name, one in chosen.items() if one is not None}
+    given = {name: one for name, one in map(_chosen, names) if one is not None}
+    if _PAIRED in given and gold is not None:
+        message = "--gold is an option of stats/paired, which --compare gives options already; write gold there"
+        raise ConfigError(Problem(message, path="--compare"))
     paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
@@ -228,7 +231,9 @@ def _chosen(written: str) -> tuple[str, Comparison | None]:
     if written.lstrip().startswith("{"):
         try:
             ((name, options),) = read_json(written).items()
-        except ValueError as error:
+            if not isinstance(options, Mapping):
+                raise TypeError(f"the options of {name} are no object")
+        except (ValueError, TypeError) as error:
             message = f"it is no JSON object of one comparison and its options, {{NAME: {{OPTION: VALUE}}}}: {error}"
             raise ConfigError(Problem(message, path="--compare", value=written)) from error
     whole = _known(name, [*COMPARISONS, _NEEDS_OPTIONS])
