@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from attrs import define, frozen
 else:
 
-    def define(cls: type | None = None, **options: Any) -> Any:
-        """As ``attrs.define``."""
-        return _made(attrs.define, cls, options)
+    def define(cls: type | None = None, *, eq: bool = True) -> Any:
+        """As ``attrs.define``, of whose options it has one."""
+        return _made(attrs.define, cls, equals=eq)
 
-    def frozen(cls: type | None = None, **options: Any) -> Any:
-        """As ``attrs.frozen``."""
-        return _made(attrs.frozen, cls, options)
+    def frozen(cls: type | None = None, *, eq: bool = True) -> Any:
+        """As ``attrs.frozen``, likewise."""
+        return _made(attrs.frozen, cls, equals=eq)
 
 
 __all__ = ["Attribute", "define", "evolve", "field", "fields", "frozen", "validators"]
 
 
-def _made(make: Callable[..., Any], cls: type | None, options: dict[str, Any]) -> Any:
+def _made(make: Callable[..., Any], cls: type | None, *, equals: bool) -> Any:
     if cls is None:
-        return lambda later: _made(make, later, options)
+        return lambda later: _made(make, later, equals=equals)
     own = vars(cls)
-    made = make(cls, **{**options, "eq": False, "repr": False})
+    made = make(cls, eq=False, repr=False)
     shown, equal, hashed = _methods(fields(made))
     if "__repr__" not in own:
         made.__repr__ = shown
-    if options.get("eq", True) and "__eq__" not in own:
+    if equals and "__eq__" not in own:
         made.__eq__, made.__hash__ = equal, hashed if make is attrs.frozen else None
     return made
 

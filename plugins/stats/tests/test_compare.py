@@ -408,3 +408,29 @@ def test_each_comparison_says_what_it_is_about_and_of_how_many(ask):
         title, heads = table(name)
         assert title == "all subjects of each run, as if they were different ones"
         assert heads[:4] == ["n", "A", "n", "B"]
+
+
+def test_options_of_a_comparison_hold_where_it_is_named_a_second_time(ask, made):
+    both, flips_ = (
+        ("plain.jsonl", "broken.jsonl", "--allow-incomparable"),
+        '{"flips": {"pass_at": 0.9, "fail_at": 0.8}}',
+    )
+    (made / "broken.jsonl").write_text((made / "plain.jsonl").read_text())
+    once = document(ask, *both, "--compare", flips_)
+    assert document(ask, *both, "--compare", flips_, "--compare", "flips") == once
+    assert document(ask, *both, "--compare", "flips") != once
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (
+            ["--compare", '{"paired": {"difference": 0.1}}', "--gold", "plain.jsonl"],
+            "--gold is an option of stats/paired",
+        ),
+        (["--compare", '{"flips": []}'], "the options of flips are no object"),
+    ],
+)
+def test_options_that_would_not_hold_are_refused(made, options, wrong):
+    with pytest.raises(ConfigError, match=wrong):
+        CliRunner().invoke(compare, ["plain", "broken", *options], catch_exceptions=False)

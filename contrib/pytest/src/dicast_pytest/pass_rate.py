@@ -139,10 +139,10 @@ def _of_run(run: Run) -> Iterator[bool]:
 
     def read(events: Iterable[Any]) -> list[bool]:
         told = [*reader.take([*events]), *reader.end()]
-        cases: dict[object, bool] = {}
+        cases, counted = dict[object, bool](), reader.counted
         for one in (one for one in told if one.outcomes):
             key = (one.kind, one.id) if one.session_id is None else one.session_id
-            cases[key] = cases.get(key, True) and one.worst(reader.counted) is None
+            cases[key] = cases.get(key, True) and one.worst(counted) is None
         return [*cases.values()]
 
     yield from run.read(reader.wants, read)

@@ -117,6 +117,8 @@ class Answers:
             if task is None:
                 task = self._making[key] = asyncio.create_task(self._make(key, route, ledger, given, head))
             body = await asyncio.shield(task)
+        else:
+            self._kept.move_to_end(key)  # what nobody asks for goes first: an answer of a second ago, too
         tag = _tag(body if route.by_clock else key)
         if had & {tag, ANY}:
             return Response(status_code=304, headers={"etag": tag})

@@ -109,8 +109,8 @@ def compare(
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Differences are B less A.
     """
-    chosen = dict(map(_chosen, names)) if names else dict.fromkeys(f"stats/{one.name}" for one in SHOWN)
-    given = {name: one for name, one in map(_chosen, names) if one is not None}
+    asked = [_chosen(name) for name in names] or [(f"stats/{one.name}", None) for one in SHOWN]
+    chosen, given = dict.fromkeys(name for name, _ in asked), {name: one for name, one in asked if one is not None}
     if _PAIRED in given and gold is not None:
         message = "--gold is an option of stats/paired, which --compare gives options already; write gold there"
         raise ConfigError(Problem(message, path="--compare"))
