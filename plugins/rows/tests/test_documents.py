@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import dicast_rows.rows
 from dicast import ConfigError, DataError, RunContext, Subject, run
+from dicast.toolkit.scanning import Scanner
 from dicast_rows import Json, Jsonl, Parquet, Yaml
-from dicast_rows.scanning import Scanner
 
 
 @pytest.fixture

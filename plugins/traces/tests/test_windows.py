@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dicast_traces
 from dicast import DataError, Lookahead, TraceEvent
-from dicast_traces import sessions
+from dicast.toolkit import sessions
 from dicast_traces.assembly import Assembly
 from dicast_traces.live.names import Names
 from dicast_traces.live.watched import Decision
@@ -192,12 +193,13 @@ def worked(calls):
 
 
 def steps(work):
-    """How many lines of the plugin run in *work*, each pass of a loop anew."""
-    count, before, folder = 0, sys.gettrace(), str(Path(sessions.__file__).parent)
+    """How many lines of the plugin and the toolkit run in *work*, each pass of a loop anew."""
+    count, before = 0, sys.gettrace()
+    folders = tuple(str(Path(module.__file__).parent) for module in (sessions, dicast_traces))
 
     def trace(frame, kind, _):
         nonlocal count
-        if not frame.f_code.co_filename.startswith(folder):
+        if not frame.f_code.co_filename.startswith(folders):
             return None
         count += kind in ("line", "call")
         return trace

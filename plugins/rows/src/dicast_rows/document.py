@@ -22,10 +22,10 @@ from dicast import (
     nearest,
     too_deep,
 )
+from dicast.toolkit.scanning import Scanner, TooLong
 
 from .fields import check_fields, taker
 from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
-from .scanning import Scanner, TooLong
 
 _JSON_TYPES = {b"{": "an object", b"[": "an array", b'"': "a string"}
 _SHOWN = 40

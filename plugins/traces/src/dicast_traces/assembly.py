@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dicast import TraceEvent
-
-from .sessions import MESSAGE, Session, Turn
+from dicast.toolkit.sessions import MESSAGE, Session, Turn
 
 FEEDBACK = ("feedback.explicit", "feedback.implicit")
 

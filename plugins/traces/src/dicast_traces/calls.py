@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dicast import TraceEvent
-
-from .sessions import FOLLOWING, cycle_events
+from dicast.toolkit.sessions import FOLLOWING, cycle_events
 
 Ends = Mapping[object, TraceEvent]
 """The ends of tool calls, by the ids of these."""

@@ -11,8 +11,7 @@ import attrs
 import orjson
 
 from dicast import MISSING, DataError, Problem, TraceEvent, inexact, too_deep
-
-from .sessions import MESSAGE, Session, Turn
+from dicast.toolkit.sessions import MESSAGE, Session, Turn
 
 _RESULTS = ("tool", "function")
 _REPLIES = ("assistant", *_RESULTS)

@@ -23,10 +23,10 @@ from dicast import (
     Within,
     nearest,
 )
+from dicast.toolkit.sessions import Kind, chosen, subjects
 
 from .assembly import Assembly
 from .payloads import check_event, checked_event
-from .sessions import Kind, chosen, subjects
 
 STDIN = Path("-")
 

@@ -26,10 +26,10 @@ from dicast import (
     lookup,
     nearest,
 )
+from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
 from .chat import Expression, NameCall, Reader
 from .repeats import Repeats
-from .sessions import Kind, Session, chosen, subjects
 
 _PLACE = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 

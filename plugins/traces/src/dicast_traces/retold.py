@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from dicast import Entry, Event, Subject, TraceEvent
+from dicast.toolkit.sessions import KINDS, subjects
 
 from .assembly import Assembly
 from .history import moment
 from .recording import trace_event
-from .sessions import KINDS, subjects
 
 _OF_TURN = "feedback_after_messages"
 """What the context of a turn has beyond its session's."""

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from dicast import DataError, Due, Entry, Problem, Query, RunContext, TraceEvent
+from dicast.toolkit.sessions import Kind
 
 from ..messages import Layout
 from ..recording import recorded_at, trace_event
-from ..sessions import Kind
 from .archive import LedgerArchive, is_trace
 from .backlog import Backlog
 from .lines import Line

@@ -13,10 +13,10 @@ from pathlib import Path
 import attrs
 
 from dicast import Due, RunContext
+from dicast.toolkit.sessions import Kind
 
 from ..events import STDIN
 from ..messages import Layout
-from ..sessions import Kind
 from .following import Following
 from .intake import Intake
 from .lines import Line

@@ -5,10 +5,10 @@ from __future__ import annotations
 import attrs
 
 from dicast import Subject, TraceEvent
+from dicast.toolkit.sessions import Session, cycle_subject
 
 from ..assembly import Assembly
 from ..calls import Calls
-from ..sessions import Session, cycle_subject
 
 BUS, FEEDBACK_ARRIVED = "bus", "feedback_arrived"
 """Why a subject is judged: because its time has come, or again, because of what its user said."""

@@ -1,4 +1,4 @@
-"""A session of an agent with its turns, and the subjects that it makes."""
+"""Sessions of an agent with their turns, and the subjects of a session."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dicast import ConfigError, Problem, Subject, TraceEvent, Trail
 
 Kind = Literal["tool_cycle", "turn", "session"]
 KINDS: tuple[Kind, ...] = ("tool_cycle", "turn", "session")
-"""What a session can be judged by, finest first."""
+"""The kinds of subjects in a session, finest first."""
 
 FOLLOWING = 20
-"""How many of the calls that follow it in its turn a tool cycle has: with all of them a turn's work would grow with their square."""
+"""The number of later calls of its turn that a tool cycle holds at most: with all of them the work would grow with their square."""
+
+MESSAGE = "message.sent"
+"""The event type of a message. Messages are in the log of a session only, and not among the events of its subjects."""
 
 
 def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
-    """The *subjects* a source was asked for, finest first.
+    """Return the option *subjects* of a source in the order of :data:`KINDS`.
 
-    :raises ConfigError: when there are none, or one that does not exist.
+    :raises ConfigError: if it is empty or names an unknown kind.
     """
     if not subjects or (unknown := [kind for kind in subjects if kind not in KINDS]):
         what = f"unknown subject kind {unknown[0]!r}" if subjects else "no subject kinds"
@@ -28,15 +31,12 @@ def chosen(subjects: Sequence[Kind]) -> tuple[Kind, ...]:
     return tuple(kind for kind in KINDS if kind in subjects)
 
 
-MESSAGE = "message.sent"
-"""What was said and no other event has; in the session's log alone, and not among the events of its subjects."""
-
-
 @attrs.frozen
 class Turn:
-    """A completed turn: its *events* in order, what the user asked, what the assistant said last.
+    """A completed turn with its *events* in order.
 
-    *begins* and *ends* are where it stands in the session's log, from its first event to behind its end; *feedback_after* says of each feedback event among them how many later turns had begun when it was given.
+    *begins* and *ends* are its range in the log of the session. *feedback_after* holds for each feedback event of the turn the number of
+    later turns that had started before the feedback.
     """
 
     id: str
@@ -45,8 +45,8 @@ class Turn:
     begins: int = 0
     ends: int = 0
 
-    def said(self) -> tuple[object, object]:
-        """The user's text, None where unknown, and the assistant's last text, empty where there is none."""
+    def texts(self) -> tuple[object, object]:
+        """Return the user's text (None if unknown) and the assistant's last text (empty if there is none)."""
         completed = next(event for event in reversed(self.events) if event.type == "turn.completed")
         texts = completed.payload.get("signals_extra")
         if not isinstance(texts, Mapping):
@@ -57,9 +57,10 @@ class Turn:
 
 @attrs.frozen
 class Session:
-    """A session: its completed *turns*, and all its *events*; *context* is what else is known of it.
+    """A session with its completed *turns* and all its *events*.
 
-    *log* is all that happened, in order: the events, and messages that no event of them has.
+    *context* has the other fields of its record. *log* has everything that happened, in order: the events and the messages. *parent_id* is
+    the id of the session that started this one, for a sub-agent.
     """
 
     id: str
@@ -67,12 +68,13 @@ class Session:
     events: Sequence[TraceEvent]
     context: Mapping[str, object]
     log: Sequence[TraceEvent]
+    parent_id: str | None = None
 
 
 def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) -> Iterator[Subject]:
-    """The tool cycles of a turn, then the turn, for one turn after the other, what ended in other turns, and the session last.
+    """Yield the subjects of *session*: for each turn its tool cycles and itself, then calls of unfinished turns, then the session.
 
-    With *history* the context of a tool cycle has all earlier calls of the session, as ``execution_history``.
+    With *history*, the context of a tool cycle has all earlier calls of the session, as ``execution_history``.
     """
     ends = _ends(session.events) if "tool_cycle" in kinds else {}
     earlier: list[dict[str, object]] = []
@@ -92,22 +94,24 @@ def subjects(session: Session, kinds: Sequence[Kind], *, history: bool = False) 
 def turn_subjects(
     session: Session, turn: Turn, kinds: Sequence[Kind], ends: Mapping[object, TraceEvent]
 ) -> Iterator[Subject]:
-    """The tool cycles of a turn of *session*, then the turn; *ends* are the ends of the session's tool calls, by their ids."""
+    """Yield the tool cycles of *turn*, then the turn. *ends* maps the ids of the session's tool calls to the events that end them."""
     if "tool_cycle" in kinds:
         yield from _tool_cycles(session, turn, ends)
     if "turn" in kinds:
-        asked, said = turn.said()
+        prompt, answer = turn.texts()
         context = session.context
         if turn.feedback_after:
             context = {**context, "feedback_after_messages": list(turn.feedback_after)}
         trail = Trail(session.log, turn.ends)
-        yield Subject("turn", turn.id, asked, said, None, context, turn.events, session.id, session.id, trail)
+        yield Subject("turn", turn.id, prompt, answer, None, context, turn.events, session.id, session.id, trail)
 
 
 def session_subject(session: Session) -> Subject:
-    """The session itself."""
+    """Return *session* as a subject."""
     events, trail = tuple(session.events), Trail(session.log, len(session.log))
-    return Subject("session", session.id, None, None, None, session.context, events, session.id, trail=trail)
+    return Subject(
+        "session", session.id, None, None, None, session.context, events, session.id, session.parent_id, trail=trail
+    )
 
 
 def _ends(events: Iterable[TraceEvent]) -> dict[object, TraceEvent]:
@@ -126,7 +130,7 @@ def _tool_cycles(session: Session, turn: Turn, ends: Mapping[object, TraceEvent]
 
 
 def _unfinished(session: Session, ends: Mapping[object, TraceEvent]) -> Iterator[Subject]:
-    """The calls that have ended in turns that have not; they are part of no turn that is judged."""
+    """Yield the ended calls of turns that did not complete."""
     completed = {turn.id for turn in session.turns}
     calls: dict[str, list[TraceEvent]] = {}
     places: dict[int, int] = {}
@@ -134,32 +138,32 @@ def _unfinished(session: Session, ends: Mapping[object, TraceEvent]) -> Iterator
         if event.type == "tool.called" and event.turn_id is not None and event.turn_id not in completed:
             calls.setdefault(event.turn_id, []).append(event)
             places[id(event)] = place
-    for made in calls.values():
-        for number, call in enumerate(made):
+    for turn_calls in calls.values():
+        for number, call in enumerate(turn_calls):
             if call.payload["tool_use_id"] in ends:
-                yield cycle_subject(session, None, cycle_events(made, number, ends), places[id(call)])
+                yield cycle_subject(session, None, cycle_events(turn_calls, number, ends), places[id(call)])
 
 
 def cycle_events(calls: Sequence[TraceEvent], number: int, ends: Mapping[object, TraceEvent]) -> tuple[TraceEvent, ...]:
-    """A call of a turn with its end and the calls that follow, by which thrashing is seen; :data:`FOLLOWING` at most."""
+    """Return a call of a turn, its end, and at most :data:`FOLLOWING` later calls, which show thrashing."""
     call, following = calls[number], calls[number + 1 : number + 1 + FOLLOWING]
     end = ends.get(call.payload["tool_use_id"])
     return (call, *following) if end is None else (call, end, *following)
 
 
 def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEvent, ...], place: int) -> Subject:
-    """A tool cycle of the turn *turn_id*; *events* are those of :func:`cycle_events`, *place* is the call's in the log."""
+    """Return a tool cycle of the turn *turn_id*. *events* are those of :func:`cycle_events`; *place* is the call's index in the log."""
     call = events[0].payload
     id_ = call["tool_use_id"]
-    ended = len(events) > 1 and events[1].type != "tool.called"
-    asked = {"tool_name": call.get("tool_name"), "input": call.get("input")}
-    result = _result(events[1] if ended else None)
-    about, trail = (asked, result, None, session.context, events), Trail(session.log, place)
-    return Subject("tool_cycle", str(id_), *about, session.id, turn_id, trail)
+    has_end = len(events) > 1 and events[1].type != "tool.called"
+    request = {"tool_name": call.get("tool_name"), "input": call.get("input")}
+    result = _result(events[1] if has_end else None)
+    content, trail = (request, result, None, session.context, events), Trail(session.log, place)
+    return Subject("tool_cycle", str(id_), *content, session.id, turn_id, trail)
 
 
 def _step(call: TraceEvent) -> dict[str, object]:
-    """A call as a step of a history; its input may be known by its hash alone."""
+    """Return a call as a step of a history; its input may be known only by its hash."""
     known = ("tool_name", "input") if "input" in call.payload else ("tool_name", "input_hash")
     return {key: call.payload[key] for key in known if key in call.payload}
 

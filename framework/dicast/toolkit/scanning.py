@@ -1,4 +1,4 @@
-"""Finding the values of a JSON document without reading it whole: what is held is one of them at a time."""
+"""A scanner of the values of a JSON document, which holds one value at a time."""
 
 from __future__ import annotations
 
